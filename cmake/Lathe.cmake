@@ -1,0 +1,63 @@
+# Helpers for the rooms: one library a folder, sources listed, LLVM only through its shared libraries.
+
+set(LATHE_WARNINGS -Wall -Wextra -Wno-unused-parameter)
+
+function(lathe_common_flags target)
+  target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+  target_compile_options(${target} PRIVATE ${LATHE_WARNINGS})
+  if(LATHE_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(LATHE_ASSERTIONS)
+    target_compile_options(${target} PRIVATE -UNDEBUG)
+  endif()
+  if(LATHE_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${LATHE_SANITIZE} -fno-omit-frame-pointer)
+    target_link_options(${target} PRIVATE -fsanitize=${LATHE_SANITIZE})
+  endif()
+endfunction()
+
+# lathe_library(NAME SOURCES a.cpp ... [LINK LatheBase ...] [DEPENDS generated-target ...])
+# A library that sees neither MLIR nor LLVM.
+function(lathe_library name)
+  cmake_parse_arguments(A "" "" "SOURCES;LINK;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${A_SOURCES})
+  lathe_common_flags(${name})
+  target_link_libraries(${name} PUBLIC ${A_LINK})
+  if(A_DEPENDS)
+    add_dependencies(${name} ${A_DEPENDS})
+  endif()
+endfunction()
+
+function(lathe_use_mlir target)
+  target_include_directories(${target} SYSTEM PUBLIC ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+  separate_arguments(defs NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+  target_compile_options(${target} PUBLIC ${defs})
+  target_compile_options(${target} PRIVATE -fno-exceptions)
+  target_link_libraries(${target} PUBLIC MLIR LLVM)
+endfunction()
+
+# The same for a library on MLIR: links libMLIR.so and libLLVM.so and nothing else of LLVM.
+function(lathe_mlir_library name)
+  lathe_library(${name} ${ARGN})
+  lathe_use_mlir(${name})
+endfunction()
+
+# lathe_tablegen(TARGET FILE.td OUT1 -gen-x OUT2 -gen-y ...): generated headers land beside the source's place in the build tree.
+function(lathe_tablegen target td)
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  set(args ${ARGN})
+  list(LENGTH args n)
+  math(EXPR last "${n} - 1")
+  # MLIR's tablegen macro reads the include directories of the folder
+  include_directories(SYSTEM ${MLIR_INCLUDE_DIRS})
+  include_directories(${CMAKE_SOURCE_DIR})
+  foreach(i RANGE 0 ${last} 2)
+    math(EXPR j "${i} + 1")
+    list(GET args ${i} out)
+    list(GET args ${j} gen)
+    string(REPLACE "|" ";" gen "${gen}")
+    mlir_tablegen(${out} ${gen})
+  endforeach()
+  add_public_tablegen_target(${target})
+endfunction()
