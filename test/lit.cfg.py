@@ -1,0 +1,28 @@
+import os
+import lit.formats
+
+config.name = "lathe"
+config.test_format = lit.formats.ShTest(True)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "data", "tools", "lit.cfg.py", "unit"]
+config.test_source_root = os.path.join(config.lathe_src_root, "test")
+config.test_exec_root = os.path.join(config.lathe_obj_root, "test")
+
+config.environment["PATH"] = os.pathsep.join(
+    [os.path.join(config.lathe_obj_root, "bin"), config.llvm_tools_dir, config.environment["PATH"]])
+# one place for what a test may name
+config.substitutions += [
+    ("%python", config.python),
+    ("%compare", config.python + " " + os.path.join(config.test_source_root, "tools", "compare_npz.py")),
+    ("%samples", os.path.join(config.test_source_root, "data", "samples")),
+    ("%src", config.lathe_src_root),
+    ("%cxx", config.host_cxx),
+    ("%cc", config.host_cc),
+]
+if os.environ.get("LATHE_SLOW_TESTS"):
+    config.available_features.add("slow")
+with open("/proc/cpuinfo") as f:
+    flags = f.read()
+for feature in ("avx2", "avx512f", "avx512_bf16"):
+    if feature in flags:
+        config.available_features.add(feature)
