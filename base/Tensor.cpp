@@ -1,0 +1,141 @@
+#include "base/Tensor.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace lathe {
+
+absl::StatusOr<int64_t> checkedNumElements(const std::vector<int64_t> &dims) {
+  int64_t n = 1;
+  bool zero = false;
+  for (int64_t d : dims) {
+    if (d < 0)
+      return absl::InvalidArgumentError(absl::StrCat("negative dimension in shape ", dimsToString(dims)));
+    // a zero hides an overflow of the others, yet strides computed from them would still overflow
+    if (d == 0)
+      zero = true;
+    else if (__builtin_mul_overflow(n, d, &n))
+      return absl::InvalidArgumentError(
+          absl::StrCat("number of elements of shape ", dimsToString(dims), " overflows"));
+  }
+  return zero ? 0 : n;
+}
+
+std::string dimsToString(const std::vector<int64_t> &dims) {
+  return absl::StrCat("[", absl::StrJoin(dims, ","), "]");
+}
+
+static constexpr size_t kAlign = 64;
+
+static std::shared_ptr<void> alignedBuffer(size_t bytes) {
+  size_t rounded = (bytes + kAlign) / kAlign * kAlign;
+  void *p = std::aligned_alloc(kAlign, rounded);
+  if (!p)
+    return nullptr;
+  std::memset(p, 0, rounded);
+  return std::shared_ptr<void>(p, [](void *q) { std::free(q); });
+}
+
+Tensor Tensor::allocate(DType type, std::vector<int64_t> dims) {
+  absl::StatusOr<int64_t> n = checkedNumElements(dims);
+  assert(n.ok() && "dimensions not checked");
+  Tensor t;
+  t.type = type;
+  t.shape = std::move(dims);
+  t.count = *n;
+  if (type == DType::String)
+    t.values = std::make_shared<std::vector<std::string>>(t.count);
+  else {
+    t.buffer = alignedBuffer(t.count * dtypeSize(type));
+    assert(t.buffer && "out of memory");
+  }
+  return t;
+}
+
+absl::StatusOr<Tensor> Tensor::tryAllocate(DType type, std::vector<int64_t> dims, int64_t maxBytes) {
+  absl::StatusOr<int64_t> n = checkedNumElements(dims);
+  if (!n.ok())
+    return n.status();
+  int64_t size = type == DType::String ? static_cast<int64_t>(sizeof(std::string)) : dtypeSize(type);
+  if (size == 0)
+    return absl::InvalidArgumentError(absl::StrCat("a tensor of type ", dtypeName(type), " has no storage"));
+  int64_t bytes;
+  if (__builtin_mul_overflow(*n, size, &bytes) || bytes > maxBytes)
+    return absl::ResourceExhaustedError(absl::StrCat("a tensor of type ", dtypeName(type), " and shape ",
+                                                     dimsToString(dims), " is larger than ", maxBytes,
+                                                     " bytes"));
+  Tensor t;
+  t.type = type;
+  t.shape = std::move(dims);
+  t.count = *n;
+  if (type == DType::String)
+    t.values = std::make_shared<std::vector<std::string>>(t.count);
+  else if (!(t.buffer = alignedBuffer(bytes)))
+    return absl::ResourceExhaustedError(absl::StrCat("out of memory for a tensor of ", bytes, " bytes"));
+  return t;
+}
+
+Tensor Tensor::wrap(DType type, std::vector<int64_t> dims, void *data, std::shared_ptr<void> owner) {
+  Tensor t;
+  t.type = type;
+  absl::StatusOr<int64_t> n = checkedNumElements(dims);
+  assert(n.ok() && "dimensions not checked");
+  t.count = *n;
+  t.shape = std::move(dims);
+  t.buffer = std::shared_ptr<void>(std::move(owner), data);
+  return t;
+}
+
+Tensor Tensor::fromStrings(std::vector<int64_t> dims, std::vector<std::string> values) {
+  Tensor t;
+  t.type = DType::String;
+  t.count = static_cast<int64_t>(values.size());
+  assert(checkedNumElements(dims).value_or(-1) == t.count && "strings do not fill the shape");
+  t.shape = std::move(dims);
+  t.values = std::make_shared<std::vector<std::string>>(std::move(values));
+  return t;
+}
+
+const std::vector<std::string> &Tensor::strings() const {
+  static const std::vector<std::string> none;
+  return values ? *values : none;
+}
+
+std::vector<std::string> &Tensor::mutableStrings() {
+  if (!values)
+    values = std::make_shared<std::vector<std::string>>();
+  return *values;
+}
+
+Tensor Tensor::reshaped(std::vector<int64_t> dims) const {
+  assert(checkedNumElements(dims).value_or(-1) == count && "reshape changes the number of elements");
+  Tensor t = *this;
+  t.shape = std::move(dims);
+  return t;
+}
+
+Tensor Tensor::bitcast(DType to) const {
+  assert(dtypeSize(to) == dtypeSize(type) && "bitcast changes the element size");
+  Tensor t = *this;
+  t.type = to;
+  return t;
+}
+
+Tensor Tensor::clone() const {
+  Tensor t = *this;
+  if (values)
+    t.values = std::make_shared<std::vector<std::string>>(*values);
+  if (buffer) {
+    t.buffer = alignedBuffer(sizeBytes());
+    assert(t.buffer && "out of memory");
+    std::memcpy(t.buffer.get(), buffer.get(), sizeBytes());
+  }
+  return t;
+}
+
+} // namespace lathe
