@@ -63,6 +63,7 @@ function(lathe_tablegen target td)
 endfunction()
 
 # lathe_gtest(NAME SOURCES ... LINK ...): a GoogleTest program in bin/tests/, run by lit with everything else.
+# NAME ends in Tests: lit finds the programs by that.
 function(lathe_gtest name)
   cmake_parse_arguments(A "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${A_SOURCES})
