@@ -1,0 +1,314 @@
+// Builders and verifiers of the kernel dialect.
+#include "dialects/kernel/Kernel.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+using namespace lathe::kernel;
+
+#include "dialects/kernel/KernelDialect.cpp.inc"
+
+void KernelDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/kernel/KernelOps.cpp.inc"
+      >();
+}
+
+bool lathe::kernel::hasCore(Operation *op) { return isa<DotOp, ConvOp, DepthwiseConvOp, PoolOp>(op); }
+
+bool lathe::kernel::isKernelOp(Operation *op) { return hasCore(op) || isa<LoopOp, ReduceOp, RowsOp>(op); }
+
+Type lathe::kernel::accumulatorType(Type lhs, Type rhs, Type result) {
+  auto narrow = [](Type t) {
+    auto f = dyn_cast<FloatType>(t);
+    return f && f.getWidth() <= 32;
+  };
+  if (narrow(lhs) && narrow(rhs) && (narrow(result)))
+    return Float32Type::get(lhs.getContext());
+  return result;
+}
+
+/// Makes the block of a kernel op with the given argument types and, when there is a callback, its contents.
+static void buildBody(OpBuilder &b, OperationState &state, TypeRange argTypes, ArrayRef<Location> argLocs, BodyBuilder body) {
+  Region *region = state.addRegion();
+  OpBuilder::InsertionGuard guard(b);
+  Block *block = b.createBlock(region, {}, argTypes, argLocs);
+  if (body)
+    YieldOp::create(b, state.location, body(b, state.location, block->getArguments()));
+}
+
+static void buildRegionOp(OpBuilder &b, OperationState &state, TypeRange results, ValueRange inputs, BodyBuilder body) {
+  state.addOperands(inputs);
+  state.addTypes(results);
+  SmallVector<Location> locs;
+  for (Value v : inputs)
+    locs.push_back(v.getLoc());
+  buildBody(b, state, inputs.getTypes(), locs, body);
+}
+
+/// Operands, results and region of an op with a core; the accumulator has the first result's shape.
+static void buildCoreOp(OpBuilder &b, OperationState &state, TypeRange results, ValueRange core, ValueRange extras,
+                        Type accElementType, BodyBuilder body) {
+  state.addOperands(core);
+  state.addOperands(extras);
+  state.addTypes(results);
+  auto type = cast<RankedTensorType>(results.front());
+  SmallVector<Type> types = {type.clone(accElementType)};
+  SmallVector<Location> locs = {state.location};
+  for (Value v : extras) {
+    types.push_back(v.getType());
+    locs.push_back(v.getLoc());
+  }
+  buildBody(b, state, types, locs, body);
+}
+
+static SmallVector<int64_t> orDefault(ArrayRef<int64_t> given, int64_t size, int64_t value) {
+  return given.empty() ? SmallVector<int64_t>(size, value) : SmallVector<int64_t>(given);
+}
+
+static SmallVector<int64_t> orIota(ArrayRef<int64_t> given, int64_t size) {
+  SmallVector<int64_t> dims(given);
+  if (dims.empty())
+    for (int64_t i = 0; i < size; ++i)
+      dims.push_back(i);
+  return dims;
+}
+
+void LoopOp::build(OpBuilder &b, OperationState &state, TypeRange results, ValueRange inputs, BodyBuilder body) {
+  buildRegionOp(b, state, results, inputs, body);
+}
+void ReduceOp::build(OpBuilder &b, OperationState &state, TypeRange results, ValueRange inputs, BodyBuilder body) {
+  buildRegionOp(b, state, results, inputs, body);
+}
+void RowsOp::build(OpBuilder &b, OperationState &state, TypeRange results, ValueRange inputs, BodyBuilder body) {
+  buildRegionOp(b, state, results, inputs, body);
+}
+
+void DotOp::build(OpBuilder &b, OperationState &state, TypeRange results, Value lhs, Value rhs, ValueRange extras,
+                  ArrayRef<int64_t> lhsDims, ArrayRef<int64_t> rhsDims, ArrayRef<int64_t> resultDims, Type accElementType,
+                  BodyBuilder body) {
+  auto rank = [](Type t) { return cast<RankedTensorType>(t).getRank(); };
+  state.addAttribute("lhs_dims", b.getDenseI64ArrayAttr(orIota(lhsDims, rank(lhs.getType()))));
+  state.addAttribute("rhs_dims", b.getDenseI64ArrayAttr(orIota(rhsDims, rank(rhs.getType()))));
+  state.addAttribute("result_dims", b.getDenseI64ArrayAttr(orIota(resultDims, rank(results.front()))));
+  buildCoreOp(b, state, results, {lhs, rhs}, extras, accElementType, body);
+}
+
+static void buildConvLike(OpBuilder &b, OperationState &state, TypeRange results, Value input, Value filter,
+                          ValueRange extras, ArrayRef<int64_t> strides, ArrayRef<int64_t> padding,
+                          ArrayRef<int64_t> lhsDilation, ArrayRef<int64_t> rhsDilation, int64_t groups,
+                          int64_t batchGroups, Type accElementType, BodyBuilder body) {
+  int64_t spatial = cast<RankedTensorType>(input.getType()).getRank() - 2;
+  state.addAttribute("strides", b.getDenseI64ArrayAttr(orDefault(strides, spatial, 1)));
+  state.addAttribute("padding", b.getDenseI64ArrayAttr(orDefault(padding, 2 * spatial, 0)));
+  state.addAttribute("lhs_dilation", b.getDenseI64ArrayAttr(orDefault(lhsDilation, spatial, 1)));
+  state.addAttribute("rhs_dilation", b.getDenseI64ArrayAttr(orDefault(rhsDilation, spatial, 1)));
+  state.addAttribute("groups", b.getI64IntegerAttr(groups));
+  state.addAttribute("batch_groups", b.getI64IntegerAttr(batchGroups));
+  buildCoreOp(b, state, results, {input, filter}, extras, accElementType, body);
+}
+
+void ConvOp::build(OpBuilder &b, OperationState &state, TypeRange results, Value input, Value filter, ValueRange extras,
+                   ArrayRef<int64_t> strides, ArrayRef<int64_t> padding, ArrayRef<int64_t> lhsDilation,
+                   ArrayRef<int64_t> rhsDilation, int64_t groups, int64_t batchGroups, Type accElementType,
+                   BodyBuilder body) {
+  buildConvLike(b, state, results, input, filter, extras, strides, padding, lhsDilation, rhsDilation, groups,
+                batchGroups, accElementType, body);
+}
+
+void DepthwiseConvOp::build(OpBuilder &b, OperationState &state, TypeRange results, Value input, Value filter,
+                            ValueRange extras, ArrayRef<int64_t> strides, ArrayRef<int64_t> padding,
+                            ArrayRef<int64_t> lhsDilation, ArrayRef<int64_t> rhsDilation, int64_t groups,
+                            int64_t batchGroups, Type accElementType, BodyBuilder body) {
+  buildConvLike(b, state, results, input, filter, extras, strides, padding, lhsDilation, rhsDilation, groups,
+                batchGroups, accElementType, body);
+}
+
+void PoolOp::build(OpBuilder &b, OperationState &state, TypeRange results, Value input, ValueRange extras, StringRef kind,
+                   ArrayRef<int64_t> window, ArrayRef<int64_t> strides, ArrayRef<int64_t> padding,
+                   ArrayRef<int64_t> windowDilation, Type accElementType, BodyBuilder body) {
+  int64_t spatial = cast<RankedTensorType>(input.getType()).getRank() - 2;
+  state.addAttribute("kind", b.getStringAttr(kind));
+  state.addAttribute("window", b.getDenseI64ArrayAttr(orDefault(window, spatial, 1)));
+  state.addAttribute("strides", b.getDenseI64ArrayAttr(orDefault(strides, spatial, 1)));
+  state.addAttribute("padding", b.getDenseI64ArrayAttr(orDefault(padding, 2 * spatial, 0)));
+  state.addAttribute("window_dilation", b.getDenseI64ArrayAttr(orDefault(windowDilation, spatial, 1)));
+  buildCoreOp(b, state, results, input, extras, accElementType, body);
+}
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
+
+/// The region's arguments after the first `core` ones match `operands`, and the yield matches the results.
+static LogicalResult verifyBody(Operation *op, unsigned core, ValueRange operands) {
+  Block &block = op->getRegion(0).front();
+  if (block.getNumArguments() != core + operands.size())
+    return op->emitOpError() << "expected " << core + operands.size() << " region arguments, found "
+                             << block.getNumArguments();
+  for (auto [i, operand] : llvm::enumerate(operands))
+    if (block.getArgument(core + i).getType() != operand.getType())
+      return op->emitOpError() << "region argument " << core + i << " has type " << block.getArgument(core + i).getType()
+                               << ", its operand " << operand.getType();
+  auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
+  if (!yield)
+    return op->emitOpError() << "expected a region that ends in kernel.yield";
+  if (TypeRange(yield.getValues()) != op->getResultTypes())
+    return yield.emitOpError() << "types differ from the results of the kernel";
+  if (op->getNumResults() == 0)
+    return op->emitOpError() << "expected at least one result";
+  return success();
+}
+
+static bool sameShape(Type a, Type b) {
+  auto x = cast<RankedTensorType>(a), y = cast<RankedTensorType>(b);
+  return x.getShape() == y.getShape() && x.getEncoding() == y.getEncoding();
+}
+
+static LogicalResult verifyEqualShapes(Operation *op) {
+  for (Type t : op->getResultTypes())
+    if (!sameShape(t, op->getResultTypes().front()))
+      return op->emitOpError() << "expected results of equal shape";
+  return success();
+}
+
+LogicalResult LoopOp::verify() {
+  return failed(verifyBody(*this, 0, getInputs())) ? failure() : verifyEqualShapes(*this);
+}
+LogicalResult ReduceOp::verify() {
+  return failed(verifyBody(*this, 0, getInputs())) ? failure() : verifyEqualShapes(*this);
+}
+LogicalResult RowsOp::verify() { return verifyBody(*this, 0, getInputs()); }
+
+static LogicalResult verifyCore(Operation *op, ValueRange extras) {
+  if (failed(verifyBody(op, 1, extras)) || failed(verifyEqualShapes(op)))
+    return failure();
+  auto acc = dyn_cast<RankedTensorType>(op->getRegion(0).getArgument(0).getType());
+  if (!acc || !sameShape(acc, op->getResultTypes().front()))
+    return op->emitOpError() << "expected an accumulator of the results' shape";
+  return success();
+}
+
+static bool isPermutation(ArrayRef<int64_t> dims, int64_t rank) {
+  if (static_cast<int64_t>(dims.size()) != rank)
+    return false;
+  SmallVector<bool> seen(rank, false);
+  for (int64_t d : dims) {
+    if (d < 0 || d >= rank || seen[d])
+      return false;
+    seen[d] = true;
+  }
+  return true;
+}
+
+LogicalResult DotOp::verify() {
+  if (failed(verifyCore(*this, getExtras())))
+    return failure();
+  auto lhs = cast<RankedTensorType>(getLhs().getType()), rhs = cast<RankedTensorType>(getRhs().getType());
+  RankedTensorType acc = getAccType();
+  if (!isPermutation(getLhsDims(), lhs.getRank()))
+    return emitOpError("lhs_dims is no permutation of lhs's dimensions");
+  if (!getPanel() && !isPermutation(getRhsDims(), rhs.getRank()))
+    return emitOpError("rhs_dims is no permutation of rhs's dimensions");
+  if (!isPermutation(getResultDims(), acc.getRank()) || acc.getRank() < 2)
+    return emitOpError("result_dims is no permutation of the result's dimensions");
+  int64_t batch = getBatchRank();
+  if (lhs.getRank() != batch + 2 && lhs.getRank() != 2)
+    return emitOpError() << "expected lhs of rank 2 or " << batch + 2 << ", found " << lhs.getRank();
+  int64_t rhsRank = rhs.getRank() - (getPanel() ? 1 : 0);
+  if (rhsRank != batch + 2 && rhsRank != 2)
+    return emitOpError() << "expected rhs of rank 2 or " << batch + 2 << ", found " << rhsRank;
+  auto clash = [](int64_t a, int64_t b) { return !ShapedType::isDynamic(a) && !ShapedType::isDynamic(b) && a != b; };
+  int64_t m = lhs.getDimSize(getLhsDims()[lhs.getRank() - 2]), k = lhs.getDimSize(getLhsDims().back());
+  if (clash(m, acc.getDimSize(getResultDims()[batch])))
+    return emitOpError() << "lhs has " << m << " rows, the result " << acc.getDimSize(getResultDims()[batch]);
+  int64_t n = acc.getDimSize(getResultDims().back());
+  if (std::optional<uint64_t> panel = getPanel()) {
+    ArrayRef<int64_t> shape = rhs.getShape().take_back(3);
+    if (*panel == 0 || shape[2] != static_cast<int64_t>(*panel) || clash(shape[1], k) ||
+        (!ShapedType::isDynamic(n) && clash(shape[0], llvm::divideCeil(n, *panel))))
+      return emitOpError() << "packed rhs does not fit: expected ceil(" << n << "/" << *panel << ") panels of " << k
+                           << " x " << *panel << ", found " << rhs;
+  } else if (clash(rhs.getDimSize(getRhsDims()[rhs.getRank() - 2]), k) || clash(rhs.getDimSize(getRhsDims().back()), n)) {
+    return emitOpError() << "shapes of lhs, rhs and result do not fit";
+  }
+  for (int64_t i = 0; i < batch; ++i) {
+    int64_t want = acc.getDimSize(getResultDims()[i]);
+    if (lhs.getRank() == batch + 2 && clash(lhs.getDimSize(getLhsDims()[i]), want))
+      return emitOpError() << "batch dimension " << i << " of lhs differs from the result's";
+    int64_t rhsDim = getPanel() ? i : getRhsDims()[i];
+    if (rhsRank == batch + 2 && clash(rhs.getDimSize(rhsDim), want))
+      return emitOpError() << "batch dimension " << i << " of rhs differs from the result's";
+  }
+  return success();
+}
+
+/// Lengths and ranges of the window attributes shared by convolutions and pooling.
+static LogicalResult verifyWindow(Operation *op, int64_t spatial, ArrayRef<ArrayRef<int64_t>> positive,
+                                  ArrayRef<int64_t> padding) {
+  for (ArrayRef<int64_t> a : positive) {
+    if (static_cast<int64_t>(a.size()) != spatial)
+      return op->emitOpError() << "expected attributes with " << spatial << " entries, found " << a.size();
+    for (int64_t v : a)
+      if (v < 1)
+        return op->emitOpError() << "expected strides, dilations and windows of at least 1, found " << v;
+  }
+  if (static_cast<int64_t>(padding.size()) != 2 * spatial)
+    return op->emitOpError() << "expected " << 2 * spatial << " padding amounts, found " << padding.size();
+  return success();
+}
+
+LogicalResult ConvOp::verify() {
+  if (failed(verifyCore(*this, getExtras())))
+    return failure();
+  auto in = cast<RankedTensorType>(getInput().getType()), filter = cast<RankedTensorType>(getFilter().getType());
+  if (in.getRank() < 2 || in.getRank() != getAccType().getRank())
+    return emitOpError("expected input and result of equal rank, at least 2");
+  int64_t spatial = in.getRank() - 2;
+  if (failed(verifyWindow(*this, spatial, {getStrides(), getLhsDilation(), getRhsDilation()}, getPadding())))
+    return failure();
+  if (getGroups() < 1 || getBatchGroups() < 1)
+    return emitOpError("expected at least one group");
+  if (std::optional<uint64_t> panel = getPanel()) {
+    if (!getKernelShape() || static_cast<int64_t>(getKernelShape()->size()) != spatial || filter.getRank() != 4)
+      return emitOpError("a packed filter needs rank 4 and kernel_shape");
+    if (filter.getDimSize(3) != static_cast<int64_t>(*panel))
+      return emitOpError("packed filter does not have panel columns");
+    return success();
+  }
+  if (filter.getRank() != in.getRank())
+    return emitOpError() << "expected a filter of rank " << in.getRank() << ", found " << filter.getRank();
+  int64_t ic = in.getShape().back(), fic = filter.getDimSize(spatial);
+  if (!ShapedType::isDynamic(ic) && !ShapedType::isDynamic(fic) && ic != fic * static_cast<int64_t>(getGroups()))
+    return emitOpError() << "input has " << ic << " channels, the filter " << fic << " in " << getGroups() << " groups";
+  return success();
+}
+
+LogicalResult DepthwiseConvOp::verify() {
+  if (failed(verifyCore(*this, getExtras())))
+    return failure();
+  auto in = cast<RankedTensorType>(getInput().getType()), filter = cast<RankedTensorType>(getFilter().getType());
+  if (in.getRank() < 2 || in.getRank() != getAccType().getRank() || filter.getRank() != in.getRank())
+    return emitOpError("expected input, filter and result of equal rank, at least 2");
+  int64_t c = in.getShape().back(), oc = filter.getShape().back();
+  if (ShapedType::isDynamic(c) || ShapedType::isDynamic(oc) || c < 1 || oc % c || filter.getDimSize(in.getRank() - 2) != 1 ||
+      oc != getAccType().getShape().back())
+    return emitOpError("expected static channels: filter [..., 1, c * multiplier]");
+  return verifyWindow(*this, in.getRank() - 2, {getStrides(), getLhsDilation(), getRhsDilation()}, getPadding());
+}
+
+LogicalResult PoolOp::verify() {
+  if (failed(verifyCore(*this, getExtras())))
+    return failure();
+  if (!llvm::is_contained({"max", "min", "sum", "avg"}, getKind()))
+    return emitOpError() << "unknown kind '" << getKind() << "'";
+  auto in = cast<RankedTensorType>(getInput().getType());
+  if (in.getRank() < 2 || in.getRank() != getAccType().getRank())
+    return emitOpError("expected input and result of equal rank, at least 2");
+  return verifyWindow(*this, in.getRank() - 2, {getWindow(), getStrides(), getWindowDilation()}, getPadding());
+}
+
+#define GET_OP_CLASSES
+#include "dialects/kernel/KernelOps.cpp.inc"
