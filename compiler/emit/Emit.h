@@ -1,0 +1,66 @@
+// From kernels to files: one object of machine code with its constants, the header that describes it, and what can be
+// made of the object (archive, shared library).
+#ifndef LATHE_COMPILER_EMIT_EMIT_H
+#define LATHE_COMPILER_EMIT_EMIT_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lathe {
+
+struct EmitOptions {
+  std::string triple;                ///< empty: this machine's
+  std::string cpu = "x86-64-v3";     ///< LLVM's name, "v2".."v4" for x86-64-vN, or "host"
+  std::string features;              ///< "+a,-b", added to the CPU's
+  std::string symbolPrefix = "model"; ///< a C identifier (see makeIdentifier)
+  std::string className;             ///< "ns::Name"; empty: PREFIX::Model
+  int threads = 1;                   ///< 1: no parallel code at all; more: kernels go through parallel_for
+  int optLevel = 3;
+  std::string sanitize;              ///< "address" or empty
+  bool profile = false;              ///< call lathe_run_args.trace around each kernel
+  bool externalWeights = false;      ///< constants go to CompiledArtifact::weights instead of into the object
+  bool wantAsm = false, wantLlvm = false;
+  bool wantObject = true;
+};
+
+/// What `compile --json` tells.
+struct EmitReport {
+  int64_t arenaBytes = 0;     ///< workspace of the largest entry; for run-time sizes: with each size at 1
+  int64_t sumOfBuffers = 0;   ///< what the same buffers would take without reuse
+  int64_t constantBytes = 0;
+  int64_t kernels = 0;        ///< distinct kernels
+  int64_t kernelCalls = 0;
+  int64_t codeBytes = 0;      ///< executable sections of the object
+  int64_t copies = 0;         ///< memcpy steps that the plan could not avoid
+  double emitKernelsSeconds = 0, optimizeSeconds = 0, codegenSeconds = 0;
+};
+
+struct CompiledArtifact {
+  std::string object;  ///< ELF relocatable
+  std::string header;
+  std::string weights; ///< content of the external file, with externalWeights
+  std::string assembly, llvmIr;
+  std::string triple, prefix;
+  EmitReport report;
+};
+
+/// Emits the public functions of a module of kernels. The module is consumed (left in an unspecified state).
+/// Problems with the model are reported as diagnostics at their op's location as well as in the error.
+llvm::Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOptions &options);
+
+/// `name` as a C identifier.
+std::string makeIdentifier(llvm::StringRef name);
+
+/// The object in an archive (`ar`), deterministic.
+llvm::Expected<std::string> makeArchive(const CompiledArtifact &artifact, llvm::StringRef memberName);
+
+/// Links the object to a shared library that exports PREFIX_module and lathe_module_query, with the first linker found
+/// (cc, ld.lld, ld). Writes to `path`.
+llvm::Error linkSharedLibrary(const CompiledArtifact &artifact, llvm::StringRef path);
+
+} // namespace lathe
+
+#endif
