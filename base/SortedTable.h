@@ -1,0 +1,21 @@
+// LevelDB's table format, reading only: the index file of a checkpoint.
+#ifndef LATHE_BASE_SORTEDTABLE_H
+#define LATHE_BASE_SORTEDTABLE_H
+
+#include "absl/status/statusor.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lathe {
+
+using TableEntries = std::vector<std::pair<std::string, std::string>>;
+
+/// Every key and value in order; block CRCs are checked, and the uncompressed blocks together bounded.
+absl::StatusOr<TableEntries> parseSortedTable(std::string_view file, int64_t maxBytes);
+
+} // namespace lathe
+
+#endif
