@@ -81,22 +81,45 @@ TensorType makeTensorType(Type elementType, const std::optional<std::vector<int6
   return RankedTensorType::get(shape, elementType);
 }
 
-StringRef getNodeName(Location loc) {
-  // locations nest as deep as passes fused them: walk with a list, not by recursion
+Location makeNodeLoc(MLIRContext *context, StringRef name, StringRef op, StringRef function) {
+  Location loc = UnknownLoc::get(context);
+  auto wrap = [&](StringRef text) { loc = NameLoc::get(StringAttr::get(context, text), loc); };
+  if (!function.empty())
+    wrap(function);
+  wrap(op);
+  wrap(name);
+  return loc;
+}
+
+/// The outermost NameLoc; locations nest as deep as passes fused them, so this walks with a list, not by recursion.
+static NameLoc findNameLoc(Location loc) {
   SmallVector<Location> work{loc};
   while (!work.empty()) {
     Location l = work.pop_back_val();
     if (auto name = dyn_cast<NameLoc>(l))
-      return name.getName();
-    if (auto fused = dyn_cast<FusedLoc>(l))
+      return name;
+    if (auto fused = dyn_cast<FusedLoc>(l)) {
       for (Location part : llvm::reverse(fused.getLocations()))
         work.push_back(part);
-    else if (auto call = dyn_cast<CallSiteLoc>(l)) {
+    } else if (auto call = dyn_cast<CallSiteLoc>(l)) {
       work.push_back(call.getCaller());
       work.push_back(call.getCallee());
     }
   }
   return {};
 }
+
+static NameLoc findInner(Location loc, unsigned depth) {
+  NameLoc name = findNameLoc(loc);
+  for (; name && depth; --depth)
+    name = dyn_cast<NameLoc>(name.getChildLoc());
+  return name;
+}
+
+static StringRef nameOrEmpty(NameLoc loc) { return loc ? loc.getName().getValue() : StringRef(); }
+
+StringRef getNodeName(Location loc) { return nameOrEmpty(findNameLoc(loc)); }
+StringRef getNodeOp(Location loc) { return nameOrEmpty(findInner(loc, 1)); }
+StringRef getNodeFunction(Location loc) { return nameOrEmpty(findInner(loc, 2)); }
 
 } // namespace lathe::graph
