@@ -1,0 +1,78 @@
+// The TensorFlow ops that Lathe knows: names, inputs, outputs, attributes with their defaults, and flags. Importer, checker,
+// session and documentation all read this table.
+//
+// The tables are the *.def files, one op per entry, continued on indented lines:
+//   Name(input:kind, ...) -> (output:kind, ...) {attr:type=default, ...} flag...
+// A kind is a type name (float32), a type attribute (T), an int attribute times one of these (N*T), or a list of types (Tin...);
+// & after it marks a reference to a variable. Flags: stateful; host (works on strings, files, queues: never compiled).
+#ifndef LATHE_OPS_REGISTRY_H
+#define LATHE_OPS_REGISTRY_H
+
+#include "base/DType.h"
+
+#include "absl/status/statusor.h"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace lathe::ops {
+
+struct Arg {
+  std::string_view name;
+  /// Invalid when an attribute gives it.
+  DType type = DType::Invalid;
+  /// Empty where they do not apply. A list of types stands alone.
+  std::string_view typeAttr, numberAttr, typeListAttr;
+  bool isRef = false;
+};
+
+struct Attr {
+  std::string_view name;
+  /// "int" "float" "bool" "string" "type" "shape" "tensor" "func" or "list(...)" of one of these.
+  std::string_view type;
+  bool hasDefault = false;
+  /// As in the table: 1, 0.5, true, "NHWC" (quoted, C escapes), float32, [2,?] or unknown for shapes, [a,b] for lists.
+  std::string_view defaultText;
+};
+
+struct OpInfo {
+  std::string_view name;
+  std::vector<Arg> inputs, outputs;
+  std::vector<Attr> attrs;
+  bool isStateful = false;
+  bool isHost = false;
+
+  const Attr *findAttr(std::string_view name) const;
+  /// Has an argument that is a resource or a reference, so it may read or write a variable or another shared object.
+  bool touchesResources() const;
+};
+
+/// Null for an op that is not in the table.
+const OpInfo *findOp(std::string_view name);
+
+/// All ops in the order of their names.
+const std::vector<OpInfo> &allOps();
+
+/// The elements of a list default "[a,b]" as texts; nested brackets and quotes stay whole.
+std::vector<std::string_view> splitListText(std::string_view text);
+/// The bytes of a quoted default.
+std::string unquote(std::string_view text);
+
+/// Where resolveTypes looks up a node's attributes.
+class AttrSource {
+public:
+  virtual ~AttrSource() = default;
+  virtual std::optional<int64_t> intAttr(std::string_view name) const = 0;
+  virtual std::optional<DType> typeAttr(std::string_view name) const = 0;
+  virtual std::optional<std::vector<DType>> typeListAttr(std::string_view name) const = 0;
+};
+
+/// The types of a node's flat inputs or outputs. An attribute that the node lacks is taken from the op's default. With
+/// `counts`, also how many of them each argument has.
+absl::StatusOr<std::vector<DType>> resolveTypes(const OpInfo &op, const std::vector<Arg> &args, const AttrSource &attrs,
+                                                std::vector<int64_t> *counts = nullptr);
+
+} // namespace lathe::ops
+
+#endif
