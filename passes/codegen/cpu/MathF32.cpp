@@ -1,0 +1,275 @@
+// f32: exponentials, logarithms, hyperbolic and error functions, powers.
+// Polynomials are minimax fits for the relative error over the reduced range.
+#include "passes/codegen/cpu/MathParts.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+
+namespace {
+/// exp(x) = (1 + pm1) * 2^n; k is n as an integer.
+struct ExpParts {
+  E pm1, n, k;
+};
+} // namespace
+
+static E pow2(E k) { return ((k + 127) << 23).asFloat(); }
+
+// Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits; unlike fptosi this is defined for NaN.
+static ExpParts reduceExp(E x) {
+  E t = fma(x, x.c(kLog2e), x.c(12582912.0));
+  E k = t.bits() - 0x4B400000;
+  E n = t - 12582912.0;
+  // ln2 rounded to f32 and the rest; the first product is exact in fma
+  E r = fma(n, -0.693147182464599609375, x);
+  r = fma(n, 1.904654299957768e-09, r);
+  E q = poly(r, {0.5, 0.166666671634, 0.041666354984, 0.00833327323198, 0.00139410281554, 0.000199141635676});
+  return {fma(r * r, q, r), n, k};
+}
+
+// p * 2^k for |k| < 250 with one rounding: the first factor keeps p normal.
+static E scale(E p, E k, E n) {
+  KernelBuilder &b = *p.b;
+  unsigned lanes = p.lanes();
+  if (b.target.avx512 && (lanes == 16 || lanes == 8)) {
+    auto name = b.getStringAttr(lanes == 16 ? "llvm.x86.avx512.mask.scalef.ps.512"
+                                            : "llvm.x86.avx512.mask.scalef.ps.256");
+    SmallVector<Value> args{p, n, p, b.cstI(b.getIntegerType(lanes), -1)};
+    if (lanes == 16)
+      args.push_back(b.cstI(b.getI32Type(), 4)); // current rounding mode
+    return E(b, LLVM::CallIntrinsicOp::create(b, p.type(), name, args).getResult(0));
+  }
+  E k1 = sar(k, 1);
+  return p * pow2(k1) * pow2(k - k1);
+}
+
+static E clamp(E x, double lo, double hi) { // NaN passes
+  return sel(x < lo, lo, sel(x > hi, hi, x));
+}
+
+E exp32(E x) {
+  ExpParts e = reduceExp(clamp(x, -105.0, 89.0));
+  return scale(e.pm1 + 1.0, e.k, e.n);
+}
+
+/// exp for |x| < 87: no denormal or infinite results.
+static E expInner(E x) {
+  ExpParts e = reduceExp(x);
+  return (e.pm1 + 1.0) * pow2(e.k);
+}
+
+// x = 2^k * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); x positive and normal
+static void splitLog(E x, E &f, E &ki) {
+  E ix = x.bits();
+  ki = sar(ix - 0x3f3504f3, 23);
+  f = (ix - (ki << 23)).asFloat() - 1.0;
+}
+
+static E logSum(E f, E k, E extra) {
+  E r = poly(f, {0.333333134651, -0.250000089407, 0.20002143085, -0.166680425406, 0.1421905756, -0.124043487012,
+                 0.118908233941, -0.116849325597, 0.0675206705928});
+  E f2 = f * f;
+  E t = fma(f * f2, r, fma(k, f.c(9.0580006145e-06), extra));
+  E u = fma(f2, -0.5, t);
+  return fma(k, f.c(0.693138122558593750), f + u); // k times this constant is exact
+}
+
+E log32(E x) {
+  E tiny = x < 1.1754943508222875e-38;
+  E y = sel(tiny, x * 8388608.0, x);
+  E f, ki;
+  splitLog(y, f, ki);
+  E k = fromS(ki, x.b->getF32Type()) - sel(tiny, x.c(23.0), 0.0);
+  E r = logSum(f, k, x.c(0.0));
+  E special = sel(x == 0.0, -kInf, x.c(kNan));
+  return sel(x > 0.0, sel(x == kInf, x, r), special);
+}
+
+E log1p32(E x) {
+  E u = x + 1.0;
+  E f, ki;
+  splitLog(u, f, ki);
+  E near = ki == 0;
+  E lost = sel(ki > 0, x.c(1.0) - (u - x), x - (u - 1.0)) / u; // what 1 + x rounded away
+  f = sel(near, x, f);
+  E r = logSum(f, fromS(ki, x.b->getF32Type()), sel(near, 0.0, lost));
+  r = sel(absE(x) < 5.9604644775390625e-08, x, r);
+  E special = sel(x == -1.0, -kInf, x.c(kNan));
+  return sel(x > -1.0, sel(x == kInf, x, r), special);
+}
+
+/// 2^k (1 + pm1) - 1 from the parts, |k| <= 128
+static E expm1From(ExpParts e) {
+  E h = pow2(e.k - 1);
+  E r = fma(e.pm1, h, h - 0.5);
+  return r + r;
+}
+
+E expm1_32(E x) {
+  E r = expm1From(reduceExp(clamp(x, -30.0, 89.0)));
+  return sel(absE(x) < 7.888609052210118e-31, x, r); // keeps denormals and -0
+}
+
+E tanh32(E x) {
+  E ax = absE(x);
+  E u = x * x;
+  E small = fma(ax * u, poly(u, {-0.333332806826, 0.133314415812, -0.0537397116423, 0.020639076829, -0.00570497754961}), ax);
+  E e = expInner(sel(ax > 20.0, 20.0, ax) * 2.0);
+  E large = x.c(1.0) - x.c(2.0) / (e + 1.0);
+  return copysignE(sel(ax < 0.625, small, large), x);
+}
+
+E logistic32(E x) {
+  E ax = absE(x);
+  ExpParts p = reduceExp(sel(ax > 105.0, -105.0, -ax));
+  E e = scale(p.pm1 + 1.0, p.k, p.n);
+  return sel(x >= 0.0, 1.0, e) / (e + 1.0);
+}
+
+E erf32(E x) {
+  E ax = absE(x);
+  E u = x * x;
+  E small = fma(x, poly(u, {0.128379166126, -0.376126259565, 0.112835854292, -0.0268538109958, 0.00518832728267,
+                            -0.000801018846687, 7.85384472692e-5}),
+                x);
+  // -log(erfc) is smooth
+  E t = sel(ax > 3.95, 3.95, ax);
+  E q = poly(t, {-0.000204374053283, 1.12966120243, 0.633039474487, 0.108639203012, -0.0253737140447,
+                 0.00428245868534, -0.00046381042921, 2.53184934991e-5, -2.5158601602e-7});
+  E large = copysignE(x.c(1.0) - expInner(-q), x);
+  return sel(ax < 1.0, small, large);
+}
+
+E erfc32(E x) {
+  E ax = absE(x);
+  E t = sel(ax > 10.1, 10.1, ax);
+  E q = (t - 2.0) / (t + 2.0);
+  E p = poly(q, {1.27697837353, -0.0927639827132, -0.166031450033, 0.164055392146, -0.0542040579021,
+                 -0.00806003063917, 0.00863076653332, 0.00131340161897, -0.00122881354764, -0.00039992496022});
+  E s = t * t;
+  E lost = fma(t, t, -s);
+  ExpParts e = reduceExp(-s);
+  E m = e.pm1 + 1.0;
+  m = fma(m, -lost, m);
+  E r = scale(m * (p / fma(t, 2.0, 1.0)), e.k, e.n);
+  return sel(x < 0.0, x.c(2.0) - r, r);
+}
+
+E erfInv32(E x) {
+  // log1p keeps the digits near |x| = 0
+  E w = -log1p32(-(x * x));
+  // near 1 the square has lost what matters
+  E near = absE(x) > 0.9;
+  w = sel(near, -log32((x.c(1.0) - x) * (x + 1.0)), w);
+  E s = w - 2.5;
+  E p = poly(s, {1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087, -4.39150654e-06,
+                 -3.5233877e-06, 3.43273939e-07, 2.81022636e-08});
+  E l = sqrtE(w) - 3.0;
+  E q = poly(l, {2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773, -0.00367342844,
+                 0.00134934322, 0.000100950558, -0.000200214257});
+  E r = sel(w < 5.0, p, q) * x;
+  return sel(absE(x) == 1.0, x * kInf, r);
+}
+
+E cbrt32(E x) {
+  E ax = absE(x);
+  E tiny = ax < 1.1754943508222875e-38;
+  E y = sel(tiny, ax * 16777216.0, ax);
+  // a third of the exponent by a third of the bits, then two Halley steps in double
+  E guess = (y.bits() / 3 + 709958130).asFloat();
+  E d = toF64(y), t = toF64(guess);
+  for (int i = 0; i < 2; ++i) {
+    E r = t * t * t;
+    t = t * ((d + d + r) / (d + r + r));
+  }
+  E r = toF32(t);
+  r = copysignE(sel(tiny, r * 0.00390625, r), x);
+  return sel((x == 0.0) | !(ax < kInf), x, r);
+}
+
+// 2^z and log2 in double carry enough digits for a correctly rounded f32 but for rare ties.
+static E log2Double(E x) { // positive finite
+  E ix = x.bits();
+  E ki = sar(ix - 0x3fe6a09e667f3bcdLL, 52);
+  E m = (ix - (ki << 52)).as(x.f64());
+  E s = (m - 1.0) / (m + 1.0);
+  E z = s * s;
+  E p = poly(z, {2.0, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15});
+  // k to double without an i64 conversion, which AVX2 lacks
+  E k = ((ki + 0x4338000000000000LL).as(x.f64())) - 6755399441055744.0;
+  return fma(s * p, kLog2e, k);
+}
+
+static E exp2Double(E z) { // |z| < 1000 or NaN
+  E t = z + 6755399441055744.0;
+  E k = t.bits() - 0x4338000000000000LL;
+  E r = (z - (t - 6755399441055744.0)) * kLn2;
+  E p = poly(r, {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880,
+                 1.0 / 3628800});
+  return p * ((k + 1023) << 52).as(z.f64());
+}
+
+E pow32(E x, E y) {
+  E ax = absE(x);
+  E ordinary = (ax > 0.0) & (ax < kInf);
+  E l = log2Double(toF64(sel(ordinary, ax, 1.0)));
+  E l0 = toF64(sel(ax == 0.0, x.c(-10000.0), 10000.0));
+  l = sel(ordinary, l, l0);
+  E r = toF32(exp2Double(clamp(toF64(y) * l, -300.0, 300.0)));
+  r = sel(ax == 1.0, 1.0, r); // also against 0 * inf
+  E integral = floorE(y) == y;
+  E half = y * 0.5;
+  E odd = integral & (floorE(half) != half);
+  E negative = x.bits() < 0;
+  r = sel(negative & odd, -r, r);
+  // a negative finite base needs an integer exponent
+  E bad = (x < 0.0) & (x > -kInf) & !integral;
+  r = sel(bad, kNan, r);
+  r = sel(isNan(x) | isNan(y), kNan, r);
+  return sel((y == 0.0) | (x == 1.0), 1.0, r);
+}
+
+E sinh32(E x) {
+  E ax = absE(x);
+  ExpParts e = reduceExp(sel(ax > 91.0, 91.0, ax));
+  E t = expm1From(e);
+  E small = (t + t / (t + 1.0)) * 0.5;
+  E large = scale(e.pm1 + 1.0, e.k - 1, e.n - 1.0);
+  E r = sel(ax < 10.0, small, large);
+  return copysignE(sel(ax < 7.888609052210118e-31, ax, r), x);
+}
+
+E cosh32(E x) {
+  E ax = absE(x);
+  ExpParts e = reduceExp(sel(ax > 91.0, 91.0, ax));
+  E h = scale(e.pm1 + 1.0, e.k - 1, e.n - 1.0);
+  return h + x.c(0.25) / h;
+}
+
+E asinh32(E x) {
+  E ax = absE(x);
+  E big = ax > 1e9;
+  E y = sel(big, 1.0, ax);
+  E y2 = y * y;
+  E t = y + y2 / (sqrtE(y2 + 1.0) + 1.0);
+  E r = log1p32(sel(big, ax, t)) + sel(big, x.c(kLn2), 0.0);
+  return copysignE(r, x);
+}
+
+E acosh32(E x) {
+  E big = x > 1e9;
+  E t = sel(big, 1.0, x) - 1.0;
+  E s = t + sqrtE(fma(t, t, t + t));
+  E r = log1p32(sel(big, x, s)) + sel(big, x.c(kLn2), 0.0);
+  return sel(x >= 1.0, r, kNan);
+}
+
+E atanh32(E x) {
+  E ax = absE(x);
+  E r = log1p32((ax + ax) / (x.c(1.0) - ax)) * 0.5;
+  return copysignE(r, x);
+}
+
+} // namespace lathe::cpu

@@ -1,0 +1,68 @@
+// Pieces that several functions share; internal to the math emission.
+#ifndef LATHE_PASSES_CODEGEN_CPU_MATHPARTS_H
+#define LATHE_PASSES_CODEGEN_CPU_MATHPARTS_H
+
+#include "passes/codegen/cpu/Expr.h"
+#include "passes/codegen/cpu/MathEmitter.h"
+
+namespace lathe::cpu {
+
+inline constexpr double kInf = __builtin_inf();
+inline constexpr double kNan = __builtin_nan("");
+inline constexpr double kPi = 3.14159265358979323846;
+inline constexpr double kLn2 = 0.69314718055994530942;
+inline constexpr double kLog2e = 1.44269504088896340736;
+
+// f32 (MathF32.cpp, MathTrig.cpp)
+E exp32(E x);
+E log32(E x);
+E log1p32(E x);
+E expm1_32(E x);
+E tanh32(E x);
+E logistic32(E x);
+E erf32(E x);
+E erfc32(E x);
+E erfInv32(E x);
+E cbrt32(E x);
+E pow32(E x, E y);
+E sinh32(E x);
+E cosh32(E x);
+E asinh32(E x);
+E acosh32(E x);
+E atanh32(E x);
+E sin32(E x);
+E cos32(E x);
+E tan32(E x);
+E atan32(E x);
+E asin32(E x);
+E acos32(E x);
+E atan2_32(E y, E x);
+
+// f64, about 1 ulp (MathF64.cpp)
+E exp64(E x);
+E log64(E x);
+E tanh64(E x);
+E logistic64(E x);
+E erfInv64(E x);
+/// sin(pi x) and cos(pi x), any finite x
+E sinPi64(E x);
+E cosPi64(E x);
+
+// f64, any lanes (MathSpecial.cpp)
+E lgamma64(E x);
+E digamma64(E x);
+E besselI64(E x, int order); ///< exp(-|x|) I_order(x)
+E igamma64(E a, E x);
+E igammac64(E a, E x);
+E igammaGradA64(E a, E x);
+E randomGammaGrad64(E a, E x);
+E zeta64(E x, E q);
+E polygamma64(E n, E x);
+E betainc64(E a, E b, E x);
+
+/// Whether any lane is on (i1 in, scalar i1 out).
+mlir::Value anyLane(E mask);
+
+} // namespace lathe::cpu
+
+#endif // LATHE_PASSES_CODEGEN_CPU_MATHPARTS_H
