@@ -1,0 +1,179 @@
+// Cheap, local folds: identities and constants of a few elements.
+#include "dialects/hlo/Constants.h"
+#include "dialects/hlo/Infer.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace lathe::hlo {
+
+OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
+
+OpFoldResult SizeOp::fold(FoldAdaptor) {
+  auto type = cast<RankedTensorType>(getType());
+  SmallVector<APInt> values;
+  unsigned width = type.getElementType().getIntOrFloatBitWidth();
+  for (AffineExpr expr : getMap().getResults()) {
+    auto value = constantValue(simplify(expr));
+    if (!value)
+      return {};
+    values.push_back(APInt(64, *value, true).sextOrTrunc(width));
+  }
+  if (values.size() > 64)
+    return {};
+  return DenseElementsAttr::get(type, values);
+}
+
+// An operand of the result's type stands for it.
+static OpFoldResult sameType(Operation *op, Value operand) {
+  return operand.getType() == op->getResult(0).getType() ? OpFoldResult(operand) : OpFoldResult();
+}
+
+OpFoldResult AssumeShapeOp::fold(FoldAdaptor) { return sameType(*this, getOperand()); }
+OpFoldResult ConvertOp::fold(FoldAdaptor) { return sameType(*this, getOperand()); }
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor) {
+  if (OpFoldResult same = sameType(*this, getOperand()))
+    return same;
+  if (auto inner = getOperand().getDefiningOp<ReshapeOp>()) {
+    setOperand(inner.getOperand());
+    return getResult();
+  }
+  return {};
+}
+
+OpFoldResult BroadcastInDimOp::fold(FoldAdaptor) {
+  for (auto [i, dim] : llvm::enumerate(getBroadcastDimensions()))
+    if (dim != static_cast<int64_t>(i))
+      return {};
+  return sameType(*this, getOperand());
+}
+
+OpFoldResult TransposeOp::fold(FoldAdaptor) {
+  ArrayRef<int64_t> permutation = getPermutation();
+  bool identity = true;
+  for (auto [i, dim] : llvm::enumerate(permutation))
+    identity &= dim == static_cast<int64_t>(i);
+  if (identity)
+    return sameType(*this, getOperand());
+  if (auto inner = getOperand().getDefiningOp<TransposeOp>()) {
+    SmallVector<int64_t> combined;
+    for (int64_t dim : permutation)
+      combined.push_back(inner.getPermutation()[dim]);
+    setPermutation(combined);
+    setOperand(inner.getOperand());
+    return getResult();
+  }
+  return {};
+}
+
+OpFoldResult ReverseOp::fold(FoldAdaptor) {
+  return getDimensions().empty() ? sameType(*this, getOperand()) : OpFoldResult();
+}
+
+OpFoldResult ConcatenateOp::fold(FoldAdaptor) {
+  return getInputs().size() == 1 ? sameType(*this, getInputs().front()) : OpFoldResult();
+}
+
+OpFoldResult SliceOp::fold(FoldAdaptor) {
+  // equal sizes and strides of one leave no room for another start
+  for (int64_t stride : getStrides())
+    if (stride != 1)
+      return {};
+  for (int64_t start : getStartIndices())
+    if (start != 0)
+      return {};
+  return sameType(*this, getOperand());
+}
+
+OpFoldResult PadOp::fold(FoldAdaptor) {
+  auto zero = [](int64_t value) { return value == 0; };
+  if (llvm::all_of(getEdgePaddingLow(), zero) && llvm::all_of(getEdgePaddingHigh(), zero) &&
+      llvm::all_of(getInteriorPadding(), zero))
+    return sameType(*this, getOperand());
+  return {};
+}
+
+OpFoldResult GetDimensionSizeOp::fold(FoldAdaptor) {
+  auto size = constantValue(getDim(typeOf(getOperand()), getDimension()));
+  if (!size)
+    return {};
+  return DenseElementsAttr::get(cast<RankedTensorType>(getType()), static_cast<int32_t>(*size));
+}
+
+// The value all elements of a constant have.
+static std::optional<APInt> splatInt(Attribute attr) {
+  auto splat = dyn_cast_if_present<SplatElementsAttr>(attr);
+  if (splat && isa<IntegerType>(splat.getElementType()))
+    return splat.getSplatValue<APInt>();
+  return std::nullopt;
+}
+static std::optional<APFloat> splatFloat(Attribute attr) {
+  auto splat = dyn_cast_if_present<SplatElementsAttr>(attr);
+  if (splat && isa<FloatType>(splat.getElementType()))
+    return splat.getSplatValue<APFloat>();
+  return std::nullopt;
+}
+
+OpFoldResult AddOp::fold(FoldAdaptor adaptor) {
+  // x + 0.0 is not x for -0.0; x + -0.0 is
+  if (auto value = splatInt(adaptor.getRhs()); value && value->isZero())
+    return sameType(*this, getLhs());
+  if (auto value = splatFloat(adaptor.getRhs()); value && value->isNegZero())
+    return sameType(*this, getLhs());
+  return {};
+}
+OpFoldResult SubtractOp::fold(FoldAdaptor adaptor) {
+  if (auto value = splatInt(adaptor.getRhs()); value && value->isZero())
+    return sameType(*this, getLhs());
+  if (auto value = splatFloat(adaptor.getRhs()); value && value->isPosZero())
+    return sameType(*this, getLhs());
+  return {};
+}
+static bool isOne(Attribute attr) {
+  if (auto value = splatInt(attr))
+    return value->isOne();
+  auto value = splatFloat(attr);
+  return value && value->isExactlyValue(1.0);
+}
+OpFoldResult MulOp::fold(FoldAdaptor adaptor) {
+  return isOne(adaptor.getRhs()) ? sameType(*this, getLhs()) : OpFoldResult();
+}
+OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
+  return isOne(adaptor.getRhs()) ? sameType(*this, getLhs()) : OpFoldResult();
+}
+OpFoldResult AndOp::fold(FoldAdaptor adaptor) {
+  if (getLhs() == getRhs())
+    return sameType(*this, getLhs());
+  if (auto value = splatInt(adaptor.getRhs()); value && value->isAllOnes())
+    return sameType(*this, getLhs());
+  return {};
+}
+OpFoldResult OrOp::fold(FoldAdaptor adaptor) {
+  if (getLhs() == getRhs())
+    return sameType(*this, getLhs());
+  if (auto value = splatInt(adaptor.getRhs()); value && value->isZero())
+    return sameType(*this, getLhs());
+  return {};
+}
+OpFoldResult NegOp::fold(FoldAdaptor) {
+  if (auto inner = getOperand().getDefiningOp<NegOp>())
+    return sameType(*this, inner.getOperand());
+  return {};
+}
+OpFoldResult NotOp::fold(FoldAdaptor) {
+  if (auto inner = getOperand().getDefiningOp<NotOp>())
+    return sameType(*this, inner.getOperand());
+  return {};
+}
+OpFoldResult CompareOp::fold(FoldAdaptor) { return {}; }
+OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {
+  if (getOnTrue() == getOnFalse())
+    return sameType(*this, getOnTrue());
+  if (auto pred = splatInt(adaptor.getPred()))
+    return sameType(*this, pred->isZero() ? getOnFalse() : getOnTrue());
+  return {};
+}
+
+} // namespace lathe::hlo
