@@ -7,7 +7,7 @@ include "mlir/Interfaces/ControlFlowInterfaces.td"
 
 def HLO_ReturnOp : HLO_Op<"return", [Pure, ReturnLike, Terminator]> {
   let arguments = (ins Variadic<HLO_Tensor>:$results);
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ (void)$_builder; }]>];
   let assemblyFormat = "($results^)? attr-dict (`:` type($results)^)?";
 }
 

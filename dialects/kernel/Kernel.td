@@ -185,7 +185,7 @@ def Kernel_YieldOp : Op<Kernel_Dialect, "yield", [Pure, Terminator,
   let summary = "ends the region of a kernel op";
   let arguments = (ins Variadic<AnyRankedTensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ (void)$_builder; }]>];
 }
 
 #endif
