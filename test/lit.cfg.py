@@ -14,6 +14,8 @@ config.environment["PATH"] = os.pathsep.join(
 config.substitutions += [
     ("%python", config.python),
     ("%compare", config.python + " " + os.path.join(config.test_source_root, "tools", "compare_npz.py")),
+    ("%check_models", config.python + " " + os.path.join(config.test_source_root, "tools", "check_models.py") + " --lathe "
+     + os.path.join(config.lathe_obj_root, "bin", "lathe")),
     ("%samples", os.path.join(config.test_source_root, "data", "samples")),
     ("%src", config.lathe_src_root),
     ("%cxx", config.host_cxx),

@@ -1,0 +1,39 @@
+"""check_rooms.py ROOT: fails when an include between rooms points the wrong way."""
+import os
+import re
+import sys
+
+ALLOWED = {
+    "base": set(),
+    "ops": {"base"},
+    "dialects": {"base", "ops"},
+    "passes": {"base", "ops", "dialects", "runtime/abi"},
+    "compiler": {"base", "ops", "dialects", "passes", "proto", "runtime/abi"},
+    "runtime": {"base", "ops"},
+    "tools": {"base", "ops", "dialects", "passes", "compiler", "runtime", "proto"},
+}
+root = sys.argv[1]
+bad = 0
+for room, allowed in ALLOWED.items():
+    for folder, _, files in os.walk(os.path.join(root, room)):
+        for name in files:
+            if not name.endswith((".h", ".cpp", ".c", ".inc")):
+                continue
+            path = os.path.join(folder, name)
+            for line in open(path, encoding="utf-8"):
+                m = re.match(r'\s*#include "([a-z]+/[^"]+)"', line)
+                if not m:
+                    if room == "runtime" and re.match(r'\s*#include "(mlir|llvm)', line):
+                        print(f"{path}: the runtime sees no MLIR or LLVM: {line.strip()}")
+                        bad = 1
+                    continue
+                target = m.group(1)
+                top = target.split("/")[0]
+                if top in ("mlir", "llvm", "gtest"):
+                    if room in ("base", "ops", "runtime"):
+                        print(f"{path}: {room} sees no MLIR or LLVM: {target}")
+                        bad = 1
+                elif top != room and top in ALLOWED and not any(target.startswith(a + "/") for a in allowed):
+                    print(f"{path}: {room} must not include {target}")
+                    bad = 1
+sys.exit(bad)

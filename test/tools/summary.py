@@ -1,0 +1,34 @@
+"""summary.py RESULTS_DIR FLOOR.json
+
+Adds up lit's results and prints the closing line "N passed, N failed". The conformance cases count as one test, which
+passes while no case crashes or times out and at least as many pass as FLOOR.json says.
+"""
+import json
+import os
+import sys
+
+results, floor_file = sys.argv[1:3]
+passed = failed = 0
+with open(os.path.join(results, "lit.json")) as f:
+    for test in json.load(f)["tests"]:
+        if test["code"] in ("PASS", "XFAIL"):
+            passed += 1
+        elif test["code"] not in ("UNSUPPORTED", "SKIPPED", "EXCLUDED"):
+            failed += 1
+            print("FAILED", test["name"])
+conform = os.path.join(results, "conform.json")
+if os.path.exists(conform):
+    with open(conform) as f:
+        r = json.load(f)
+    with open(floor_file) as f:
+        floor = json.load(f)
+    bad = [k for k in ("crash", "timeout") if r.get("kinds", {}).get(k)]
+    share = r["passed"] / max(1, r["passed"] + r["failed"])
+    print(f"conformance: {r['passed']} of {r['passed'] + r['failed']} cases pass")
+    if bad or share < floor["share"]:
+        print(f"FAILED conformance: share {share:.3f}, expected at least {floor['share']}; {bad or 'no crash'}")
+        failed += 1
+    else:
+        passed += 1
+print(f"{passed} passed, {failed} failed")
+sys.exit(failed != 0)
