@@ -1,6 +1,7 @@
 // The shared builder of the kernel generators: function with the contract's signature, sizes, memory access.
 #include "passes/codegen/cpu/KernelCodegen.h"
 
+#include "dialects/hlo/Shape.h"
 #include "passes/codegen/cpu/NarrowFloat.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -156,7 +157,16 @@ void KernelBuilder::setScratch(AffineExpr e) { func->setAttr("kernel.scratch", A
 void KernelBuilder::setScratch(int64_t bytes) { setScratch(getAffineConstantExpr(bytes)); }
 void KernelBuilder::setFlops(int64_t n) { func->setAttr("kernel.flops", getI64IntegerAttr(n)); }
 
-Value KernelBuilder::i64(int64_t v) { return arith::ConstantIntOp::create(*this, v, 64); }
+// Kept in the entry block, one each: equal indices are then equal Values, which the element cache relies on.
+Value KernelBuilder::i64(int64_t v) {
+  Value &c = constantCache[v];
+  if (!c) {
+    OpBuilder::InsertionGuard guard(*this);
+    setInsertionPointToStart(&func.getBody().front());
+    c = arith::ConstantIntOp::create(*this, v, 64);
+  }
+  return c;
+}
 
 static std::optional<int64_t> constant(Value v) {
   if (auto c = v.getDefiningOp<arith::ConstantOp>())
@@ -333,6 +343,13 @@ SmallVector<Value> KernelBuilder::delinearize(Value linear, ValueRange dims) {
     r[i] = remU(linear, dims[i]);
     linear = divU(linear, dims[i]);
   }
+  return r;
+}
+
+SmallVector<Value> KernelBuilder::dims(RankedTensorType t) {
+  SmallVector<Value> r;
+  for (AffineExpr e : hlo::getDims(t))
+    r.push_back(dim(e));
   return r;
 }
 

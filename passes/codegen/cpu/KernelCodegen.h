@@ -15,6 +15,8 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <map>
+
 namespace lathe::cpu {
 
 /// What the generators need to know about the processor.
@@ -141,6 +143,7 @@ public:
 private:
   mlir::Value symbol(unsigned k);
   llvm::DenseMap<unsigned, mlir::Value> symbolCache;
+  std::map<int64_t, mlir::Value> constantCache;
   unsigned numGlobals = 0;
 };
 
