@@ -29,6 +29,8 @@ namespace lathe::graph {
 
 /// Argument and result attribute of a graph.func: the user-visible name.
 inline constexpr llvm::StringLiteral kNameAttr = "graph.name";
+/// Argument and result attribute: the tensor's name in the imported graph ("x:0").
+inline constexpr llvm::StringLiteral kTensorAttr = "graph.tensor";
 /// Function attribute: the TensorFlow name of a library function, where the symbol had to differ.
 inline constexpr llvm::StringLiteral kFunctionAttr = "graph.function";
 

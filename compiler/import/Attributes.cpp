@@ -1,0 +1,405 @@
+//===- Attributes.cpp - AttrValue and TensorProto as attributes -----------===//
+#include "compiler/import/Attributes.h"
+
+#include "compiler/import/Problems.h"
+#include "dialects/graph/Graph.h"
+#include "dialects/graph/Types.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "ops/Registry.h"
+
+#include <cstring>
+
+using namespace mlir;
+using llvm::StringRef;
+
+namespace lathe::import {
+
+// Attributes hold at most this many elements: MLIR uniques, hashes and never frees them.
+static constexpr int64_t kMaxInlineElements = 64;
+// TensorFlow's own limit.
+static constexpr int kMaxRank = 254;
+
+DType toDType(int number) { return dtypeFromNumber(number).value_or(DType::Invalid); }
+
+ShapeResult readShape(const tf::TensorShapeProto &proto) {
+  ShapeResult result;
+  if (proto.unknown_rank())
+    return result;
+  if (proto.dim_size() > kMaxRank) {
+    result.error = "a shape of rank " + std::to_string(proto.dim_size()) + ", at most 254 is possible";
+    return result;
+  }
+  std::vector<int64_t> dims;
+  bool known = true;
+  for (const auto &dim : proto.dim()) {
+    if (dim.size() < -1) {
+      result.error = "a dimension of size " + std::to_string(dim.size());
+      return result;
+    }
+    known &= dim.size() >= 0;
+    dims.push_back(dim.size());
+  }
+  if (known && !checkedNumElements(dims).ok()) {
+    result.error = "the shape " + dimsToString(dims) + " has more elements than 64 bits can count";
+    return result;
+  }
+  result.dims = std::move(dims);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+RankedTensorType AttributeReader::constantType(DType dtype, const std::vector<int64_t> &dims, std::string &error) {
+  Type element = graph::toMlirType(context, dtype);
+  if (!element) {
+    error = "a constant of an unknown type";
+    return {};
+  }
+  absl::StatusOr<int64_t> count = checkedNumElements(dims);
+  if (!count.ok()) {
+    error = "the shape " + dimsToString(dims) + " has more elements than 64 bits can count";
+    return {};
+  }
+  // a string takes an attribute of its own
+  int64_t elementSize = dtype == DType::String ? 32 : static_cast<int64_t>(dtypeSize(dtype));
+  if (elementSize == 0) {
+    error = std::string("a constant of type ") + dtypeName(dtype) + " is not supported";
+    return {};
+  }
+  if (*count > maxBytes / elementSize) {
+    error = "a constant of shape " + dimsToString(dims) + " and type " + dtypeName(dtype) +
+            " is larger than the limit of " + std::to_string(maxBytes) + " bytes";
+    return {};
+  }
+  return RankedTensorType::get(dims, element);
+}
+
+Attribute AttributeReader::makeDense(RankedTensorType type, DType dtype, ArrayRef<char> bytes,
+                                     std::shared_ptr<const void> bytesOwner) {
+  int64_t count = type.getNumElements();
+  size_t size = dtypeSize(dtype);
+  if (count > 1 && bytes.size() > size && std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0)
+    bytes = bytes.take_front(size);
+  bool isSplat = bytes.size() == size;
+  if (count <= kMaxInlineElements || isSplat) {
+    if (dtype == DType::Bool) {
+      SmallVector<bool> values;
+      for (char c : bytes)
+        values.push_back(c != 0);
+      return DenseElementsAttr::get(type, ArrayRef<bool>(values));
+    }
+    if (dtype == DType::Int4 || dtype == DType::UInt4) {
+      SmallVector<APInt> values;
+      for (char c : bytes)
+        values.push_back(APInt(4, static_cast<uint8_t>(c) & 15));
+      return DenseElementsAttr::get(type, values);
+    }
+    return DenseElementsAttr::getFromRawBuffer(type, bytes);
+  }
+  size_t align = std::min<size_t>(64, std::max<size_t>(1, size));
+  if (!bytesOwner || reinterpret_cast<uintptr_t>(bytes.data()) % align != 0)
+    return DenseResourceElementsAttr::get(type, "const", HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, 64));
+  AsmResourceBlob blob(bytes, align, [bytesOwner = std::move(bytesOwner)](void *, size_t, size_t) {}, false);
+  return DenseResourceElementsAttr::get(type, "const", std::move(blob));
+}
+
+Attribute AttributeReader::readTensor(const Tensor &tensor, std::string &error) {
+  RankedTensorType type = constantType(tensor.dtype(), tensor.dims(), error);
+  if (!type)
+    return {};
+  if (tensor.dtype() == DType::String) {
+    Builder b(context);
+    SmallVector<Attribute> values;
+    for (const std::string &s : tensor.strings())
+      values.push_back(b.getStringAttr(s));
+    return graph::StringsAttr::get(context, type, b.getArrayAttr(values));
+  }
+  ArrayRef<char> bytes(static_cast<const char *>(tensor.data()), static_cast<size_t>(tensor.sizeBytes()));
+  return makeDense(type, tensor.dtype(), bytes, tensor.owner());
+}
+
+Attribute AttributeReader::readStrings(const tf::TensorProto &proto, RankedTensorType type, std::string &error) {
+  Builder b(context);
+  SmallVector<Attribute> values;
+  int64_t count = type.getNumElements();
+  if (proto.string_val_size() > count && count > 0) {
+    error = "holds " + std::to_string(proto.string_val_size()) + " values for " + std::to_string(count) + " elements";
+    return {};
+  }
+  if (!proto.tensor_content().empty()) {
+    error = "a string constant in packed form is not supported";
+    return {};
+  }
+  if (count == 0)
+    return graph::StringsAttr::get(context, type, b.getArrayAttr({}));
+  for (const std::string &s : proto.string_val())
+    values.push_back(b.getStringAttr(s));
+  if (values.empty())
+    values.push_back(b.getStringAttr(""));
+  if (values.size() > 1)
+    values.resize(static_cast<size_t>(count), values.back());
+  return graph::StringsAttr::get(context, type, b.getArrayAttr(values));
+}
+
+/// The values as bytes in memory's layout, at most one element beyond which the last one repeats.
+template <typename To, typename List>
+static void copyValues(const List &list, std::vector<char> &bytes) {
+  bytes.resize(list.size() * sizeof(To));
+  for (int i = 0; i < static_cast<int>(list.size()); ++i) {
+    To value = static_cast<To>(list.Get(i));
+    std::memcpy(bytes.data() + i * sizeof(To), &value, sizeof(To));
+  }
+}
+
+static void collectValues(const tf::TensorProto &proto, DType dtype, std::vector<char> &bytes) {
+  switch (dtype) {
+  case DType::Float32: return copyValues<float>(proto.float_val(), bytes);
+  case DType::Float64: return copyValues<double>(proto.double_val(), bytes);
+  case DType::Int32:
+  case DType::QInt32: return copyValues<int32_t>(proto.int_val(), bytes);
+  case DType::Int16:
+  case DType::QInt16: return copyValues<int16_t>(proto.int_val(), bytes);
+  case DType::UInt16:
+  case DType::QUInt16: return copyValues<uint16_t>(proto.int_val(), bytes);
+  case DType::Int8:
+  case DType::QInt8:
+  case DType::Int4: return copyValues<int8_t>(proto.int_val(), bytes);
+  case DType::UInt8:
+  case DType::QUInt8:
+  case DType::UInt4: return copyValues<uint8_t>(proto.int_val(), bytes);
+  case DType::Int64: return copyValues<int64_t>(proto.int64_val(), bytes);
+  case DType::UInt32: return copyValues<uint32_t>(proto.uint32_val(), bytes);
+  case DType::UInt64: return copyValues<uint64_t>(proto.uint64_val(), bytes);
+  case DType::Bool: return copyValues<uint8_t>(proto.bool_val(), bytes);
+  case DType::Float16:
+  case DType::BFloat16: return copyValues<uint16_t>(proto.half_val(), bytes);
+  case DType::Complex64: return copyValues<float>(proto.scomplex_val(), bytes);
+  case DType::Complex128: return copyValues<double>(proto.dcomplex_val(), bytes);
+  case DType::Float8E5M2:
+  case DType::Float8E4M3FN: bytes.assign(proto.float8_val().begin(), proto.float8_val().end()); return;
+  default: return;
+  }
+}
+
+Attribute AttributeReader::readTensor(const tf::TensorProto &proto, std::string &error) {
+  ShapeResult shape = readShape(proto.tensor_shape());
+  if (!shape.error.empty() || !shape.dims) {
+    error = shape.dims || !shape.error.empty() ? shape.error : "a constant of unknown rank";
+    return {};
+  }
+  for (int64_t dim : *shape.dims)
+    if (dim < 0) {
+      error = "a constant of unknown size " + dimsToString(*shape.dims);
+      return {};
+    }
+  DType dtype = toDType(proto.dtype());
+  RankedTensorType type = constantType(dtype, *shape.dims, error);
+  if (!type)
+    return {};
+  if (dtype == DType::String)
+    return readStrings(proto, type, error);
+
+  size_t size = dtypeSize(dtype);
+  size_t count = static_cast<size_t>(type.getNumElements());
+  std::string what = dimsToString(*shape.dims) + " of " + dtypeName(dtype);
+  if (!proto.tensor_content().empty()) {
+    if (proto.tensor_content().size() != count * size) {
+      error = "holds " + std::to_string(proto.tensor_content().size()) + " bytes, its shape " + what + " needs " +
+              std::to_string(count * size);
+      return {};
+    }
+    return makeDense(type, dtype, proto.tensor_content(), owner);
+  }
+  std::vector<char> bytes;
+  collectValues(proto, dtype, bytes);
+  if (bytes.size() % size != 0 || (count && bytes.size() / size > count)) {
+    error = "holds " + std::to_string(bytes.size() / size) + " values, its shape " + what + " needs " +
+            std::to_string(count);
+    return {};
+  }
+  if (count == 0)
+    bytes.clear();
+  else if (bytes.empty())
+    bytes.assign(size, 0);
+  else if (bytes.size() > size && bytes.size() < count * size) {
+    // the last value repeats
+    size_t have = bytes.size() / size;
+    bytes.resize(count * size);
+    for (size_t i = have; i < count; ++i)
+      std::memcpy(bytes.data() + i * size, bytes.data() + (have - 1) * size, size);
+  }
+  return makeDense(type, dtype, bytes, nullptr);
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes of nodes
+//===----------------------------------------------------------------------===//
+
+static Attribute readType(MLIRContext *context, int number, Attribute &carried, std::string &error) {
+  DType dtype = toDType(number);
+  // an attribute may say that there is no type, for example Case's unused output types
+  Type type = dtype == DType::Invalid && number == 0 ? NoneType::get(context) : graph::toMlirType(context, dtype);
+  if (!type) {
+    error = "unknown type number " + std::to_string(number);
+    return {};
+  }
+  if (isQuantized(dtype))
+    carried = IntegerAttr::get(IntegerType::get(context, 64), static_cast<int64_t>(dtype));
+  return TypeAttr::get(type);
+}
+
+Attribute AttributeReader::read(const tf::AttrValue &value, const FunctionSymbol &functionSymbol, Attribute &number,
+                                std::string &error) {
+  Builder b(context);
+  auto shapeAttr = [&](const tf::TensorShapeProto &proto) -> Attribute {
+    ShapeResult shape = readShape(proto);
+    if (!shape.error.empty()) {
+      error = shape.error;
+      return {};
+    }
+    if (!shape.dims)
+      return graph::ShapeAttr::get(context, false, ArrayRef<int64_t>());
+    return graph::ShapeAttr::get(context, true, *shape.dims);
+  };
+  auto funcAttr = [&](const tf::NameAttrList &function) -> Attribute {
+    FlatSymbolRefAttr symbol = functionSymbol(function, error);
+    return symbol ? graph::FuncAttr::get(context, symbol, DictionaryAttr()) : Attribute();
+  };
+  switch (value.value_case()) {
+  case tf::AttrValue::kS: return b.getStringAttr(value.s());
+  case tf::AttrValue::kI: return b.getI64IntegerAttr(value.i());
+  case tf::AttrValue::kF: return b.getF32FloatAttr(value.f());
+  case tf::AttrValue::kB: return b.getBoolAttr(value.b());
+  case tf::AttrValue::kType: return readType(context, value.type(), number, error);
+  case tf::AttrValue::kShape: return shapeAttr(value.shape());
+  case tf::AttrValue::kTensor: return readTensor(value.tensor(), error);
+  case tf::AttrValue::kFunc: return funcAttr(value.func());
+  case tf::AttrValue::kPlaceholder:
+    error = "refers to '" + printable(value.placeholder()) + "', which has no value";
+    return {};
+  case tf::AttrValue::VALUE_NOT_SET: error = "has no value"; return {};
+  case tf::AttrValue::kList: break;
+  }
+  const tf::AttrValue::ListValue &list = value.list();
+  SmallVector<Attribute> elements, numbers;
+  bool anyNumber = false;
+  for (const std::string &s : list.s()) elements.push_back(b.getStringAttr(s));
+  for (int64_t i : list.i()) elements.push_back(b.getI64IntegerAttr(i));
+  for (float f : list.f()) elements.push_back(b.getF32FloatAttr(f));
+  for (bool v : list.b()) elements.push_back(b.getBoolAttr(v));
+  for (int type : list.type()) {
+    Attribute carried;
+    elements.push_back(readType(context, type, carried, error));
+    anyNumber |= static_cast<bool>(carried);
+    numbers.push_back(b.getI64IntegerAttr(type));
+  }
+  for (const auto &shape : list.shape()) elements.push_back(shapeAttr(shape));
+  for (const auto &tensor : list.tensor()) elements.push_back(readTensor(tensor, error));
+  for (const auto &function : list.func()) elements.push_back(funcAttr(function));
+  if (llvm::is_contained(elements, Attribute()))
+    return {};
+  if (anyNumber)
+    number = b.getArrayAttr(numbers);
+  return b.getArrayAttr(elements);
+}
+
+//===----------------------------------------------------------------------===//
+// Defaults and kinds
+//===----------------------------------------------------------------------===//
+
+static bool parseShapeText(StringRef text, tf::TensorShapeProto &shape) {
+  if (text == "unknown") {
+    shape.set_unknown_rank(true);
+    return true;
+  }
+  for (std::string_view dim : ops::splitListText(std::string_view(text.data(), text.size()))) {
+    int64_t size = -1;
+    if (dim != "?" && StringRef(dim.data(), dim.size()).getAsInteger(10, size))
+      return false;
+    shape.add_dim()->set_size(size);
+  }
+  return true;
+}
+
+static tf::DataType parseTypeText(std::string_view text) {
+  return static_cast<tf::DataType>(parseDType(text).value_or(DType::Invalid));
+}
+
+bool parseDefault(StringRef type, StringRef text, tf::AttrValue &value) {
+  std::string_view view(text.data(), text.size());
+  int64_t integer;
+  double real;
+  if (type.consume_front("list(")) {
+    type.consume_back(")");
+    tf::AttrValue::ListValue &list = *value.mutable_list();
+    for (std::string_view part : ops::splitListText(view)) {
+      tf::AttrValue element;
+      if (!parseDefault(type, StringRef(part.data(), part.size()), element))
+        return false;
+      switch (element.value_case()) {
+      case tf::AttrValue::kS: list.add_s(element.s()); break;
+      case tf::AttrValue::kI: list.add_i(element.i()); break;
+      case tf::AttrValue::kF: list.add_f(element.f()); break;
+      case tf::AttrValue::kB: list.add_b(element.b()); break;
+      case tf::AttrValue::kType: list.add_type(element.type()); break;
+      case tf::AttrValue::kShape: *list.add_shape() = element.shape(); break;
+      default: return false;
+      }
+    }
+    return true;
+  }
+  if (type == "int") {
+    if (text.getAsInteger(10, integer))
+      return false;
+    value.set_i(integer);
+  } else if (type == "float") {
+    if (text.getAsDouble(real))
+      return false;
+    value.set_f(static_cast<float>(real));
+  } else if (type == "bool") {
+    value.set_b(text == "true");
+  } else if (type == "string") {
+    value.set_s(ops::unquote(view));
+  } else if (type == "type") {
+    value.set_type(parseTypeText(view));
+  } else if (type == "shape") {
+    return parseShapeText(text, *value.mutable_shape());
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool hasAttrType(const tf::AttrValue &value, StringRef type, std::string &found) {
+  switch (value.value_case()) {
+  case tf::AttrValue::kS: found = "string"; break;
+  case tf::AttrValue::kI: found = "int"; break;
+  case tf::AttrValue::kF: found = "float"; break;
+  case tf::AttrValue::kB: found = "bool"; break;
+  case tf::AttrValue::kType: found = "type"; break;
+  case tf::AttrValue::kShape: found = "shape"; break;
+  case tf::AttrValue::kTensor: found = "tensor"; break;
+  case tf::AttrValue::kFunc: found = "func"; break;
+  case tf::AttrValue::kPlaceholder: found = "placeholder"; break;
+  case tf::AttrValue::VALUE_NOT_SET: found = "nothing"; break;
+  case tf::AttrValue::kList: {
+    const tf::AttrValue::ListValue &list = value.list();
+    found = list.s_size()        ? "list(string)"
+            : list.i_size()      ? "list(int)"
+            : list.f_size()      ? "list(float)"
+            : list.b_size()      ? "list(bool)"
+            : list.type_size()   ? "list(type)"
+            : list.shape_size()  ? "list(shape)"
+            : list.tensor_size() ? "list(tensor)"
+            : list.func_size()   ? "list(func)"
+                                 : "list()";
+    return found == type || (found == "list()" && type.starts_with("list("));
+  }
+  }
+  return found == type;
+}
+
+} // namespace lathe::import

@@ -1,0 +1,109 @@
+//===- Import.cpp - TensorFlow models into the graph dialect --------------===//
+//
+// file → protobuf (ReadModel) → indexed bodies (Library) → entries (Select) → what they need, calls inlined (Flatten)
+// → graph dialect (EmitGraph, with values from Variables). A step with problems ends the import after reporting all
+// of its own.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/import/Import.h"
+
+#include "compiler/import/EmitGraph.h"
+#include "compiler/import/Select.h"
+#include "dialects/graph/Graph.h"
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+using llvm::StringRef;
+
+namespace lathe {
+
+using namespace import;
+
+static FailureOr<ImportedModel> importParsed(MLIRContext *context, Model model, const ImportOptions &options,
+                                             Problems &problems) {
+  context->getOrLoadDialect<graph::GraphDialect>();
+  struct Finish {
+    Problems &problems;
+    ~Finish() { problems.finish(); }
+  } finish{problems};
+  if (!model.meta || problems.any())
+    return failure();
+
+  Library library(model.graph(), problems);
+  if (!library.getMain() || problems.any())
+    return failure();
+  ImportedModel result;
+  Flattener flattener(library, problems, options.maxNodes);
+  std::vector<EntryPlan> plans = selectEntries(model, library, flattener, options, problems, result.notes);
+  if (problems.any())
+    return failure();
+
+  std::vector<std::unique_ptr<FlatGraph>> entries;
+  for (const EntryPlan &plan : plans) {
+    Flattener::EntrySpec spec;
+    for (const NamedTensor &input : plan.inputs)
+      spec.feeds.push_back(input.at);
+    spec.constants = plan.constants;
+    for (const NamedTensor &output : plan.outputs)
+      spec.outputs.push_back(output.at);
+    spec.targets = plan.targets;
+    entries.push_back(flattener.flattenEntry(spec));
+  }
+  flattener.flattenFunctions();
+  if (problems.any())
+    return failure();
+
+  Checkpoint checkpoint(model, library, problems);
+  if (problems.any())
+    return failure();
+  AttributeReader attributes(context, options.maxBytes, model.meta);
+  result.module = ModuleOp::create(UnknownLoc::get(context));
+  emitGraphs(*result.module,
+             {attributes, checkpoint, problems, options, model.kind == Model::Kind::SavedModel}, plans, entries,
+             flattener.functions);
+  if (problems.any() || failed(verify(*result.module)))
+    return failure();
+  for (EntryPlan &plan : plans) {
+    ImportedModel::EntryInfo entry;
+    entry.name = plan.name;
+    for (NamedTensor &input : plan.inputs)
+      entry.inputs.push_back(std::move(input.spec));
+    for (NamedTensor &output : plan.outputs)
+      entry.outputs.push_back(std::move(output.spec));
+    result.entries.push_back(std::move(entry));
+  }
+  if (!result.notes.empty() && result.notes.back() == '\n')
+    result.notes.pop_back();
+  return result;
+}
+
+FailureOr<ImportedModel> importModel(MLIRContext *context, StringRef path, const ImportOptions &options) {
+  Problems problems(context);
+  return importParsed(context, readModel(path, options, problems), options, problems);
+}
+
+FailureOr<ImportedModel> importModelBytes(MLIRContext *context, StringRef bytes, StringRef name,
+                                          const ImportOptions &options) {
+  Problems problems(context);
+  return importParsed(context, parseModel(bytes, name, options, problems), options, problems);
+}
+
+FailureOr<std::vector<SignatureInfo>> readSignatures(MLIRContext *context, StringRef path,
+                                                     const ImportOptions &options) {
+  Problems problems(context);
+  Model model = readModel(path, options, problems);
+  std::vector<SignatureInfo> infos;
+  if (model.meta && !problems.any()) {
+    Library library(model.graph(), problems);
+    Flattener flattener(library, problems, options.maxNodes);
+    if (library.getMain())
+      infos = listSignatures(model, library, flattener, problems);
+  }
+  bool failed = !model.meta || problems.any();
+  problems.finish();
+  if (failed)
+    return failure();
+  return infos;
+}
+
+} // namespace lathe
