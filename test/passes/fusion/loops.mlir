@@ -1,0 +1,99 @@
+// RUN: lathe-opt %s --hlo-fuse | FileCheck %s
+// RUN: lathe-opt %s --hlo-fuse=explain=true -o /dev/null 2>&1 | FileCheck %s --check-prefix=WHY
+
+// A chain is one loop; splats are made inside, and nothing is left outside.
+// CHECK-LABEL: @chain
+// CHECK: %[[L:.*]] = kernel.loop(%arg0) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+// CHECK: hlo.constant dense<2.0
+// CHECK: hlo.multiply
+// CHECK: hlo.tanh
+// CHECK: kernel.yield
+// CHECK-NOT: hlo.constant
+// CHECK: return %[[L]]
+func.func @chain(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %two = hlo.constant dense<2.0> : tensor<4x8xf32>
+  %y = hlo.multiply %x, %two : tensor<4x8xf32>
+  %t = hlo.tanh %y : tensor<4x8xf32>
+  return %t : tensor<4x8xf32>
+}
+
+// An LSTM cell's gates are slices of one product: one loop with two outputs.
+// CHECK-LABEL: @lstm_cell
+// CHECK: %[[D:.*]] = kernel.dot
+// CHECK: hlo.add
+// CHECK: kernel.yield
+// CHECK: %[[L:.*]]:2 = kernel.loop(%[[D]], %arg1)
+// CHECK-COUNT-4: hlo.slice
+// CHECK: kernel.yield {{.*}}, {{.*}}
+// CHECK-NOT: kernel.
+// CHECK: return %[[L]]#0, %[[L]]#1
+func.func @lstm_cell(%x: tensor<2x8xf32>, %c: tensor<2x4xf32>, %w: tensor<8x16xf32>, %b: tensor<16xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  %d = "hlo.dot_general"(%x, %w) {dot_dimension_numbers = #hlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>} : (tensor<2x8xf32>, tensor<8x16xf32>) -> tensor<2x16xf32>
+  %bb = hlo.broadcast_in_dim %b, dims = [1] : (tensor<16xf32>) -> tensor<2x16xf32>
+  %z = hlo.add %d, %bb : tensor<2x16xf32>
+  %zi = "hlo.slice"(%z) {start_indices = array<i64: 0, 0>, limit_indices = array<i64: 2, 4>, strides = array<i64: 1, 1>} : (tensor<2x16xf32>) -> tensor<2x4xf32>
+  %zf = "hlo.slice"(%z) {start_indices = array<i64: 0, 4>, limit_indices = array<i64: 2, 8>, strides = array<i64: 1, 1>} : (tensor<2x16xf32>) -> tensor<2x4xf32>
+  %zg = "hlo.slice"(%z) {start_indices = array<i64: 0, 8>, limit_indices = array<i64: 2, 12>, strides = array<i64: 1, 1>} : (tensor<2x16xf32>) -> tensor<2x4xf32>
+  %zo = "hlo.slice"(%z) {start_indices = array<i64: 0, 12>, limit_indices = array<i64: 2, 16>, strides = array<i64: 1, 1>} : (tensor<2x16xf32>) -> tensor<2x4xf32>
+  %i = hlo.logistic %zi : tensor<2x4xf32>
+  %f = hlo.logistic %zf : tensor<2x4xf32>
+  %g = hlo.tanh %zg : tensor<2x4xf32>
+  %o = hlo.logistic %zo : tensor<2x4xf32>
+  %fc = hlo.multiply %f, %c : tensor<2x4xf32>
+  %ig = hlo.multiply %i, %g : tensor<2x4xf32>
+  %c2 = hlo.add %fc, %ig : tensor<2x4xf32>
+  %t = hlo.tanh %c2 : tensor<2x4xf32>
+  %h = hlo.multiply %o, %t : tensor<2x4xf32>
+  return %c2, %h : tensor<2x4xf32>, tensor<2x4xf32>
+}
+
+// An exponential that a broadcast would compute eight times is stored first.
+// WHY-DAG: remark: not fused with its consumer: its consumer reads each element many times
+// CHECK-LABEL: @replicated
+// CHECK: %[[E:.*]] = kernel.loop(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
+// CHECK: hlo.exponential
+// CHECK: kernel.loop(%[[E]], %arg1)
+// CHECK: hlo.broadcast_in_dim
+func.func @replicated(%x: tensor<4xf32>, %y: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %e = hlo.exponential %x : tensor<4xf32>
+  %b = hlo.broadcast_in_dim %e, dims = [1] : (tensor<4xf32>) -> tensor<8x4xf32>
+  %r = hlo.add %y, %b : tensor<8x4xf32>
+  return %r : tensor<8x4xf32>
+}
+
+// The first loop would need the product that needs the first loop: two kernels.
+// WHY-DAG: remark: not fused with its consumer: its consumer reads it in the inner loop of a product
+// CHECK-LABEL: @no_cycle
+// CHECK: %[[A:.*]] = kernel.loop(%arg0)
+// CHECK: %[[D:.*]] = kernel.dot(%[[A]], %arg1
+// CHECK: return %[[D]]
+func.func @no_cycle(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %e = hlo.exponential %x : tensor<4x4xf32>
+  %d = "hlo.dot_general"(%e, %w) {dot_dimension_numbers = #hlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %r = hlo.add %d, %e : tensor<4x4xf32>
+  return %r : tensor<4x4xf32>
+}
+
+// Loops and branches keep their regions, each fused by itself.
+// CHECK-LABEL: @regions
+// CHECK: hlo.while
+// CHECK: kernel.loop
+// CHECK: hlo.return
+// CHECK: kernel.loop
+// CHECK: hlo.return
+func.func @regions(%n: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %zero = hlo.constant dense<0> : tensor<i32>
+  %r:2 = "hlo.while"(%zero, %x) ({
+  ^bb0(%i: tensor<i32>, %v: tensor<4xf32>):
+    %p = hlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    hlo.return %p : tensor<i1>
+  }, {
+  ^bb0(%i: tensor<i32>, %v: tensor<4xf32>):
+    %one = hlo.constant dense<1> : tensor<i32>
+    %j = hlo.add %i, %one : tensor<i32>
+    %s = hlo.sine %v : tensor<4xf32>
+    %t = hlo.multiply %s, %x : tensor<4xf32>
+    hlo.return %j, %t : tensor<i32>, tensor<4xf32>
+  }) : (tensor<i32>, tensor<4xf32>) -> (tensor<i32>, tensor<4xf32>)
+  return %r#1 : tensor<4xf32>
+}
