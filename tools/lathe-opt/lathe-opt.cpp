@@ -2,6 +2,8 @@
 #include "dialects/graph/Graph.h"
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/fusion/Passes.h"
+#include "passes/simplify/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -15,6 +17,8 @@
 
 int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
+  lathe::simplify::registerSimplifyPhase();
+  lathe::fusion::registerFusionPhase();
   mlir::DialectRegistry registry;
   registry.insert<lathe::graph::GraphDialect, lathe::hlo::HloDialect, lathe::kernel::KernelDialect, mlir::func::FuncDialect,
                   mlir::scf::SCFDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::math::MathDialect,

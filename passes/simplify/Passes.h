@@ -1,0 +1,37 @@
+//===- Passes.h - the simplification room -----------------------------------===//
+//
+// hlo to smaller hlo: constant folding, algebra, batch norms folded into the
+// weights, reshapes and transposes cancelled, loops and conditionals cleaned.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LATHE_PASSES_SIMPLIFY_PASSES_H
+#define LATHE_PASSES_SIMPLIFY_PASSES_H
+
+#include "mlir/Pass/Pass.h"
+
+#include <cstdint>
+#include <memory>
+
+namespace lathe::simplify {
+
+/// What buildSimplifyPipeline does; every field has a command-line spelling in the driver.
+struct SimplifyOptions {
+  /// Constant folding creates at most this many bytes of new constants in a module.
+  int64_t foldBytes = int64_t(1) << 30;
+  /// No rewriting that changes the rounding of any result.
+  bool exact = false;
+};
+
+#define GEN_PASS_DECL
+#include "passes/simplify/Passes.h.inc"
+
+/// The whole phase; leaves a module of hlo functions.
+void buildSimplifyPipeline(mlir::OpPassManager &pm, const SimplifyOptions &options = {});
+
+/// Registers the passes and the pipeline `lathe-simplify`.
+void registerSimplifyPhase();
+
+} // namespace lathe::simplify
+
+#endif
