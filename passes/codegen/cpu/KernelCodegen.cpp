@@ -441,7 +441,9 @@ void KernelBuilder::storeElem(Type elem, Value v, Value base, Value index, Value
 Value KernelBuilder::alloca(int64_t bytes) {
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(&func.getBody().front());
-  return LLVM::AllocaOp::create(*this, LLVM::LLVMPointerType::get(getContext()), getI8Type(), i64(bytes), 64u);
+  // not i64(): the shared constant may stand further down
+  Value size = arith::ConstantIntOp::create(*this, bytes, 64);
+  return LLVM::AllocaOp::create(*this, LLVM::LLVMPointerType::get(getContext()), getI8Type(), size, 64u);
 }
 
 Value KernelBuilder::tailMask(Value n, unsigned lanes) {

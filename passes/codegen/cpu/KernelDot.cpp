@@ -1,0 +1,55 @@
+// kernel.dot as a blocked matrix product over its operands in place: dimension lists become strides.
+#include "dialects/hlo/Shape.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/Product.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+
+LogicalResult emitDot(Operation *o, KernelBuilder &b) {
+  auto op = cast<kernel::DotOp>(o);
+  auto lhs = cast<RankedTensorType>(op.getLhs().getType()), rhs = cast<RankedTensorType>(op.getRhs().getType());
+  ArrayRef<int64_t> aDims = op.getLhsDims(), bDims = op.getRhsDims(), cDims = op.getResultDims();
+  int64_t batchRank = op.getBatchRank();
+  SmallVector<AffineExpr> accDims = hlo::getDims(op.getAccType());
+
+  ProductSpec spec;
+  spec.aElem = lhs.getElementType();
+  spec.bElem = rhs.getElementType();
+  spec.accElem = op.getAccType().getElementType();
+  spec.a = b.operands[0];
+  spec.b = b.operands[1];
+  spec.m = accDims[cDims[batchRank]];
+  spec.n = accDims[cDims.back()];
+  spec.k = hlo::getDims(lhs)[aDims.back()];
+  if (std::optional<uint64_t> panel = op.getPanel())
+    spec.panel = *panel;
+
+  SmallVector<Value> aStrides = stridesOf(b, lhs), bStrides = stridesOf(b, rhs);
+  spec.aRow = aStrides[aDims[aDims.size() - 2]];
+  spec.aStep = aStrides[aDims.back()];
+  if (!spec.panel) {
+    spec.bStep = bStrides[bDims[bDims.size() - 2]];
+    spec.bColumn = bStrides[bDims.back()];
+  }
+  bool aBatched = lhs.getRank() > 2, bBatched = rhs.getRank() > (spec.panel ? 3 : 2);
+  for (int64_t i = 0; i < batchRank; ++i) {
+    spec.batch.push_back(accDims[cDims[i]]);
+    spec.aBatchStrides.push_back(aBatched ? aStrides[aDims[i]] : b.i64(0));
+    spec.bBatchStrides.push_back(bBatched ? bStrides[spec.panel ? i : bDims[i]] : b.i64(0));
+  }
+  spec.columnDim = cDims.back();
+  spec.index = [=](ValueRange batch, Value row, Value column) {
+    SmallVector<Value> index(batchRank + 2);
+    for (int64_t i = 0; i < batchRank; ++i)
+      index[cDims[i]] = batch[i];
+    index[cDims[batchRank]] = row;
+    index[cDims.back()] = column;
+    return index;
+  };
+  Epilogue epilogue(b, op);
+  return emitProduct(b, spec, epilogue);
+}
+
+} // namespace lathe::cpu

@@ -1,0 +1,136 @@
+// Copies to scratch: panels of a right operand that was not packed at compile time, rows, zeros.
+#include "passes/codegen/cpu/Product.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+
+std::optional<int64_t> constantOf(Value v) {
+  APInt c;
+  if (v && matchPattern(v, m_ConstantInt(&c)))
+    return c.getSExtValue();
+  return std::nullopt;
+}
+
+SmallVector<Value> stridesOf(KernelBuilder &b, RankedTensorType type) {
+  SmallVector<Value> dims = b.dims(type), strides(dims.size());
+  Value s = b.i64(1);
+  for (int64_t i = dims.size() - 1; i >= 0; --i) {
+    strides[i] = s;
+    s = b.mul(s, dims[i]);
+  }
+  return strides;
+}
+
+static Value roundDown(KernelBuilder &b, Value v, int64_t multiple) {
+  return b.mul(b.divU(v, b.i64(multiple)), b.i64(multiple));
+}
+
+/// A loop that is left away when it is known to have no iterations.
+static void loopIfAny(KernelBuilder &b, Value lo, Value hi, int64_t step, function_ref<void(Value)> body) {
+  if (constantOf(lo) && constantOf(hi) && *constantOf(lo) >= *constantOf(hi))
+    return;
+  b.loop(lo, hi, b.i64(step), body);
+}
+
+void copyRun(KernelBuilder &b, Type fromElem, Value from, Type toElem, Value to, Value count) {
+  unsigned lanes = b.target.lanes(toElem);
+  auto copy = [&](Value x, unsigned n) {
+    b.storeElem(toElem, toAccumulator(b, b.loadElem(fromElem, from, x, n), fromElem, toElem), to, x);
+  };
+  Value done = b.i64(0);
+  if (lanes > 1) {
+    done = roundDown(b, count, lanes);
+    loopIfAny(b, b.i64(0), done, lanes, [&](Value x) { copy(x, lanes); });
+  }
+  loopIfAny(b, done, count, 1, [&](Value x) { copy(x, 1); });
+}
+
+void zeroRun(KernelBuilder &b, Type elem, Value to, Value count) {
+  unsigned lanes = b.target.lanes(elem);
+  Value done = b.i64(0);
+  if (lanes > 1) {
+    done = roundDown(b, count, lanes);
+    loopIfAny(b, b.i64(0), done, lanes, [&](Value x) { b.storeElem(elem, b.cst(regType(elem, lanes), 0.0), to, x); });
+  }
+  loopIfAny(b, done, count, 1, [&](Value x) { b.storeElem(elem, b.cst(regType(elem), 0.0), to, x); });
+}
+
+/// Square blocks of a panel whose k runs along memory, transposed in registers.
+static void transposeBlocks(KernelBuilder &b, TileShape shape, Type accElem, const PanelSource &from, Value mainK, Value to) {
+  const unsigned lanes = shape.lanes;
+  b.loop(b.i64(0), mainK, b.i64(lanes), [&](Value k0) {
+    b.loop(b.i64(0), b.i64(shape.vecs), [&](Value v) {
+      SmallVector<Value> rows;
+      Value column = b.mul(v, b.i64(lanes));
+      for (unsigned i = 0; i < lanes; ++i) {
+        Value at = b.add(b.mul(b.add(column, b.i64(i)), from.column), k0);
+        rows.push_back(toAccumulator(b, b.loadElem(from.elem, from.pointer, at, lanes), from.elem, accElem));
+      }
+      // exchange blocks of growing size: log2(lanes) rounds of two-operand shuffles
+      for (unsigned d = 1; d < lanes; d *= 2) {
+        SmallVector<int64_t> low(lanes), high(lanes);
+        for (unsigned i = 0; i < lanes; ++i) {
+          low[i] = i & d ? lanes + i - d : i;
+          high[i] = i & d ? lanes + i : i + d;
+        }
+        for (unsigned i = 0; i < lanes; ++i) {
+          if (i & d)
+            continue;
+          Value x = rows[i], y = rows[i + d];
+          rows[i] = vector::ShuffleOp::create(b, x, y, low);
+          rows[i + d] = vector::ShuffleOp::create(b, x, y, high);
+        }
+      }
+      for (unsigned i = 0; i < lanes; ++i)
+        b.storeElem(accElem, rows[i], to, b.add(b.mul(b.add(k0, b.i64(i)), b.i64(shape.columns())), column));
+    });
+  });
+}
+
+void packPanel(KernelBuilder &b, TileShape shape, Type accElem, const PanelSource &from, Value to) {
+  const int64_t width = shape.columns();
+  auto element = [&](Value kk, Value c) {
+    Value x = b.loadElem(from.elem, from.pointer, b.add(b.mul(kk, from.step), b.mul(c, from.column)));
+    b.storeElem(accElem, toAccumulator(b, x, from.elem, accElem), to, b.add(b.mul(kk, b.i64(width)), c));
+  };
+  auto vectorAt = [&](Value kk, Value column, Value mask) {
+    Value x = b.loadElem(from.elem, from.pointer, b.add(b.mul(kk, from.step), column), shape.lanes, mask);
+    b.storeElem(accElem, toAccumulator(b, x, from.elem, accElem), to, b.add(b.mul(kk, b.i64(width)), column));
+  };
+  bool contiguous = constantOf(from.column) == 1;
+  std::optional<int64_t> valid = from.validColumns ? constantOf(from.validColumns) : std::optional<int64_t>(width);
+  if (valid == width && !contiguous && constantOf(from.step) == 1) {
+    Value mainK = roundDown(b, from.k, shape.lanes);
+    if (constantOf(mainK) != 0)
+      transposeBlocks(b, shape, accElem, from, mainK, to);
+    loopIfAny(b, mainK, from.k, 1, [&](Value kk) { b.loop(b.i64(0), b.i64(width), [&](Value c) { element(kk, c); }); });
+    return;
+  }
+  Value zero = b.cst(regType(accElem, shape.lanes), 0.0);
+  b.loop(b.i64(0), from.k, [&](Value kk) {
+    Value done = b.i64(0);
+    if (contiguous && valid) {
+      int64_t wholes = *valid / shape.lanes;
+      for (int64_t v = 0; v < wholes; ++v)
+        vectorAt(kk, b.i64(v * shape.lanes), Value());
+      done = b.i64(wholes * shape.lanes);
+      if (int64_t rest = *valid % shape.lanes; rest && b.target.hasMaskedMemory(from.elem)) {
+        vectorAt(kk, done, b.tailMask(b.i64(rest), shape.lanes));
+        done = b.i64((wholes + 1) * shape.lanes);
+      }
+    } else if (contiguous) {
+      done = roundDown(b, from.validColumns, shape.lanes);
+      b.loop(b.i64(0), done, b.i64(shape.lanes), [&](Value c) { vectorAt(kk, c, Value()); });
+    }
+    if (valid != width)
+      loopIfAny(b, done, b.i64(width), shape.lanes,
+                [&](Value c) { b.storeElem(accElem, zero, to, b.add(b.mul(kk, b.i64(width)), c)); });
+    loopIfAny(b, done, valid ? b.i64(*valid) : from.validColumns, 1, [&](Value c) { element(kk, c); });
+  });
+}
+
+} // namespace lathe::cpu

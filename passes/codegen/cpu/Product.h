@@ -1,0 +1,50 @@
+// A blocked matrix product over strided operands: what kernel.dot and 1x1 convolutions have in common.
+#ifndef LATHE_PASSES_CODEGEN_CPU_PRODUCT_H
+#define LATHE_PASSES_CODEGEN_CPU_PRODUCT_H
+
+#include "passes/codegen/cpu/KernelCodegen.h"
+#include "passes/codegen/cpu/Tile.h"
+
+#include <functional>
+
+namespace lathe::cpu {
+
+/// acc[batch..., m, n] = sum over k of a[batch..., m, k] * b[batch..., k, n]; strides in elements.
+struct ProductSpec {
+  mlir::Type aElem, bElem, accElem;
+  mlir::Value a, b; ///< pointers
+  mlir::SmallVector<mlir::AffineExpr> batch;
+  mlir::SmallVector<mlir::Value> aBatchStrides, bBatchStrides;
+  mlir::AffineExpr m, n, k;
+  mlir::Value aRow, aStep;       ///< strides of m and k
+  mlir::Value bStep, bColumn;    ///< strides of k and n; unused when packed
+  std::optional<int64_t> panel;  ///< b is [batch..., ceil(n / panel), k, panel]
+  unsigned columnDim = 0;        ///< dimension of the result along which n runs
+  /// Index in the result of an element.
+  std::function<mlir::SmallVector<mlir::Value>(mlir::ValueRange batch, mlir::Value row, mlir::Value column)> index;
+};
+
+/// Emits all loops, and the attributes of the function.
+mlir::LogicalResult emitProduct(KernelBuilder &b, const ProductSpec &spec, Epilogue &epilogue);
+
+/// A panel of the right operand to be copied to scratch as [k][columns], zero-padded on the right.
+struct PanelSource {
+  mlir::Type elem;
+  mlir::Value pointer;        ///< first column, k = 0
+  mlir::Value k, step, column; ///< size and strides
+  mlir::Value validColumns;   ///< null: all
+};
+void packPanel(KernelBuilder &b, TileShape shape, mlir::Type accElem, const PanelSource &from, mlir::Value to);
+
+/// Copies `count` elements at unit stride with conversion to `toElem`.
+void copyRun(KernelBuilder &b, mlir::Type fromElem, mlir::Value from, mlir::Type toElem, mlir::Value to, mlir::Value count);
+void zeroRun(KernelBuilder &b, mlir::Type elem, mlir::Value to, mlir::Value count);
+
+/// The constant behind a value, if it is one.
+std::optional<int64_t> constantOf(mlir::Value v);
+/// Row-major strides in elements.
+mlir::SmallVector<mlir::Value> stridesOf(KernelBuilder &b, mlir::RankedTensorType type);
+
+} // namespace lathe::cpu
+
+#endif

@@ -1,0 +1,389 @@
+// Register tiles: choice of their shape, the reduction loop, and the epilogue.
+#include "passes/codegen/cpu/Tile.h"
+
+#include "passes/codegen/cpu/Product.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+
+unsigned maxTileRows(const CpuTarget &target, unsigned vecs) {
+  // AVX-512 multiplies by a broadcast memory operand; elsewhere the broadcast takes a register, and without fused
+  // multiply-add the product another one.
+  int free = target.numVectorRegs - vecs;
+  if (!target.avx512)
+    free -= target.fma ? 1 : 2;
+  int rows = std::max(1, free / static_cast<int>(vecs));
+  // two registers of slack at 14 x 2: measured, 28 accumulators with 14 row addresses still fit
+  return std::min<unsigned>(rows, target.avx512 ? 13 : 12);
+}
+
+TileShape chooseTile(const CpuTarget &target, Type accElem, std::optional<int64_t> rows, std::optional<int64_t> columns) {
+  TileShape best;
+  best.lanes = std::max(1u, target.lanes(accElem));
+  if (best.lanes == 1) {
+    best.rows = rows ? std::min<int64_t>(*rows, 4) : 4;
+    return best;
+  }
+  // Cycles per step of the reduction: two multiply-adds or two loads a cycle, and no less than the latency of the
+  // accumulators allows; columns beyond the last one are wasted work.
+  double bestCost = 0;
+  for (unsigned vecs : {2u, 3u, 4u, 1u}) {
+    unsigned height = maxTileRows(target, vecs);
+    if (height * vecs < 8 && vecs != 1)
+      continue;
+    unsigned width = vecs * best.lanes;
+    int64_t m = rows.value_or(1000), n = columns.value_or(1000 * width);
+    int64_t panels = n / width, tail = llvm::divideCeil(n % width, best.lanes);
+    RowTiles split(std::max<int64_t>(m, 1), height);
+    auto tileCost = [](double r, double v) { return std::max({r * v / 2, (r + v) / 2, 2.0}) + 0.02 * v * 8 / (r + 1); };
+    double cost = 0;
+    for (auto [r, count] : {std::pair(split.low + 1, split.numHigh), std::pair(split.low, split.numTiles - split.numHigh)}) {
+      cost += count * panels * tileCost(r, vecs);
+      if (tail)
+        cost += count * tileCost(r, tail);
+    }
+    if (bestCost == 0 || cost < bestCost * 0.97) {
+      bestCost = cost;
+      best.vecs = vecs;
+      best.rows = rows ? split.height : height;
+    }
+  }
+  return best;
+}
+
+TileShape panelTile(const CpuTarget &target, Type accElem, int64_t panel, std::optional<int64_t> rows) {
+  TileShape tile;
+  tile.lanes = std::max(1u, target.lanes(accElem));
+  while (panel % tile.lanes)
+    tile.lanes /= 2;
+  tile.vecs = panel / tile.lanes;
+  tile.rows = maxTileRows(target, tile.vecs);
+  if (rows)
+    tile.rows = RowTiles(std::max<int64_t>(*rows, 1), tile.rows).height;
+  return tile;
+}
+
+RowTiles::RowTiles(std::optional<int64_t> count, unsigned maxRows) : isStatic(count.has_value()), height(maxRows) {
+  if (!count || *count == 0)
+    return;
+  numTiles = llvm::divideCeil(*count, maxRows);
+  low = *count / numTiles;
+  numHigh = *count - low * numTiles;
+  height = numHigh ? low + 1 : low;
+}
+
+Value RowTiles::rowAt(KernelBuilder &b, Value position) const {
+  return isStatic ? b.add(b.mul(position, b.i64(low)), b.min(position, b.i64(numHigh))) : position;
+}
+
+void RowTiles::forEach(KernelBuilder &b, Value first, Value last, function_ref<void(unsigned height, Value row)> emit) const {
+  if (isStatic) {
+    Value high = b.i64(numHigh);
+    if (numHigh)
+      b.loop(first, b.min(last, high), [&](Value t) { emit(low + 1, b.mul(t, b.i64(low + 1))); });
+    if (numTiles > numHigh)
+      b.loop(b.max(first, high), last, [&](Value t) { emit(low, b.add(b.mul(t, b.i64(low)), high)); });
+    return;
+  }
+  Value row = first;
+  for (unsigned h : {height, 4u, 1u}) {
+    if (h > height || (h == height && row != first))
+      continue;
+    Value count = b.divU(b.sub(last, row), b.i64(h));
+    Value stop = b.add(row, b.mul(count, b.i64(h)));
+    b.loop(row, stop, b.i64(h), [&](Value r) { emit(h, r); });
+    row = stop;
+  }
+}
+
+Value toAccumulator(KernelBuilder &b, Value v, Type elem, Type accElem) {
+  Type want = regType(accElem, isa<ComplexType>(accElem) ? 1 : lanesOf(v.getType()));
+  if (v.getType() == want)
+    return v;
+  Type from = getElementTypeOrSelf(v.getType()), to = getElementTypeOrSelf(want);
+  if (isa<FloatType>(from) && isa<FloatType>(to)) {
+    if (from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth())
+      return arith::ExtFOp::create(b, want, v);
+    return arith::TruncFOp::create(b, want, v);
+  }
+  if (isa<IntegerType>(from) && isa<IntegerType>(to)) {
+    if (from.getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth())
+      return arith::TruncIOp::create(b, want, v);
+    if (isUnsignedElem(elem))
+      return arith::ExtUIOp::create(b, want, v);
+    return arith::ExtSIOp::create(b, want, v);
+  }
+  if (isa<IntegerType>(from))
+    return isUnsignedElem(elem) ? arith::UIToFPOp::create(b, want, v).getResult() : arith::SIToFPOp::create(b, want, v);
+  return isUnsignedElem(accElem) ? arith::FPToUIOp::create(b, want, v).getResult() : arith::FPToSIOp::create(b, want, v);
+}
+
+static Value complexMultiplyAdd(KernelBuilder &b, Value x, Value y, Value acc) {
+  auto part = [&](Value v, int64_t i) -> Value { return vector::ExtractOp::create(b, v, i); };
+  Value xr = part(x, 0), xi = part(x, 1), yr = part(y, 0), yi = part(y, 1);
+  auto mul = [&](Value l, Value r) -> Value { return arith::MulFOp::create(b, l, r); };
+  Value re = arith::SubFOp::create(b, mul(xr, yr), mul(xi, yi));
+  Value im = arith::AddFOp::create(b, mul(xr, yi), mul(xi, yr));
+  Value product = vector::FromElementsOp::create(b, acc.getType(), ValueRange{re, im});
+  return arith::AddFOp::create(b, acc, product);
+}
+
+static bool isComplexValue(Value x, Type accElem) { return isa<ComplexType>(accElem); }
+
+static Value multiplyAdd(KernelBuilder &b, Value x, Value y, Value acc, Type accElem) {
+  if (isComplexValue(x, accElem))
+    return complexMultiplyAdd(b, x, y, acc);
+  Type elem = getElementTypeOrSelf(acc.getType());
+  if (isa<FloatType>(elem)) // one instruction where the processor has it, else two: never a call
+    return LLVM::FMulAddOp::create(b, acc.getType(), x, y, acc);
+  if (elem.isInteger(1)) // bool: or of ands
+    return arith::OrIOp::create(b, acc, arith::AndIOp::create(b, x, y));
+  return arith::AddIOp::create(b, acc, arith::MulIOp::create(b, x, y));
+}
+
+/// Steps unrolled: a divisor of the trip count where there is one, so that no remainder loop is needed.
+static int64_t chooseUnroll(std::optional<int64_t> trips) {
+  if (!trips)
+    return 4;
+  for (int64_t u : {4, 3, 5, 2})
+    if (*trips % u == 0)
+      return u;
+  return *trips < 4 ? std::max<int64_t>(*trips, 1) : 4;
+}
+
+SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, const TileOperands &operands,
+                            ArrayRef<ReductionLoop> loops, ValueRange init) {
+  const unsigned n = shape.rows * shape.vecs;
+  bool complex = isa<ComplexType>(accElem);
+  Type vecType = complex ? regType(accElem) : regType(accElem, shape.lanes);
+  const ReductionLoop &inner = loops.back();
+  int64_t unroll = chooseUnroll(constantOf(inner.trips));
+  // few accumulators do not cover the latency of a multiply-add: sum alternate steps apart
+  unsigned sets = std::clamp<unsigned>(8 / n, 1, unroll);
+  SmallVector<Value> start(n * sets, b.cst(vecType, 0.0));
+  llvm::copy(init, start.begin());
+
+  auto step = [&](Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc) {
+    Value aOffset = b.mul(k, inner.aStride), bOffset = b.mul(k, inner.bStride);
+    SmallVector<Value> columns;
+    for (unsigned v = 0; v < shape.vecs; ++v) {
+      Value mask = v + 1 == shape.vecs ? operands.bTailMask : Value();
+      Value at = b.add(bOffset, b.i64(v * shape.lanes));
+      columns.push_back(toAccumulator(b, b.loadElem(operands.bElem, bBase, at, shape.lanes, mask), operands.bElem, accElem));
+    }
+    for (unsigned r = 0; r < shape.rows; ++r) {
+      Value at = b.add(aOffset, b.mul(b.i64(r), operands.aRowStride));
+      Value x = toAccumulator(b, b.loadElem(operands.aElem, aBase, at), operands.aElem, accElem);
+      if (!complex)
+        x = b.splat(x, shape.lanes);
+      for (unsigned v = 0; v < shape.vecs; ++v)
+        acc[r * shape.vecs + v] = multiplyAdd(b, x, columns[v], acc[r * shape.vecs + v], accElem);
+    }
+  };
+
+  auto innerLoop = [&](Value aBase, Value bBase, SmallVector<Value> acc) {
+    std::optional<int64_t> trips = constantOf(inner.trips);
+    Value main = trips ? b.i64(*trips / unroll * unroll) : b.mul(b.divU(inner.trips, b.i64(unroll)), b.i64(unroll));
+    auto steps = [&](Value k, ValueRange in, int64_t count) {
+      SmallVector<Value> current(in);
+      for (int64_t u = 0; u < count; ++u)
+        step(aBase, bBase, b.add(k, b.i64(u)), MutableArrayRef<Value>(current).slice((u % sets) * n, n));
+      return current;
+    };
+    if (trips && *trips == unroll)
+      return steps(b.i64(0), acc, unroll);
+    acc = b.loop(b.i64(0), main, b.i64(unroll), acc, [&](Value k, ValueRange in) {
+      for (unsigned line = 0; operands.prefetch && line < operands.prefetchLines; ++line) {
+        Value at = b.add(b.mul(k, b.i64(64 / unroll * operands.prefetchLines)), b.i64(line * 64));
+        LLVM::Prefetch::create(b, b.ptrBytes(operands.prefetch, at), 0, 2, 1);
+      }
+      return steps(k, in, unroll);
+    });
+    if (!trips || *trips % unroll)
+      acc = b.loop(main, inner.trips, b.i64(1), acc, [&](Value k, ValueRange in) { return steps(k, in, 1); });
+    return acc;
+  };
+
+  std::function<SmallVector<Value>(unsigned, Value, Value, SmallVector<Value>)> level =
+      [&](unsigned i, Value aBase, Value bBase, SmallVector<Value> acc) -> SmallVector<Value> {
+    if (i + 1 == loops.size())
+      return innerLoop(aBase, bBase, acc);
+    if (constantOf(loops[i].trips) == 1)
+      return level(i + 1, aBase, bBase, acc);
+    return b.loop(b.i64(0), loops[i].trips, b.i64(1), acc, [&](Value k, ValueRange in) {
+      Value aNext = b.ptrAt(aBase, operands.aElem, b.mul(k, loops[i].aStride));
+      Value bNext = b.ptrAt(bBase, operands.bElem, b.mul(k, loops[i].bStride));
+      return level(i + 1, aNext, bNext, SmallVector<Value>(in));
+    });
+  };
+
+  SmallVector<Value> acc = level(0, operands.a, operands.b, start);
+  for (unsigned s = 1; s < sets; ++s)
+    for (unsigned i = 0; i < n; ++i) {
+      Value x = acc[i], y = acc[s * n + i];
+      Type elem = getElementTypeOrSelf(x.getType());
+      if (isa<FloatType>(elem))
+        acc[i] = arith::AddFOp::create(b, x, y);
+      else if (elem.isInteger(1))
+        acc[i] = arith::OrIOp::create(b, x, y);
+      else
+        acc[i] = arith::AddIOp::create(b, x, y);
+    }
+  acc.resize(n);
+  return acc;
+}
+
+void storeTile(KernelBuilder &b, TileShape shape, Type accElem, ValueRange accs, Value buffer) {
+  for (unsigned r = 0; r < shape.rows; ++r)
+    for (unsigned v = 0; v < shape.vecs; ++v)
+      b.storeElem(accElem, accs[r * shape.vecs + v], buffer, b.i64(r * shape.columns() + v * shape.lanes));
+}
+
+SmallVector<Value> loadTile(KernelBuilder &b, TileShape shape, Type accElem, Value buffer) {
+  SmallVector<Value> accs;
+  for (unsigned r = 0; r < shape.rows; ++r)
+    for (unsigned v = 0; v < shape.vecs; ++v)
+      accs.push_back(b.loadElem(accElem, buffer, b.i64(r * shape.columns() + v * shape.lanes), shape.lanes));
+  return accs;
+}
+
+//===----------------------------------------------------------------------===//
+// Epilogue
+//===----------------------------------------------------------------------===//
+
+/// Rough instruction counts: what decides between unrolled epilogues and a loop over a spilled tile.
+static unsigned opCost(Operation &op) {
+  StringRef name = op.getName().stripDialect();
+  if (llvm::is_contained({"tanh", "exponential", "logistic", "erf", "erfc", "log", "log_plus_one", "exponential_minus_one",
+                          "sine", "cosine", "tan", "power", "cbrt", "atan2", "sinh", "cosh", "erf_inv", "lgamma", "digamma"},
+                         name))
+    return 30;
+  if (llvm::is_contained({"constant", "reshape", "yield", "broadcast_in_dim"}, name))
+    return 0;
+  return name == "divide" || name == "sqrt" || name == "rsqrt" ? 4 : 1;
+}
+
+Epilogue::Epilogue(KernelBuilder &b, Operation *op) : b(b), op(op), body(op->getRegion(0).front()), emitter(b) {
+  auto acc = cast<RankedTensorType>(body.getArgument(0).getType());
+  accElem = acc.getElementType();
+  resultDims = b.dims(acc);
+  emitter.bindElement(body.getArgument(0), [this](ArrayRef<Value>, unsigned) -> FailureOr<Value> { return current; });
+  unsigned core = op->getNumOperands() - (body.getNumArguments() - 1);
+  for (unsigned i = 1; i < body.getNumArguments(); ++i)
+    emitter.bindBuffer(body.getArgument(i), b.operands[core + i - 1]);
+  for (Value v : body.getTerminator()->getOperands())
+    vector &= v == body.getArgument(0) || ElementEmitter::canVectorize(v);
+  vector &= !isa<ComplexType>(accElem);
+  for (Operation &o : body)
+    instructions += opCost(o);
+}
+
+FailureOr<SmallVector<Value>> Epilogue::compute(ArrayRef<Value> index, Value acc, unsigned lanes) {
+  current = acc;
+  emitter.clearCache();
+  SmallVector<Value> values;
+  for (Value v : body.getTerminator()->getOperands()) {
+    FailureOr<Value> r = emitter.emit(v, index, lanes);
+    if (failed(r))
+      return failure();
+    values.push_back(*r);
+  }
+  return values;
+}
+
+void Epilogue::store(ArrayRef<Value> index, ValueRange values) {
+  Value at = b.linearize(index, resultDims);
+  for (auto [i, v] : llvm::enumerate(values))
+    b.storeElem(cast<RankedTensorType>(op->getResult(i).getType()).getElementType(), v, b.results[i], at);
+}
+
+LogicalResult Epilogue::emit(ArrayRef<Value> index, Value acc, unsigned lanes) {
+  FailureOr<SmallVector<Value>> values = compute(index, acc, lanes);
+  if (failed(values))
+    return failure();
+  store(index, *values);
+  return success();
+}
+
+/// Columns that are valid, where that is known at compile time.
+static std::optional<int64_t> validColumns(TileShape shape, Value columns) {
+  return columns ? constantOf(columns) : std::optional<int64_t>(shape.columns());
+}
+
+LogicalResult Epilogue::emitTile(TileShape shape, ValueRange accs, unsigned columnDim, Value columns,
+                                 function_ref<SmallVector<Value>(Value row)> rowIndex) {
+  std::optional<int64_t> valid = validColumns(shape, columns);
+  bool whole = valid && *valid % shape.lanes == 0;
+  bool direct = shape.lanes == 1 || (vector && columnDim + 1 == resultDims.size());
+  unsigned vecs = whole ? *valid / shape.lanes : shape.vecs;
+
+  // Short epilogues on whole vectors: in registers, all of them before the first store, so that loads of
+  // extras that several rows share happen once.
+  if (whole && direct && (instructions + 1) * shape.rows * vecs <= 600) {
+    SmallVector<SmallVector<Value>> indices, values;
+    for (unsigned r = 0; r < shape.rows; ++r)
+      for (unsigned v = 0; v < vecs; ++v) {
+        SmallVector<Value> index = rowIndex(b.i64(r));
+        index[columnDim] = b.add(index[columnDim], b.i64(v * shape.lanes));
+        FailureOr<SmallVector<Value>> out = compute(index, accs[r * shape.vecs + v], shape.lanes);
+        if (failed(out))
+          return failure();
+        indices.push_back(index);
+        values.push_back(*out);
+      }
+    for (auto [index, out] : llvm::zip(indices, values))
+      store(index, out);
+    return success();
+  }
+
+  // Otherwise the tile goes through the stack, and one copy of the epilogue loops over it.
+  int64_t bytes = int64_t(shape.rows) * shape.columns() * elemBytes(accElem);
+  if (bytes > tileBufferBytes) {
+    tileBuffer = b.alloca(bytes);
+    tileBufferBytes = bytes;
+  }
+  storeTile(b, shape, accElem, accs, tileBuffer);
+  return emitBuffered(shape, tileBuffer, b.i64(shape.rows), columnDim, columns, rowIndex);
+}
+
+LogicalResult Epilogue::emitBuffered(TileShape shape, Value buffer, Value rows, unsigned columnDim, Value columns,
+                                     function_ref<SmallVector<Value>(Value row)> rowIndex) {
+  bool complex = isa<ComplexType>(accElem);
+  bool direct = vector && columnDim + 1 == resultDims.size() && shape.lanes > 1;
+  std::optional<int64_t> valid = validColumns(shape, columns);
+  LogicalResult ok = success();
+  b.loop(b.i64(0), rows, [&](Value r) {
+    Value row = b.mul(r, b.i64(shape.columns()));
+    SmallVector<Value> first = rowIndex(r);
+    auto piece = [&](Value column, unsigned lanes) {
+      Value acc = b.loadElem(accElem, buffer, b.add(row, column), complex ? 1 : lanes);
+      SmallVector<Value> index = first;
+      index[columnDim] = b.add(index[columnDim], column);
+      if (failed(emit(index, acc, lanes)))
+        ok = failure();
+    };
+    Value n = columns ? columns : b.i64(shape.columns());
+    Value done = b.i64(0);
+    if (direct) {
+      done = b.mul(b.divU(n, b.i64(shape.lanes)), b.i64(shape.lanes));
+      if (!valid || *valid >= shape.lanes)
+        b.loop(b.i64(0), done, b.i64(shape.lanes), [&](Value c) { piece(c, shape.lanes); });
+    }
+    // what is left of a static tail: vectors of half and a quarter of the width where they fit
+    for (unsigned lanes = shape.lanes / 2; valid && direct && lanes >= std::max(4u, shape.lanes / 4); lanes /= 2)
+      if (*valid - *constantOf(done) >= lanes) {
+        piece(done, lanes);
+        done = b.add(done, b.i64(lanes));
+      }
+    if (!valid || constantOf(done) != valid)
+      b.loop(done, n, [&](Value c) { piece(c, 1); });
+  });
+  return ok;
+}
+
+} // namespace lathe::cpu

@@ -1,0 +1,117 @@
+// The register tile shared by products and convolutions: rows x (vecs * lanes) accumulators held in vector
+// registers over a nest of reduction loops, and the epilogue that turns accumulators into stored results.
+#ifndef LATHE_PASSES_CODEGEN_CPU_TILE_H
+#define LATHE_PASSES_CODEGEN_CPU_TILE_H
+
+#include "passes/codegen/cpu/ElementEmitter.h"
+#include "passes/codegen/cpu/KernelCodegen.h"
+
+#include <optional>
+
+namespace lathe::cpu {
+
+/// Shape of a register tile. One row is a row of the left matrix or an output pixel; columns are lanes.
+struct TileShape {
+  unsigned rows = 1, vecs = 1, lanes = 1;
+  unsigned columns() const { return vecs * lanes; }
+};
+
+/// The largest tile for a product with these sizes (nullopt: known only at run time). `accElem` is the type sums
+/// are kept in. The columns are the panel width for packed operands.
+TileShape chooseTile(const CpuTarget &target, mlir::Type accElem, std::optional<int64_t> rows,
+                     std::optional<int64_t> columns);
+
+/// Accumulator rows that fit the registers beside `vecs` vectors of the right operand.
+unsigned maxTileRows(const CpuTarget &target, unsigned vecs);
+
+/// The tile for an operand that comes in panels of this width.
+TileShape panelTile(const CpuTarget &target, mlir::Type accElem, int64_t panel, std::optional<int64_t> rows);
+
+/// Rows cut into tiles without masks. A static count is cut into at most two heights that differ by one: the
+/// first `numHigh` tiles have `low + 1` rows, the others `low`. A run-time count is cut into full tiles, then
+/// fours, then single rows. A position is the number of a tile in the first case, of a row in the second.
+struct RowTiles {
+  RowTiles() = default;
+  RowTiles(std::optional<int64_t> count, unsigned maxRows);
+  bool isStatic = true;
+  unsigned height = 1; ///< of the highest tile
+  int64_t low = 0, numHigh = 0, numTiles = 0;
+
+  /// The first row at a position.
+  mlir::Value rowAt(KernelBuilder &b, mlir::Value position) const;
+  /// Calls `emit` once for each height, in a loop over the tiles of [first, last).
+  void forEach(KernelBuilder &b, mlir::Value first, mlir::Value last,
+               mlir::function_ref<void(unsigned height, mlir::Value row)> emit) const;
+};
+
+/// One level of the reduction, outermost first: `trips` steps, each moving the operands by these many elements.
+struct ReductionLoop {
+  mlir::Value trips, aStride, bStride;
+};
+
+/// Where a tile finds its operands. Element types other than the accumulator's are converted at the load.
+struct TileOperands {
+  mlir::Type aElem, bElem;
+  mlir::Value a;          ///< first row, first step
+  mlir::Value aRowStride; ///< elements
+  mlir::Value b;          ///< first column, first step
+  mlir::Value bTailMask;  ///< mask of the last vector, or null
+  mlir::Value prefetch;   ///< where to start prefetching to L2, or null
+  unsigned prefetchLines = 1; ///< cache lines for each unrolled iteration of the innermost loop
+};
+
+/// Emits the sums of one tile, starting from `init` (empty: zeros); returns rows * vecs vectors, row by row.
+mlir::SmallVector<mlir::Value> emitTile(KernelBuilder &b, TileShape shape, mlir::Type accElem, const TileOperands &operands,
+                                        mlir::ArrayRef<ReductionLoop> loops, mlir::ValueRange init = {});
+/// Loads or stores the accumulators of a tile in a buffer of rows of `columns()` elements.
+mlir::SmallVector<mlir::Value> loadTile(KernelBuilder &b, TileShape shape, mlir::Type accElem, mlir::Value buffer);
+void storeTile(KernelBuilder &b, TileShape shape, mlir::Type accElem, mlir::ValueRange accs, mlir::Value buffer);
+
+/// Converts a register value of tensor element type `elem` to the accumulator's type.
+mlir::Value toAccumulator(KernelBuilder &b, mlir::Value v, mlir::Type elem, mlir::Type accElem);
+
+/// The epilogue region of an op with a core.
+class Epilogue {
+public:
+  Epilogue(KernelBuilder &b, mlir::Operation *op);
+
+  /// Whether whole vectors along the last dimension can be computed and stored at once.
+  bool isVector() const { return vector; }
+  /// Rough number of instructions for one vector.
+  unsigned cost() const { return instructions; }
+
+  /// Epilogue and stores for `lanes` consecutive elements starting at `index`.
+  mlir::LogicalResult emit(mlir::ArrayRef<mlir::Value> index, mlir::Value acc, unsigned lanes);
+
+  /// The same for a tile. `rowIndex(r)` gives the full index of row r's first column; `columnDim` is the
+  /// dimension along which the lanes run; `columns` the number of valid columns (null: all). The row given to
+  /// `rowIndex` may be a run-time value.
+  mlir::LogicalResult emitTile(TileShape shape, mlir::ValueRange accs, unsigned columnDim, mlir::Value columns,
+                               mlir::function_ref<mlir::SmallVector<mlir::Value>(mlir::Value row)> rowIndex);
+
+  /// The same in a loop over `rows` rows of accumulators in a buffer.
+  mlir::LogicalResult emitBuffered(TileShape shape, mlir::Value buffer, mlir::Value rows, unsigned columnDim,
+                                   mlir::Value columns,
+                                   mlir::function_ref<mlir::SmallVector<mlir::Value>(mlir::Value row)> rowIndex);
+
+private:
+  mlir::FailureOr<mlir::SmallVector<mlir::Value>> compute(mlir::ArrayRef<mlir::Value> index, mlir::Value acc,
+                                                          unsigned lanes);
+  void store(mlir::ArrayRef<mlir::Value> index, mlir::ValueRange values);
+
+  KernelBuilder &b;
+  mlir::Operation *op;
+  mlir::Block &body;
+  ElementEmitter emitter;
+  mlir::Type accElem;
+  mlir::SmallVector<mlir::Value> resultDims;
+  mlir::Value current; // what the accumulator argument stands for at the moment
+  mlir::Value tileBuffer;
+  int64_t tileBufferBytes = 0;
+  bool vector = true;
+  unsigned instructions = 0;
+};
+
+} // namespace lathe::cpu
+
+#endif

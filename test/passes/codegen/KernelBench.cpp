@@ -1,0 +1,137 @@
+// Speed of generated products as a share of this machine's multiply-add peak, measured in the same run.
+//   kernel-bench dot M K N [packed] [cpu]      kernel-bench asm dot ...: prints the assembly instead
+#include "KernelRunner.h"
+
+#include "dialects/hlo/Shape.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/Tile.h"
+
+#include <chrono>
+#include <cstring>
+#include <random>
+#include <ctime>
+
+using namespace mlir;
+using namespace lathe;
+using namespace lathe::testing;
+
+static double now() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+typedef float Vec __attribute__((vector_size(64)));
+__attribute__((target("avx512f,fma"), noinline)) static double peak512() {
+  Vec acc[12] = {}, x, y;
+  for (int i = 0; i < 16; ++i)
+    x[i] = 0.37f + 0.0713f * i, y[i] = 0.91f - 0.1317f * i;
+  double start = now();
+  for (int i = 0; i < 2000000; ++i)
+    for (Vec &a : acc)
+      asm volatile("vfmadd231ps %1, %2, %0" : "+v"(a) : "v"(x), "v"(y));
+  return 2000000.0 * 12 * 32 / (now() - start) * 1e-9;
+}
+typedef float Vec8 __attribute__((vector_size(32)));
+__attribute__((target("avx2,fma"), noinline)) static double peak256() {
+  Vec8 acc[12] = {}, x, y;
+  for (int i = 0; i < 8; ++i)
+    x[i] = 0.37f + 0.0713f * i, y[i] = 0.91f - 0.1317f * i;
+  double start = now();
+  for (int i = 0; i < 2000000; ++i)
+    for (Vec8 &a : acc)
+      asm volatile("vfmadd231ps %1, %2, %0" : "+x"(a) : "x"(x), "x"(y));
+  return 2000000.0 * 12 * 16 / (now() - start) * 1e-9;
+}
+
+static double measure(function_ref<void()> f) {
+  double best = 1e9, start = now();
+  f();
+  double once = std::max(now() - start, 1e-7);
+  int inner = std::max(1, int(0.005 / once));
+  for (int i = 0; i < 40; ++i) {
+    double t = now();
+    for (int j = 0; j < inner; ++j)
+      f();
+    best = std::min(best, (now() - t) / inner);
+  }
+  return best;
+}
+
+int main(int argc, char **argv) {
+  std::vector<std::string> args(argv + 1, argv + argc);
+  bool printAsm = !args.empty() && args[0] == "asm";
+  if (printAsm)
+    args.erase(args.begin());
+  Processor processor = Processor::host();
+  MLIRContext context;
+  context.loadDialect<kernel::KernelDialect, func::FuncDialect>();
+  OpBuilder b(&context);
+  Location loc = b.getUnknownLoc();
+  OwningOpRef<ModuleOp> module(ModuleOp::create(loc));
+  Type f32 = b.getF32Type();
+  bool packed = false;
+  std::vector<int64_t> numbers;
+  for (size_t i = 1; i < args.size(); ++i) {
+    if (args[i] == "packed")
+      packed = true;
+    else if (args[i] == "avx2")
+      processor = Processor::avx2();
+    else if (args[i] == "baseline")
+      processor = Processor::baseline();
+    else
+      numbers.push_back(std::stoll(args[i]));
+  }
+  auto yieldAcc = [](OpBuilder &, Location, ValueRange v) -> SmallVector<Value> { return {v[0]}; };
+  SmallVector<RankedTensorType> types;
+  Operation *op = nullptr;
+  double flops = 0;
+  b.setInsertionPointToEnd(module->getBody());
+  auto makeFunc = [&] {
+    auto func = func::FuncOp::create(b, loc, "main", b.getFunctionType({types[0], types[1]}, {types[2]}));
+    b.setInsertionPointToStart(func.addEntryBlock());
+    return func;
+  };
+  if (!args.empty() && args[0] == "dot" && numbers.size() >= 3) {
+    int64_t m = numbers[0], k = numbers[1], n = numbers[2];
+    flops = 2.0 * m * k * n;
+    int64_t panel = cpu::chooseTile(processor.target(), f32, m, n).columns();
+    RankedTensorType rhs = packed ? RankedTensorType::get({(n + panel - 1) / panel, k, panel}, f32) : RankedTensorType::get({k, n}, f32);
+    types = {RankedTensorType::get({m, k}, f32), rhs, RankedTensorType::get({m, n}, f32)};
+    auto func = makeFunc();
+    auto dot = kernel::DotOp::create(b, loc, TypeRange{types[2]}, func.getArgument(0), func.getArgument(1), ValueRange{},
+                                     ArrayRef<int64_t>{}, packed ? ArrayRef<int64_t>{0, 1, 2} : ArrayRef<int64_t>{}, ArrayRef<int64_t>{}, f32, yieldAcc);
+    if (packed)
+      dot.setPanel(panel);
+    op = dot;
+    cpu::TileShape t = cpu::chooseTile(processor.target(), f32, m, n);
+    fprintf(stderr, "tile %ux%u ", t.rows, t.columns());
+  } else {
+    fprintf(stderr, "usage: kernel-bench [asm] dot M K N [packed] [avx2|baseline]\n");
+    return 1;
+  }
+  auto kernel = CompiledKernel::compile(op, processor);
+  if (!kernel)
+    return 1;
+  if (printAsm) {
+    fputs(kernel->assembly().c_str(), stdout);
+    return 0;
+  }
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> dist(-1, 1);
+  std::vector<std::vector<float>> data;
+  for (RankedTensorType t : types) {
+    data.emplace_back(t.getNumElements() + 16);
+    for (float &v : data.back())
+      v = dist(random);
+  }
+  auto aligned = [](std::vector<float> &v) { return reinterpret_cast<float *>((reinterpret_cast<uintptr_t>(v.data()) + 63) & ~uintptr_t(63)); };
+  double peak = 0, best = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    peak = std::max(peak, processor.target().avx512 ? peak512() : peak256());
+    best = std::min(best, measure([&] { kernel->run({aligned(data[0]), aligned(data[1])}, {aligned(data[2])}); }));
+  }
+  printf("%s: %.1f us, %.1f GFLOP/s, peak %.1f, %.1f %%, compile %.3f s, asm %zu lines\n", args[0].c_str(), best * 1e6,
+         flops / best * 1e-9, peak, 100 * flops / best * 1e-9 / peak, kernel->compileSeconds,
+         std::count(kernel->assembly().begin(), kernel->assembly().end(), '\n'));
+}
