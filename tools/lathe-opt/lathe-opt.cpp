@@ -3,6 +3,7 @@
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/fusion/Passes.h"
+#include "passes/legalize/Passes.h"
 #include "passes/simplify/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,6 +18,7 @@
 
 int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
+  lathe::legalize::registerLegalizePhase();
   lathe::simplify::registerSimplifyPhase();
   lathe::fusion::registerFusionPhase();
   mlir::DialectRegistry registry;

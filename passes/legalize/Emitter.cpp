@@ -1,0 +1,336 @@
+// Short forms for making hlo.
+#include "passes/legalize/Emitter.h"
+
+#include "dialects/graph/Types.h"
+#include "dialects/hlo/Constants.h"
+
+using namespace mlir;
+
+namespace lathe::legalize {
+
+LogicalResult Emitter::error(const llvm::Twine &text) {
+  ctx.sawError = true;
+  return emitError(loc) << "node '" << nodeName << "': " << text;
+}
+
+Dims Emitter::dims(Value v) {
+  Dims result;
+  for (AffineExpr e : hlo::getDims(type(v)))
+    result.push_back(ctx.resolve(e));
+  return result;
+}
+
+Dims Emitter::sizes(ArrayRef<int64_t> values) {
+  Dims result;
+  for (int64_t v : values)
+    result.push_back(size(v));
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+static Attribute scalarAttr(Builder &b, Type element, double value) {
+  if (auto f = dyn_cast<FloatType>(element)) {
+    APFloat v(value);
+    bool lost;
+    v.convert(f.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lost);
+    return FloatAttr::get(f, v);
+  }
+  // What failed inference leaves has the element type index.
+  auto i = dyn_cast<IntegerType>(element);
+  if (!i)
+    return IntegerAttr::get(element, int64_t(value));
+  return IntegerAttr::get(i, APInt(64, uint64_t(int64_t(value)), true).sextOrTrunc(i.getWidth()));
+}
+
+/// The same value everywhere: a scalar constant, broadcast where the shape is not that of a scalar and not static.
+static Value splatOf(Emitter &e, DenseElementsAttr scalar, ArrayRef<AffineExpr> dims) {
+  Type element = scalar.getElementType();
+  RankedTensorType type = e.typeOf(dims, element);
+  if (type.hasStaticShape()) {
+    if (isa<ComplexType>(element))
+      return e.make<hlo::ConstantOp>(DenseElementsAttr::get(type, scalar.getSplatValue<Attribute>()));
+    return e.make<hlo::ConstantOp>(scalar.resizeSplat(type));
+  }
+  return e.broadcastInDim(e.make<hlo::ConstantOp>(scalar), dims, {});
+}
+
+Value Emitter::splat(double value, ArrayRef<AffineExpr> dims, Type element) {
+  auto type = RankedTensorType::get({}, element);
+  if (auto complex = dyn_cast<ComplexType>(element)) {
+    auto part = [&](double v) { return cast<FloatAttr>(scalarAttr(b, complex.getElementType(), v)).getValue(); };
+    std::complex<APFloat> c(part(value), part(0));
+    return splatOf(*this, DenseElementsAttr::get(type, ArrayRef<std::complex<APFloat>>(c)), dims);
+  }
+  return splatOf(*this, DenseElementsAttr::get(type, scalarAttr(b, element, value)), dims);
+}
+
+Value Emitter::splatInt(int64_t value, ArrayRef<AffineExpr> dims, Type element) {
+  if (auto i = dyn_cast<IntegerType>(element)) {
+    auto attr = IntegerAttr::get(i, APInt(64, uint64_t(value), true).sextOrTrunc(i.getWidth()));
+    return splatOf(*this, DenseElementsAttr::get(RankedTensorType::get({}, element), Attribute(attr)), dims);
+  }
+  return splat(double(value), dims, element);
+}
+
+Value Emitter::constant(const Tensor &tensor) { return hlo::makeConstant(b, loc, tensor); }
+
+Value Emitter::constantInts(ArrayRef<int64_t> values, Type element) {
+  Tensor t = Tensor::allocate(graph::toDType(element), {int64_t(values.size())});
+  for (auto [i, v] : llvm::enumerate(values)) {
+    if (element.isInteger(64))
+      t.data<int64_t>()[i] = v;
+    else
+      t.data<int32_t>()[i] = int32_t(v);
+  }
+  return constant(t);
+}
+
+Value Emitter::sizeValue(AffineExpr expr, Type element) {
+  expr = ctx.resolve(expr);
+  if (auto c = constantOf(expr))
+    return scalarInt(*c, element);
+  return make<hlo::SizeOp>(expr, element);
+}
+
+Value Emitter::lowest(Type element) { return hlo::makeLowest(b, loc, element); }
+Value Emitter::highest(Type element) { return hlo::makeHighest(b, loc, element); }
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+Value Emitter::reshape(Value v, ArrayRef<AffineExpr> to) {
+  Dims resolved = ctx.resolve(to);
+  if (dims(v) == resolved)
+    return v;
+  return make<hlo::ReshapeOp>(v, ArrayRef<AffineExpr>(resolved));
+}
+
+Value Emitter::broadcastInDim(Value v, ArrayRef<AffineExpr> to, ArrayRef<int64_t> map) {
+  Dims resolved = ctx.resolve(to);
+  if (int64_t(map.size()) == int64_t(resolved.size()) && dims(v) == resolved &&
+      llvm::equal(map, llvm::seq<int64_t>(0, map.size())))
+    return v;
+  return make<hlo::BroadcastInDimOp>(v, ArrayRef<AffineExpr>(resolved), map);
+}
+
+bool Emitter::broadcastDims(ArrayRef<Dims> shapes, Dims &result) {
+  size_t rank = 0;
+  for (const Dims &shape : shapes)
+    rank = std::max(rank, shape.size());
+  result.assign(rank, size(1));
+  for (const Dims &shape : shapes) {
+    size_t offset = rank - shape.size();
+    for (auto [i, d] : llvm::enumerate(shape)) {
+      AffineExpr dim = ctx.resolve(d), &sofar = result[offset + i];
+      sofar = ctx.resolve(sofar);
+      if (sofar == dim || constantOf(dim) == int64_t(1))
+        continue;
+      if (constantOf(sofar) == int64_t(1)) {
+        sofar = dim;
+        continue;
+      }
+      if (!ctx.unify(sofar, dim, nodeName)) {
+        std::string text;
+        llvm::raw_string_ostream os(text);
+        os << "shapes cannot be broadcast together: dimension " << offset + i << " is " << sofar << " and " << dim;
+        (void)error(text);
+        return false;
+      }
+      sofar = ctx.resolve(sofar);
+    }
+  }
+  result = ctx.resolve(result);
+  return true;
+}
+
+Value Emitter::broadcastTo(Value v, ArrayRef<AffineExpr> to) {
+  int64_t offset = int64_t(to.size()) - rank(v);
+  if (offset < 0) {
+    (void)error("cannot broadcast rank " + llvm::Twine(rank(v)) + " to rank " + llvm::Twine(to.size()));
+    return {};
+  }
+  SmallVector<int64_t> map;
+  for (int64_t i = 0; i < rank(v); ++i) {
+    map.push_back(i + offset);
+    AffineExpr d = dim(v, i), t = ctx.resolve(to[i + offset]);
+    if (d != t && constantOf(d) != int64_t(1) && !ctx.unify(d, t, nodeName)) {
+      std::string text;
+      llvm::raw_string_ostream os(text);
+      os << "cannot broadcast size " << d << " to " << t;
+      (void)error(text);
+      return {};
+    }
+  }
+  return broadcastInDim(v, to, map);
+}
+
+bool Emitter::broadcastTogether(MutableArrayRef<Value> values) {
+  SmallVector<Dims> shapes;
+  for (Value v : values)
+    shapes.push_back(dims(v));
+  Dims common;
+  if (!broadcastDims(shapes, common))
+    return false;
+  for (Value &v : values)
+    v = broadcastTo(v, common);
+  return true;
+}
+
+Value Emitter::transpose(Value v, ArrayRef<int64_t> permutation) {
+  if (llvm::equal(permutation, llvm::seq<int64_t>(0, permutation.size())))
+    return v;
+  return make<hlo::TransposeOp>(v, permutation);
+}
+
+Value Emitter::concat(ArrayRef<Value> values, int64_t axis) {
+  return values.size() == 1 ? values[0] : make<hlo::ConcatenateOp>(ValueRange(values), axis);
+}
+
+Value Emitter::slice(Value v, ArrayRef<AffineExpr> starts, ArrayRef<AffineExpr> limits, ArrayRef<int64_t> strides) {
+  SmallVector<int64_t> ones(rank(v), 1);
+  if (strides.empty())
+    strides = ones;
+  Dims from = ctx.resolve(starts), to = ctx.resolve(limits);
+  if (to == dims(v) && llvm::all_of(from, [](AffineExpr e) { return constantOf(e) == int64_t(0); }) &&
+      llvm::all_of(strides, [](int64_t s) { return s == 1; }))
+    return v;
+  return make<hlo::SliceOp>(v, ArrayRef<AffineExpr>(from), ArrayRef<AffineExpr>(to), strides);
+}
+
+Value Emitter::sliceDim(Value v, int64_t axis, AffineExpr start, AffineExpr limit, int64_t stride) {
+  Dims starts(rank(v), size(0)), limits = dims(v);
+  SmallVector<int64_t> strides(rank(v), 1);
+  starts[axis] = start;
+  limits[axis] = limit;
+  strides[axis] = stride;
+  return slice(v, starts, limits, strides);
+}
+
+Value Emitter::pad(Value v, Value with, ArrayRef<int64_t> low, ArrayRef<int64_t> high, ArrayRef<int64_t> interior) {
+  SmallVector<int64_t> zeros(rank(v), 0);
+  if (interior.empty())
+    interior = zeros;
+  auto none = [](ArrayRef<int64_t> a) { return llvm::all_of(a, [](int64_t x) { return x == 0; }); };
+  if (none(low) && none(high) && none(interior))
+    return v;
+  return make<hlo::PadOp>(v, with, low, high, interior);
+}
+
+Value Emitter::reverse(Value v, ArrayRef<int64_t> axes) {
+  return axes.empty() ? v : make<hlo::ReverseOp>(v, axes);
+}
+
+Value Emitter::iota(ArrayRef<AffineExpr> dims, int64_t axis, Type element) {
+  return make<hlo::IotaOp>(typeOf(ctx.resolve(dims), element), axis);
+}
+
+Value Emitter::takeRow(Value buffer, Value index) {
+  Dims shape = dims(buffer);
+  Dims one = shape;
+  one[0] = size(1);
+  SmallVector<Value> starts(shape.size(), scalarInt(0, elementType(index)));
+  starts[0] = index;
+  Value row = make<hlo::DynamicSliceOp>(buffer, ValueRange(starts), ArrayRef<AffineExpr>(one));
+  return reshape(row, ArrayRef<AffineExpr>(shape).drop_front());
+}
+
+Value Emitter::putRow(Value buffer, Value row, Value index) {
+  Dims one = dims(buffer);
+  one[0] = size(1);
+  SmallVector<Value> starts(one.size(), scalarInt(0, elementType(index)));
+  starts[0] = index;
+  return make<hlo::DynamicUpdateSliceOp>(buffer, reshape(row, one), ValueRange(starts));
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise
+//===----------------------------------------------------------------------===//
+
+Value Emitter::compare(Compare direction, Value x, Value y) {
+  Value v[2] = {x, y};
+  if (!x || !y || !broadcastTogether(v))
+    return {};
+  return make<hlo::CompareOp>(v[0], v[1], direction);
+}
+
+Value Emitter::select(Value condition, Value onTrue, Value onFalse) {
+  Value v[3] = {condition, onTrue, onFalse};
+  if (!condition || !onTrue || !onFalse || !broadcastTogether(v))
+    return {};
+  return make<hlo::SelectOp>(v[0], v[1], v[2]);
+}
+
+Value Emitter::convert(Value x, Type element) {
+  return !x || elementType(x) == element ? x : make<hlo::ConvertOp>(x, element);
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions and products
+//===----------------------------------------------------------------------===//
+
+Value Emitter::reduce(Value v, Value init, ArrayRef<int64_t> axes, Combine combine) {
+  if (axes.empty())
+    return v;
+  return make<hlo::ReduceOp>(ValueRange(v), ValueRange(init), axes,
+                             [&](OpBuilder &b, Location l, ValueRange args) -> SmallVector<Value> {
+                               return {combine(b, l, args[0], args[1])};
+                             });
+}
+
+template <typename Op>
+static Value combineWith(OpBuilder &b, Location l, Value x, Value y) {
+  return Op::create(b, l, x, y);
+}
+
+Value Emitter::reduceSum(Value v, ArrayRef<int64_t> axes) {
+  return reduce(v, scalarInt(0, elementType(v)), axes, combineWith<hlo::AddOp>);
+}
+Value Emitter::reduceMax(Value v, ArrayRef<int64_t> axes) {
+  return reduce(v, lowest(elementType(v)), axes, combineWith<hlo::MaxOp>);
+}
+Value Emitter::reduceMin(Value v, ArrayRef<int64_t> axes) {
+  return reduce(v, highest(elementType(v)), axes, combineWith<hlo::MinOp>);
+}
+Value Emitter::reduceProd(Value v, ArrayRef<int64_t> axes) {
+  return reduce(v, scalarInt(1, elementType(v)), axes, combineWith<hlo::MulOp>);
+}
+Value Emitter::reduceAnd(Value v, ArrayRef<int64_t> axes) {
+  return reduce(v, scalarInt(1, elementType(v)), axes, combineWith<hlo::AndOp>);
+}
+Value Emitter::reduceOr(Value v, ArrayRef<int64_t> axes) {
+  return reduce(v, scalarInt(0, elementType(v)), axes, combineWith<hlo::OrOp>);
+}
+
+Value Emitter::keepDims(Value reduced, ArrayRef<int64_t> axes, int64_t rank) {
+  Dims from = dims(reduced), to;
+  size_t next = 0;
+  for (int64_t i = 0; i < rank; ++i)
+    to.push_back(llvm::is_contained(axes, i) ? size(1) : from[next++]);
+  return reshape(reduced, to);
+}
+
+Value Emitter::dot(Value x, Value y, ArrayRef<int64_t> xBatch, ArrayRef<int64_t> yBatch, ArrayRef<int64_t> xContract,
+                   ArrayRef<int64_t> yContract) {
+  for (auto [i, j] : llvm::zip(llvm::concat<const int64_t>(xBatch, xContract), llvm::concat<const int64_t>(yBatch, yContract))) {
+    AffineExpr dx = dim(x, i), dy = dim(y, j);
+    if (!ctx.unify(dx, dy, nodeName)) {
+      std::string text;
+      llvm::raw_string_ostream os(text);
+      os << "inner dimensions differ: " << dx << " and " << dy;
+      (void)error(text);
+      return {};
+    }
+  }
+  auto numbers = hlo::DotDimensionNumbersAttr::get(b.getContext(), xBatch, yBatch, xContract, yContract);
+  return make<hlo::DotGeneralOp>(x, y, numbers);
+}
+
+void Emitter::check(Value condition, StringRef message) {
+  hlo::CheckOp::create(b, loc, condition, message, nodeName);
+}
+
+} // namespace lathe::legalize

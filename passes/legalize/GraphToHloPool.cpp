@@ -1,0 +1,198 @@
+// Pooling and its gradients: windows over the spatial dimensions.
+#include "passes/legalize/Window.h"
+
+using namespace mlir;
+
+namespace lathe::legalize {
+namespace {
+
+struct Pool {
+  DataFormat format;
+  SmallVector<WindowDim> dims;
+
+  bool padded() const {
+    return llvm::any_of(dims, [](const WindowDim &d) { return d.low || d.high; });
+  }
+};
+
+FailureOr<Pool> parsePool(NodeContext &c, const Dims &input, ArrayRef<int64_t> ksize, ArrayRef<int64_t> strides) {
+  int64_t rank = input.size();
+  auto format = DataFormat::parse(c, c.attrString("data_format"), rank);
+  if (failed(format))
+    return failure();
+  Pool pool;
+  pool.format = *format;
+  if (int64_t(ksize.size()) != rank || int64_t(strides.size()) != rank)
+    return c.error("expected " + Twine(rank) + " window sizes and strides");
+  // Windows over channels are pooled like a spatial dimension.
+  if (ksize[format->batch] != 1 || strides[format->batch] != 1)
+    return c.error("windows over the batch are not supported");
+  if (ksize[format->feature] != 1 || strides[format->feature] != 1)
+    pool.format.spatial.push_back(format->feature);
+  for (int64_t axis : pool.format.spatial) {
+    WindowDim d;
+    d.input = input[axis];
+    d.size = ksize[axis];
+    d.stride = strides[axis];
+    if (d.size <= 0)
+      return c.error("window sizes must be positive");
+    pool.dims.push_back(d);
+  }
+  DataFormat plain = *format;
+  MutableArrayRef<WindowDim> dims = pool.dims;
+  if (pool.format.spatial.size() != plain.spatial.size() && c.attrString("padding") == "EXPLICIT")
+    return c.error("explicit paddings with windows over channels are not supported");
+  if (failed(computePadding(c, c.attrString("padding") == "EXPLICIT" ? plain : pool.format, dims,
+                            c.attrString("padding"), c.attrInts("explicit_paddings"))))
+    return failure();
+  return pool;
+}
+
+template <typename Op>
+SmallVector<Value> body(OpBuilder &b, Location l, ValueRange args) {
+  return {Op::create(b, l, args[0], args[1])};
+}
+
+struct Shape {
+  SmallVector<int64_t> window;
+  hlo::ReduceWindow config;
+};
+
+Shape shapeOf(const Pool &pool, int64_t rank) {
+  Shape s;
+  s.window.assign(rank, 1);
+  s.config.strides.assign(rank, 1);
+  s.config.padding.assign(rank, {0, 0});
+  for (auto [i, axis] : llvm::enumerate(pool.format.spatial)) {
+    s.window[axis] = pool.dims[i].size;
+    s.config.strides[axis] = pool.dims[i].stride;
+    s.config.padding[axis] = {pool.dims[i].low, pool.dims[i].high};
+  }
+  return s;
+}
+
+Value sumWindows(NodeContext &c, Value x, const Shape &s) {
+  return c.make<hlo::ReduceWindowOp>(ValueRange(x), ValueRange(c.scalarInt(0, Emitter::elementType(x))),
+                                     ArrayRef<int64_t>(s.window), s.config, body<hlo::AddOp>);
+}
+
+FailureOr<Pool> poolOf(NodeContext &c, const Dims &input, int64_t firstSizeInput) {
+  if (firstSizeInput < 0)
+    return parsePool(c, input, c.attrInts("ksize"), c.attrInts("strides"));
+  auto ksize = c.constantInts(firstSizeInput), strides = c.constantInts(firstSizeInput + 1);
+  if (failed(ksize) || failed(strides))
+    return failure();
+  return parsePool(c, input, *ksize, *strides);
+}
+
+LogicalResult lowerMaxPool(NodeContext &c, int64_t firstSizeInput) {
+  Value x = c.input(0);
+  auto pool = poolOf(c, c.dims(x), firstSizeInput);
+  if (failed(pool))
+    return failure();
+  Shape s = shapeOf(*pool, Emitter::rank(x));
+  return c.setResult(0, c.make<hlo::ReduceWindowOp>(ValueRange(x), ValueRange(c.lowest(Emitter::elementType(x))),
+                                                    ArrayRef<int64_t>(s.window), s.config, body<hlo::MaxOp>));
+}
+
+/// How many elements each window has inside the input, as a tensor [1, oh, ow, 1]; null where all are full.
+Value windowCounts(NodeContext &c, const Pool &pool, const Dims &input, Type type) {
+  if (!pool.padded())
+    return {};
+  Dims dims(input.size(), c.size(1));
+  for (auto [i, axis] : llvm::enumerate(pool.format.spatial))
+    dims[axis] = pool.dims[i].input;
+  return sumWindows(c, c.splat(1, dims, type), shapeOf(pool, input.size()));
+}
+
+Value divideByCounts(NodeContext &c, const Pool &pool, const Dims &input, Value sums) {
+  Type type = Emitter::elementType(sums);
+  if (Value counts = windowCounts(c, pool, input, type))
+    return c.div(sums, counts);
+  double count = 1;
+  for (const WindowDim &d : pool.dims)
+    count *= double(d.size);
+  return c.div(sums, c.like(sums, count));
+}
+
+Type poolAccumulator(Type type) {
+  return isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32 ? Float32Type::get(type.getContext()) : type;
+}
+
+LogicalResult lowerAvgPool(NodeContext &c) {
+  Value x = c.input(0);
+  Type type = Emitter::elementType(x);
+  Dims input = c.dims(x);
+  auto pool = poolOf(c, input, -1);
+  if (failed(pool))
+    return failure();
+  Value sums = sumWindows(c, c.convert(x, poolAccumulator(type)), shapeOf(*pool, input.size()));
+  return c.setResult(0, c.convert(divideByCounts(c, *pool, input, sums), type));
+}
+
+LogicalResult lowerMaxPoolGrad(NodeContext &c, int64_t firstSizeInput) {
+  Value x = c.input(0), grad = c.input(2);
+  auto pool = poolOf(c, c.dims(x), firstSizeInput);
+  if (failed(pool))
+    return failure();
+  Shape s = shapeOf(*pool, Emitter::rank(x));
+  auto select = [](OpBuilder &b, Location l, ValueRange args) -> SmallVector<Value> {
+    return {hlo::CompareOp::create(b, l, args[0], args[1], Compare::GE)};
+  };
+  return c.setResult(0, c.make<hlo::SelectAndScatterOp>(x, grad, c.scalarInt(0, Emitter::elementType(x)),
+                                                        ArrayRef<int64_t>(s.window), s.config, select, body<hlo::AddOp>));
+}
+
+LogicalResult lowerAvgPoolGrad(NodeContext &c) {
+  auto sizes = c.shapeInput(0);
+  if (failed(sizes))
+    return failure();
+  Dims input = *sizes;
+  Value grad = c.input(1);
+  if (Emitter::rank(grad) != int64_t(input.size()))
+    return c.error("expected a gradient of rank " + Twine(input.size()) + ", found rank " + Twine(Emitter::rank(grad)));
+  Type type = Emitter::elementType(grad), accumulator = poolAccumulator(type);
+  auto pool = poolOf(c, input, -1);
+  if (failed(pool))
+    return failure();
+  Value each = divideByCounts(c, *pool, input, c.convert(grad, accumulator));
+  // Every element gets the sum of all windows over it: spread the gradient by the strides, sum in windows of one.
+  int64_t rank = input.size();
+  Shape s;
+  s.window.assign(rank, 1);
+  s.config.strides.assign(rank, 1);
+  s.config.padding.assign(rank, {0, 0});
+  SmallVector<int64_t> low(rank, 0), high(rank, 0), interior(rank, 0);
+  for (auto [i, axis] : llvm::enumerate(pool->format.spatial)) {
+    const WindowDim &d = pool->dims[i];
+    auto n = constantOf(input[axis]), out = constantOf(c.dim(grad, axis));
+    low[axis] = d.size - 1 - d.low;
+    if (n && out)
+      high[axis] = *n + d.size - 1 - ((*out - 1) * d.stride + 1) - low[axis];
+    else if (d.stride == 1)
+      high[axis] = d.size - 1 - d.high;
+    else
+      return c.error("spatial sizes must be known at compile time");
+    interior[axis] = d.stride - 1;
+    s.window[axis] = d.size;
+  }
+  Value spread = c.pad(each, c.scalarInt(0, accumulator), low, high, interior);
+  return c.setResult(0, c.convert(sumWindows(c, spread, s), type));
+}
+
+} // namespace
+
+void registerPool(HandlerTable &t) {
+  t.add("MaxPool", 1, [](NodeContext &c) { return lowerMaxPool(c, -1); });
+  t.add("MaxPool3D", 1, [](NodeContext &c) { return lowerMaxPool(c, -1); });
+  t.add("MaxPoolV2", 3, [](NodeContext &c) { return lowerMaxPool(c, 1); });
+  t.add("AvgPool", 1, lowerAvgPool);
+  t.add("AvgPool3D", 1, lowerAvgPool);
+  t.add("MaxPoolGrad", 3, [](NodeContext &c) { return lowerMaxPoolGrad(c, -1); });
+  t.add("MaxPool3DGrad", 3, [](NodeContext &c) { return lowerMaxPoolGrad(c, -1); });
+  t.add("MaxPoolGradV2", 5, [](NodeContext &c) { return lowerMaxPoolGrad(c, 3); });
+  t.add("AvgPoolGrad", 2, lowerAvgPoolGrad);
+  t.add("AvgPool3DGrad", 2, lowerAvgPoolGrad);
+}
+
+} // namespace lathe::legalize

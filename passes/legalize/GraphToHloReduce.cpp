@@ -1,0 +1,194 @@
+// Reductions along axes, the places of extremes, and running sums.
+#include "passes/legalize/NodeContext.h"
+
+using namespace mlir;
+
+namespace lathe::legalize {
+namespace {
+
+/// Sums of narrow floats are formed in f32.
+Type accumulatorType(Type type) {
+  return isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32 ? Float32Type::get(type.getContext()) : type;
+}
+
+using ReduceFn = Value (*)(NodeContext &, Value, ArrayRef<int64_t>);
+
+void addReduce(HandlerTable &t, StringRef op, ReduceFn fn) {
+  t.add(op, 2, [fn](NodeContext &c) -> LogicalResult {
+    Value x = c.input(0);
+    auto axes = c.axesInput(1, Emitter::rank(x));
+    if (failed(axes))
+      return failure();
+    Value result = fn(c, x, *axes);
+    if (c.attrBool("keep_dims"))
+      result = c.keepDims(result, *axes, Emitter::rank(x));
+    return c.setResult(0, result);
+  });
+}
+
+Value sum(NodeContext &c, Value x, ArrayRef<int64_t> axes) {
+  Type type = Emitter::elementType(x);
+  return c.convert(c.reduceSum(c.convert(x, accumulatorType(type)), axes), type);
+}
+
+Value mean(NodeContext &c, Value x, ArrayRef<int64_t> axes) {
+  Type type = Emitter::elementType(x), accumulator = accumulatorType(type);
+  Dims dims = c.dims(x), reduced;
+  for (int64_t axis : axes)
+    reduced.push_back(dims[axis]);
+  AffineExpr count = productOf(reduced, c.b.getContext());
+  Value total = c.reduceSum(c.convert(x, accumulator), axes);
+  if (auto n = constantOf(count)) {
+    if (isa<IntegerType>(type) && *n == 0)
+      return c.convert(total, type);
+    return c.convert(c.div(total, c.like(total, double(*n))), type);
+  }
+  Value n = c.convert(c.sizeValue(count, c.b.getI64Type()), accumulator);
+  return c.convert(c.div(total, n), type);
+}
+
+Value euclideanNorm(NodeContext &c, Value x, ArrayRef<int64_t> axes) {
+  Value conjugate = Emitter::isComplex(x) ? c.unary<hlo::ConjOp>(x) : x;
+  Value squares = sum(c, c.mul(x, conjugate), axes);
+  if (Emitter::isInteger(x)) {
+    Type f64 = c.b.getF64Type();
+    return c.convert(c.unary<hlo::SqrtOp>(c.convert(squares, f64)), Emitter::elementType(x));
+  }
+  return c.unary<hlo::SqrtOp>(squares);
+}
+
+LogicalResult lowerArgExtreme(NodeContext &c, Compare better) {
+  Value x = c.input(0);
+  if (Emitter::rank(x) == 0)
+    return c.error("the input must have rank 1 at least");
+  auto axis = c.axisInput(1, Emitter::rank(x));
+  if (failed(axis))
+    return failure();
+  if (constantOf(c.dim(x, *axis)) == int64_t(0))
+    return c.error("reduction axis " + Twine(*axis) + " is empty");
+  Type index = c.resultType(0);
+  Type search = index.isInteger(64) || index.isInteger(32) ? index : Type(c.b.getI32Type());
+  Value places = c.iota(c.dims(x), *axis, search);
+  Value init = better == Compare::GT ? c.lowest(Emitter::elementType(x)) : c.highest(Emitter::elementType(x));
+  auto reduce = hlo::ReduceOp::create(
+      c.b, c.loc, ValueRange{x, places}, ValueRange{init, c.scalarInt(0, search)}, ArrayRef<int64_t>{*axis},
+      [&](OpBuilder &b, Location l, ValueRange args) -> SmallVector<Value> {
+        // args: best value, best place, value, place. The first place wins among equals.
+        Value first = hlo::CompareOp::create(b, l, args[0], args[2], better);
+        Value second = hlo::CompareOp::create(b, l, args[2], args[0], better);
+        Value lower = hlo::CompareOp::create(b, l, args[1], args[3], Compare::LT);
+        Value neither = hlo::NotOp::create(b, l, hlo::OrOp::create(b, l, first, second));
+        Value keep = hlo::OrOp::create(b, l, first, hlo::AndOp::create(b, l, neither, lower));
+        return {hlo::SelectOp::create(b, l, keep, args[0], args[2]), hlo::SelectOp::create(b, l, keep, args[1], args[3])};
+      });
+  return c.setResult(0, c.convert(reduce->getResult(1), index));
+}
+
+//===----------------------------------------------------------------------===//
+// Running sums
+//===----------------------------------------------------------------------===//
+
+using CombineFn = Value (*)(NodeContext &, Value, Value);
+
+Value logAddExp(NodeContext &c, Value x, Value y) {
+  Value high = c.max(x, y), low = c.min(x, y);
+  Value sum = c.add(high, c.unary<hlo::Log1pOp>(c.unary<hlo::ExpOp>(c.sub(low, high))));
+  // inf - inf and -inf - -inf have no difference.
+  Value same = c.compare(Compare::EQ, high, low);
+  Value infinite = c.logicalNot(c.unary<hlo::IsFiniteOp>(high));
+  return c.select(c.logicalAnd(same, infinite), high, sum);
+}
+
+LogicalResult lowerScan(NodeContext &c, CombineFn combine, Value (*identity)(NodeContext &, Type),
+                        Value (*reduceAll)(NodeContext &, Value, int64_t)) {
+  Value x = c.input(0);
+  int64_t rank = Emitter::rank(x);
+  auto axis = c.axisInput(1, rank);
+  if (failed(axis))
+    return failure();
+  Type type = Emitter::elementType(x), accumulator = accumulatorType(type);
+  Value v = c.convert(x, accumulator), zero = identity(c, accumulator);
+  bool reverse = c.attrBool("reverse");
+  auto size = constantOf(c.dim(x, *axis));
+  SmallVector<int64_t> low(rank, 0), high(rank, 0);
+  if (reverse)
+    v = c.reverse(v, {*axis});
+  if (c.attrBool("exclusive")) {
+    low[*axis] = 1;
+    high[*axis] = -1;
+    if (!size || *size > 0)
+      v = c.pad(v, zero, low, high);
+  }
+  if (size) {
+    // Doubling steps: after step k each element holds the last 2^k.
+    for (int64_t shift = 1; shift < *size; shift *= 2) {
+      low[*axis] = shift;
+      high[*axis] = -shift;
+      v = combine(c, c.pad(v, zero, low, high), v);
+    }
+  } else {
+    // [.., i, j]: all j up to i.
+    Dims wide = c.dims(v);
+    wide.insert(wide.begin() + *axis, wide[*axis]);
+    SmallVector<int64_t> map;
+    for (int64_t i = 0; i < rank; ++i)
+      map.push_back(i < *axis ? i : i + 1);
+    Type i64 = c.b.getI64Type();
+    Value upTo = c.compare(Compare::LE, c.iota(wide, *axis + 1, i64), c.iota(wide, *axis, i64));
+    v = reduceAll(c, c.select(upTo, c.broadcastInDim(v, wide, map), zero), *axis + 1);
+  }
+  if (reverse)
+    v = c.reverse(v, {*axis});
+  return c.setResult(0, c.convert(v, type));
+}
+
+LogicalResult lowerL2Loss(NodeContext &c) {
+  Value x = c.input(0);
+  Type type = Emitter::elementType(x);
+  Value wide = c.convert(x, accumulatorType(type));
+  Value total = c.reduceSum(c.mul(wide, wide), llvm::to_vector(llvm::seq<int64_t>(0, Emitter::rank(x))));
+  return c.setResult(0, c.convert(c.mul(total, c.like(total, 0.5)), type));
+}
+
+} // namespace
+
+void registerReduce(HandlerTable &t) {
+  addReduce(t, "Sum", sum);
+  addReduce(t, "Mean", mean);
+  addReduce(t, "EuclideanNorm", euclideanNorm);
+  addReduce(t, "Max", [](NodeContext &c, Value x, ArrayRef<int64_t> axes) { return c.reduceMax(x, axes); });
+  addReduce(t, "Min", [](NodeContext &c, Value x, ArrayRef<int64_t> axes) { return c.reduceMin(x, axes); });
+  addReduce(t, "Prod", [](NodeContext &c, Value x, ArrayRef<int64_t> axes) {
+    Type type = Emitter::elementType(x);
+    return c.convert(c.reduceProd(c.convert(x, accumulatorType(type)), axes), type);
+  });
+  addReduce(t, "All", [](NodeContext &c, Value x, ArrayRef<int64_t> axes) { return c.reduceAnd(x, axes); });
+  addReduce(t, "Any", [](NodeContext &c, Value x, ArrayRef<int64_t> axes) { return c.reduceOr(x, axes); });
+  t.add("ArgMax", 2, [](NodeContext &c) { return lowerArgExtreme(c, Compare::GT); });
+  t.add("ArgMin", 2, [](NodeContext &c) { return lowerArgExtreme(c, Compare::LT); });
+  t.add("L2Loss", 1, lowerL2Loss);
+  t.add("Cumsum", 2, [](NodeContext &c) {
+    return lowerScan(
+        c, [](NodeContext &c, Value x, Value y) { return c.add(x, y); },
+        [](NodeContext &c, Type type) { return c.scalarInt(0, type); },
+        [](NodeContext &c, Value v, int64_t axis) { return c.reduceSum(v, {axis}); });
+  });
+  t.add("Cumprod", 2, [](NodeContext &c) {
+    return lowerScan(
+        c, [](NodeContext &c, Value x, Value y) { return c.mul(x, y); },
+        [](NodeContext &c, Type type) { return c.scalarInt(1, type); },
+        [](NodeContext &c, Value v, int64_t axis) { return c.reduceProd(v, {axis}); });
+  });
+  t.add("CumulativeLogsumexp", 2, [](NodeContext &c) {
+    return lowerScan(
+        c, logAddExp, [](NodeContext &c, Type type) { return c.lowest(type); },
+        [](NodeContext &c, Value v, int64_t axis) {
+          Value high = c.reduceMax(v, {axis});
+          Value finite = c.select(c.unary<hlo::IsFiniteOp>(high), high, c.like(high, 0));
+          Value shifted = c.sub(v, c.keepDims(finite, {axis}, Emitter::rank(v)));
+          return c.add(c.unary<hlo::LogOp>(c.reduceSum(c.unary<hlo::ExpOp>(shifted), {axis})), finite);
+        });
+  });
+}
+
+} // namespace lathe::legalize

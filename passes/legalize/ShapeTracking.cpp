@@ -1,0 +1,432 @@
+// Shape arithmetic of the graph (Shape, StridedSlice, Pack, Mul ...) done on expressions instead of tensors. What it
+// handles leaves no hlo behind; a tensor is made only where something else reads the value.
+#include "dialects/hlo/Shape.h"
+#include "passes/legalize/NodeContext.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+
+namespace lathe::legalize {
+namespace {
+
+/// Above this the tensor form is the better one.
+constexpr int64_t kMaxTracked = 256;
+
+struct Ints {
+  Dims exprs;
+  SmallVector<int64_t, 2> shape;
+};
+
+class Tracker {
+public:
+  Tracker(LegalizeContext &ctx, graph::NodeOp node) : ctx(ctx), node(node) {}
+
+  bool run();
+
+private:
+  bool isIndexType(unsigned result) {
+    element = cast<TensorType>(node.getOutputs()[result].getType()).getElementType();
+    return element.isSignlessInteger(32) || element.isSignlessInteger(64);
+  }
+  std::optional<Ints> ints(unsigned i) {
+    if (i >= node.getInputs().size())
+      return std::nullopt;
+    GraphValue v = ctx.lookup(node.getInputs()[i]);
+    if (!v.isTensor() || !v.sizes)
+      return std::nullopt;
+    return Ints{ctx.resolve(*v.sizes), v.sizesShape};
+  }
+  std::optional<SmallVector<int64_t>> constants(unsigned i) {
+    auto v = ints(i);
+    if (!v)
+      return std::nullopt;
+    SmallVector<int64_t> result;
+    for (AffineExpr e : v->exprs) {
+      auto c = constantOf(e);
+      if (!c)
+        return std::nullopt;
+      result.push_back(*c);
+    }
+    return result;
+  }
+  int64_t attrInt(StringRef name, int64_t otherwise = 0) {
+    auto a = node.getNodeAttr<IntegerAttr>(name);
+    return a ? a.getInt() : otherwise;
+  }
+  bool attrBool(StringRef name) {
+    auto a = node.getNodeAttr<BoolAttr>(name);
+    return a && a.getValue();
+  }
+  bool set(unsigned i, Dims exprs, ArrayRef<int64_t> shape) {
+    if (int64_t(exprs.size()) > kMaxTracked)
+      return false;
+    // Constant arithmetic wraps as the tensors would.
+    if (element.isInteger(32))
+      for (AffineExpr &e : exprs)
+        if (auto c = constantOf(e))
+          e = ctx.constant(int32_t(*c));
+    ctx.assign(node.getOutputs()[i], GraphValue::ofSizes(std::move(exprs), shape, element));
+    return true;
+  }
+  std::optional<Dims> dimsOf(unsigned i);
+
+  bool shape();
+  bool constant();
+  bool stridedSlice();
+  bool binary(llvm::function_ref<AffineExpr(AffineExpr, AffineExpr)> fn);
+  bool reduce(llvm::function_ref<AffineExpr(AffineExpr, AffineExpr)> fn, int64_t start);
+  bool gather();
+  bool concat();
+  bool pack();
+
+  LegalizeContext &ctx;
+  graph::NodeOp node;
+  Type element;
+};
+
+std::optional<Dims> Tracker::dimsOf(unsigned i) {
+  GraphValue v = ctx.lookup(node.getInputs()[i]);
+  if (v.kind == GraphValue::Kind::Reference) {
+    auto current = ctx.readVariable(v.name, node.getLoc());
+    if (failed(current))
+      return std::nullopt;
+    v = *current;
+  }
+  if (!v.isTensor())
+    return std::nullopt;
+  Dims dims;
+  if (!v.tensor) {
+    for (int64_t d : v.sizesShape)
+      dims.push_back(ctx.constant(d));
+    return dims;
+  }
+  for (AffineExpr e : hlo::getDims(cast<RankedTensorType>(v.tensor.getType())))
+    dims.push_back(ctx.resolve(e));
+  return dims;
+}
+
+bool Tracker::shape() {
+  StringRef op = node.getOp();
+  for (unsigned i = 0; i < node.getOutputs().size(); ++i) {
+    if (i >= node.getInputs().size() || !isIndexType(i))
+      return false;
+    auto dims = dimsOf(i);
+    if (!dims)
+      return false;
+    if (op == "Size") {
+      if (!set(i, {productOf(*dims, ctx.getContext())}, {}))
+        return false;
+    } else if (op == "Rank") {
+      if (!set(i, {ctx.constant(dims->size())}, {}))
+        return false;
+    } else if (!set(i, *dims, {int64_t(dims->size())})) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Tracker::constant() {
+  auto value = node.getNodeAttr<DenseElementsAttr>("value");
+  if (!value || !isIndexType(0) || value.getElementType() != element || value.getNumElements() > kMaxTracked)
+    return false;
+  Dims exprs;
+  for (const APInt &v : value.getValues<APInt>())
+    exprs.push_back(ctx.constant(v.getSExtValue()));
+  return set(0, exprs, value.getType().getShape());
+}
+
+bool Tracker::stridedSlice() {
+  auto v = ints(0);
+  auto begin = constants(1), end = constants(2), strides = constants(3);
+  if (!v || !begin || !end || !strides || v->shape.size() != 1 || begin->size() != 1 || end->size() != 1 ||
+      strides->size() != 1 || attrInt("ellipsis_mask") || attrInt("new_axis_mask"))
+    return false;
+  int64_t n = v->shape[0], stride = (*strides)[0];
+  if (stride == 0)
+    return false;
+  auto clamp = [&](int64_t x) {
+    if (x < 0)
+      x += n;
+    return stride > 0 ? std::clamp<int64_t>(x, 0, n) : std::clamp<int64_t>(x, -1, n - 1);
+  };
+  if (attrInt("shrink_axis_mask") & 1) {
+    int64_t i = (*begin)[0] < 0 ? (*begin)[0] + n : (*begin)[0];
+    return i >= 0 && i < n && set(0, {v->exprs[i]}, {});
+  }
+  int64_t from = attrInt("begin_mask") & 1 ? (stride > 0 ? 0 : n - 1) : clamp((*begin)[0]);
+  int64_t to = attrInt("end_mask") & 1 ? (stride > 0 ? n : -1) : clamp((*end)[0]);
+  Dims result;
+  for (int64_t i = from; stride > 0 ? i < to : i > to; i += stride)
+    result.push_back(v->exprs[i]);
+  int64_t count = result.size();
+  return set(0, result, {count});
+}
+
+bool Tracker::binary(llvm::function_ref<AffineExpr(AffineExpr, AffineExpr)> fn) {
+  auto a = ints(0), b = ints(1);
+  if (!a || !b)
+    return false;
+  if (a->shape != b->shape && a->exprs.size() != 1 && b->exprs.size() != 1)
+    return false;
+  if (a->shape != b->shape && a->shape.size() == b->shape.size() && !a->shape.empty() && a->shape.size() > 1)
+    return false;
+  bool useA = a->exprs.size() > b->exprs.size() ||
+              (a->exprs.size() == b->exprs.size() && a->shape.size() >= b->shape.size());
+  if (a->shape != b->shape && (useA ? a->shape.size() < b->shape.size() : b->shape.size() < a->shape.size()))
+    return false;
+  ArrayRef<int64_t> shape = useA ? a->shape : b->shape;
+  size_t n = useA ? a->exprs.size() : b->exprs.size();
+  if (a->exprs.empty() || b->exprs.empty())
+    n = 0;
+  Dims result;
+  for (size_t i = 0; i < n; ++i) {
+    AffineExpr e = fn(a->exprs[a->exprs.size() == 1 ? 0 : i], b->exprs[b->exprs.size() == 1 ? 0 : i]);
+    if (!e)
+      return false;
+    result.push_back(e);
+  }
+  if (result.size() != size_t(ShapedType::getNumElements(shape)))
+    return false;
+  return set(0, result, shape);
+}
+
+bool Tracker::reduce(llvm::function_ref<AffineExpr(AffineExpr, AffineExpr)> fn, int64_t start) {
+  auto v = ints(0);
+  auto axes = constants(1);
+  if (!v || !axes || v->shape.size() != 1 || axes->size() != 1 || ((*axes)[0] != 0 && (*axes)[0] != -1))
+    return false;
+  AffineExpr result = ctx.constant(start);
+  for (auto [i, e] : llvm::enumerate(v->exprs)) {
+    result = i == 0 && start != 1 ? e : fn(result, e);
+    if (!result)
+      return false;
+  }
+  return attrBool("keep_dims") ? set(0, {result}, {1}) : set(0, {result}, {});
+}
+
+bool Tracker::gather() {
+  auto v = ints(0);
+  auto indices = ints(1);
+  auto chosen = constants(1);
+  if (!v || !chosen || v->shape.size() != 1 || indices->shape.size() > 1 || attrInt("batch_dims"))
+    return false;
+  if (node.getInputs().size() > 2) {
+    auto axis = constants(2);
+    if (!axis || axis->size() != 1 || ((*axis)[0] != 0 && (*axis)[0] != -1))
+      return false;
+  }
+  Dims result;
+  for (int64_t i : *chosen) {
+    if (i < 0 || i >= v->shape[0])
+      return false;
+    result.push_back(v->exprs[i]);
+  }
+  return set(0, result, indices->shape);
+}
+
+bool Tracker::concat() {
+  unsigned n = node.getInputs().size();
+  bool first = node.getOp() == "Concat";
+  if (n < 2)
+    return false;
+  auto axis = constants(first ? 0 : n - 1);
+  if (!axis || axis->size() != 1 || ((*axis)[0] != 0 && (*axis)[0] != -1))
+    return false;
+  Dims result;
+  for (unsigned i = first; i < n - !first; ++i) {
+    auto v = ints(i);
+    if (!v || v->shape.size() != 1)
+      return false;
+    result.append(v->exprs);
+  }
+  int64_t count = result.size();
+  return set(0, result, {count});
+}
+
+bool Tracker::pack() {
+  Dims result;
+  for (unsigned i = 0; i < node.getInputs().size(); ++i) {
+    auto v = ints(i);
+    if (!v || !v->shape.empty())
+      return false;
+    result.push_back(v->exprs[0]);
+  }
+  int64_t count = result.size();
+  return set(0, result, {count});
+}
+
+bool Tracker::run() {
+  StringRef op = node.getOp();
+  if (node.getOutputs().empty())
+    return false;
+  if (op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank")
+    return shape();
+  if (!isIndexType(0))
+    return false;
+  if (op == "Const")
+    return constant();
+  if (!ints(0) && op != "Concat")
+    return false;
+  AffineExpr zero = ctx.constant(0);
+  auto small = [](AffineExpr e) { // products of constants stay clear of overflow
+    auto c = constantOf(e);
+    return !c || (*c < (int64_t(1) << 31) && *c > -(int64_t(1) << 31));
+  };
+  if (op == "Identity" || op == "StopGradient" || op == "PreventGradient" || op == "Cast" || op == "Snapshot") {
+    auto v = ints(0);
+    return set(0, v->exprs, v->shape);
+  }
+  if (op == "IdentityN" || op == "Unpack") {
+    if (op == "IdentityN")
+      return false;
+    auto v = ints(0);
+    if (v->shape.size() != 1 || v->exprs.size() != node.getOutputs().size())
+      return false;
+    for (auto [i, e] : llvm::enumerate(v->exprs))
+      if (!set(i, {e}, {}))
+        return false;
+    return true;
+  }
+  if (op == "StridedSlice")
+    return stridedSlice();
+  if (op == "Pack")
+    return pack();
+  if (op == "ConcatV2" || op == "Concat")
+    return concat();
+  if (op == "Gather" || op == "GatherV2")
+    return gather();
+  if (op == "AddV2" || op == "Add")
+    return binary([&](AffineExpr a, AffineExpr b) { return hlo::simplify(a + b); });
+  if (op == "Sub")
+    return binary([&](AffineExpr a, AffineExpr b) { return hlo::simplify(a - b); });
+  if (op == "Mul")
+    return binary([&](AffineExpr a, AffineExpr b) -> AffineExpr {
+      if (!small(a) || !small(b))
+        return {};
+      return productOf({a, b}, ctx.getContext());
+    });
+  if (op == "FloorDiv" || op == "Div" || op == "RealDiv" || op == "TruncateDiv")
+    return binary([&](AffineExpr a, AffineExpr b) -> AffineExpr {
+      auto d = constantOf(b);
+      auto n = constantOf(a);
+      // Sizes are not negative, so that floor and truncation agree; other constants go the general way.
+      if ((d && *d <= 0) || (n && *n < 0))
+        return {};
+      AffineExpr exact = divideExactly(a, b);
+      return d || !exact || exact.getKind() != AffineExprKind::FloorDiv ? exact : AffineExpr();
+    });
+  if (op == "FloorMod" || op == "Mod" || op == "TruncateMod")
+    return binary([&](AffineExpr a, AffineExpr b) -> AffineExpr {
+      auto d = constantOf(b);
+      auto n = constantOf(a);
+      if (!d || *d <= 0 || (n && *n < 0))
+        return {};
+      return hlo::simplify(a % *d);
+    });
+  auto extreme = [&](bool wantMax) {
+    return [&ctx = ctx, wantMax](AffineExpr a, AffineExpr b) -> AffineExpr {
+      if (a == b)
+        return a;
+      auto difference = constantOf(hlo::simplify(a - b));
+      if (difference)
+        return (*difference > 0) == wantMax ? a : b;
+      // A size against a small constant.
+      if (auto c = constantOf(b); c && *c <= 0 && isa<AffineSymbolExpr>(a))
+        return wantMax ? a : b;
+      if (auto c = constantOf(a); c && *c <= 0 && isa<AffineSymbolExpr>(b))
+        return wantMax ? b : a;
+      auto ua = ctx.upperBound(a), ub = ctx.upperBound(b);
+      auto ca = constantOf(a), cb = constantOf(b);
+      if (ua && cb && *ua <= *cb)
+        return wantMax ? b : a;
+      if (ub && ca && *ub <= *ca)
+        return wantMax ? a : b;
+      return {};
+    };
+  };
+  if (op == "Maximum")
+    return binary(extreme(true));
+  if (op == "Minimum")
+    return binary(extreme(false));
+  if (op == "Prod")
+    return reduce([&](AffineExpr a, AffineExpr b) { return small(a) && small(b) ? productOf({a, b}, ctx.getContext())
+                                                                               : AffineExpr(); }, 1);
+  if (op == "Sum")
+    return reduce([&](AffineExpr a, AffineExpr b) { return hlo::simplify(a + b); }, 0);
+  if ((op == "Max" || op == "Min") && !ints(0)->exprs.empty())
+    return reduce(extreme(op == "Max"), 0);
+  if (op == "Neg") {
+    auto v = ints(0);
+    for (AffineExpr &e : v->exprs)
+      e = hlo::simplify(zero - e);
+    return set(0, v->exprs, v->shape);
+  }
+  if (op == "Reshape") {
+    auto v = ints(0);
+    auto dims = constants(1);
+    if (!dims)
+      return false;
+    int64_t known = 1, free = -1, total = v->exprs.size();
+    for (auto [i, d] : llvm::enumerate(*dims)) {
+      if (d < 0)
+        free = i;
+      else
+        known *= d;
+    }
+    if (free >= 0)
+      (*dims)[free] = known ? total / known : 0;
+    if (ShapedType::getNumElements(*dims) != total || llvm::any_of(*dims, [](int64_t d) { return d < 0; }))
+      return false;
+    return set(0, v->exprs, *dims);
+  }
+  if (op == "ExpandDims") {
+    auto v = ints(0);
+    auto axis = constants(1);
+    if (!axis || axis->size() != 1)
+      return false;
+    int64_t at = (*axis)[0] < 0 ? (*axis)[0] + int64_t(v->shape.size()) + 1 : (*axis)[0];
+    if (at < 0 || at > int64_t(v->shape.size()))
+      return false;
+    v->shape.insert(v->shape.begin() + at, 1);
+    return set(0, v->exprs, v->shape);
+  }
+  if (op == "Squeeze") {
+    auto v = ints(0);
+    auto list = node.getNodeAttr<ArrayAttr>("squeeze_dims");
+    if ((list && !list.empty() && v->shape.size() != 1) || v->exprs.size() != 1)
+      return false;
+    return set(0, v->exprs, {});
+  }
+  if (op == "Fill") {
+    auto dims = constants(0);
+    auto v = ints(1);
+    if (!dims || !v || v->exprs.size() != 1)
+      return false;
+    int64_t n = 1;
+    for (int64_t d : *dims)
+      if (d < 0 || __builtin_mul_overflow(n, d, &n) || n > kMaxTracked)
+        return false;
+    return set(0, Dims(n, v->exprs[0]), *dims);
+  }
+  if (op == "Range") {
+    auto start = constants(0), limit = constants(1), delta = constants(2);
+    if (!start || !limit || !delta || start->size() != 1 || limit->size() != 1 || delta->size() != 1 || !(*delta)[0])
+      return false;
+    Dims result;
+    for (int64_t i = (*start)[0]; (*delta)[0] > 0 ? i < (*limit)[0] : i > (*limit)[0]; i += (*delta)[0]) {
+      if (int64_t(result.size()) >= kMaxTracked)
+        return false;
+      result.push_back(ctx.constant(i));
+    }
+    int64_t count = result.size();
+    return set(0, result, {count});
+  }
+  return false;
+}
+
+} // namespace
+
+bool trackSizes(LegalizeContext &context, graph::NodeOp node) { return Tracker(context, node).run(); }
+
+} // namespace lathe::legalize

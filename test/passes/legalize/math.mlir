@@ -1,0 +1,54 @@
+// RUN: lathe-opt %s --split-input-file --graph-to-hlo --mlir-print-local-scope | FileCheck %s
+
+// Operands are broadcast explicitly; the unknown leading size becomes a symbol.
+// CHECK: hlo.symbols = [{bound = -1 : i64, kind = "input", name = "x:0"}]
+// CHECK-LABEL: func.func @add_broadcast
+// CHECK-SAME: tensor<?x3xf32, affine_map<()[s0] -> (s0, 3)>> {hlo.name = "x"}
+// CHECK: hlo.broadcast_in_dim %{{.*}}, dims = [1]
+// CHECK: hlo.add
+graph.func @add_broadcast(%x: tensor<?x3xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %c, %cc = graph.node "Const"() {value = dense<[1.0, 2.0, 3.0]> : tensor<3xf32>} : () -> tensor<3xf32>
+  %y, %yc = graph.node "AddV2"(%x, %c) {} : (tensor<?x3xf32>, tensor<3xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+
+// -----
+
+// Two inputs whose sizes have to be equal get one symbol.
+// CHECK-LABEL: func.func @unify
+// CHECK-SAME: (%[[X:.*]]: tensor<?xf32, affine_map<()[s0] -> (s0)>>{{.*}}, %[[Y:.*]]: tensor<?xf32, affine_map<()[s0] -> (s0)>>
+// CHECK: hlo.multiply %[[X]], %[[Y]]
+graph.func @unify(%x: tensor<?xf32> {graph.name = "x"}, %y: tensor<?xf32> {graph.name = "y"}) -> (tensor<*xf32> {graph.name = "z"}) {
+  %z, %zc = graph.node "Mul"(%x, %y) {} : (tensor<?xf32>, tensor<?xf32>) -> tensor<*xf32>
+  graph.return %z : tensor<*xf32>
+}
+
+// -----
+
+// Shape arithmetic leaves nothing behind.
+// CHECK-LABEL: func.func @flatten
+// CHECK-NEXT: %[[R:.*]] = hlo.reshape %{{.*}} : (tensor<?x4x2xf32, affine_map<()[s0] -> (s0, 4, 2)>>) -> tensor<?x8xf32, affine_map<()[s0] -> (s0, 8)>>
+// CHECK-NEXT: return %[[R]]
+graph.func @flatten(%x: tensor<?x4x2xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %s, %sc = graph.node "Shape"(%x) {} : (tensor<?x4x2xf32>) -> tensor<3xi32>
+  %b, %bc = graph.node "Const"() {value = dense<0> : tensor<1xi32>} : () -> tensor<1xi32>
+  %e, %ec = graph.node "Const"() {value = dense<1> : tensor<1xi32>} : () -> tensor<1xi32>
+  %m, %mc = graph.node "Const"() {value = dense<-1> : tensor<i32>} : () -> tensor<i32>
+  %n, %nc = graph.node "StridedSlice"(%s, %b, %e, %e) {begin_mask = 0 : i64, ellipsis_mask = 0 : i64, end_mask = 0 : i64, new_axis_mask = 0 : i64, shrink_axis_mask = 1 : i64} : (tensor<3xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32>
+  %p, %pc = graph.node "Pack"(%n, %m) {axis = 0 : i64} : (tensor<i32>, tensor<i32>) -> tensor<2xi32>
+  %y, %yc = graph.node "Reshape"(%x, %p) {} : (tensor<?x4x2xf32>, tensor<2xi32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+
+// -----
+
+// Integer division checks its divisor and rounds down.
+// CHECK-LABEL: func.func @floor_div
+// CHECK: hlo.check %{{.*}}, "Integer division by zero"
+// CHECK: hlo.divide
+// CHECK: hlo.remainder
+// CHECK: hlo.select
+graph.func @floor_div(%x: tensor<4xi32> {graph.name = "x"}, %y: tensor<4xi32> {graph.name = "y"}) -> (tensor<*xi32> {graph.name = "z"}) {
+  %z, %zc = graph.node "FloorDiv"(%x, %y) {} : (tensor<4xi32>, tensor<4xi32>) -> tensor<*xi32>
+  graph.return %z : tensor<*xi32>
+}
