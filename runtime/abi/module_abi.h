@@ -167,6 +167,7 @@ typedef struct lathe_module {
   int32_t num_variables;
   int32_t num_sites;
   int32_t num_steps; /* 0 unless emitted for profiling */
+  int32_t reserved;
   const lathe_entry *const *entries;
   const lathe_symbol_info *const *symbols;
   const lathe_variable_info *const *variables;

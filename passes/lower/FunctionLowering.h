@@ -1,0 +1,73 @@
+// Writes the functions of one entry: run, workspace, bound, dims.
+#ifndef LATHE_PASSES_LOWER_FUNCTIONLOWERING_H
+#define LATHE_PASSES_LOWER_FUNCTIONLOWERING_H
+
+#include "passes/lower/KernelSet.h"
+#include "passes/lower/MainBuilder.h"
+
+namespace lathe::lower {
+
+/// What the entries of a module share while they are written.
+struct ModuleState {
+  mlir::ModuleOp input, output;
+  const LowerOptions &options;
+  LoweredModule &result;
+  KernelSet &kernels;
+  llvm::SmallVector<mlir::AffineExpr> bounds; ///< by symbol: null for input symbols
+};
+
+class FunctionLowering {
+public:
+  FunctionLowering(ModuleState &state, mlir::func::FuncOp func, int entry, const MemoryPlan &plan);
+  void run();
+
+private:
+  /// Slots of the context that all functions of an entry receive.
+  enum Slot { Args, Inputs, Outputs, Variables, Workspace, Constants, Sizes, Err, Threads, Scratch, FirstGroup };
+  // layout and sizes (FunctionSizes.cpp)
+  mlir::Value boundedSizes(mlir::Value sizes);
+  mlir::Value sizesInRange(mlir::Value sizes);
+  mlir::Value layout(mlir::Value boundedSizes, mlir::Value threads, mlir::Value ctx);
+  mlir::Value layoutOverflows(mlir::Value boundedSizes);
+  void emitWorkspaceFunction();
+  void emitBoundFunction();
+  void emitDimsFunction();
+
+  // code
+  void emitRunFunction();
+  void emitOps(mlir::Block &block);
+  void emitOp(mlir::Operation *op);
+  void emitPiece(llvm::ArrayRef<mlir::Operation *> ops);
+  void emitKernelCall(mlir::Operation *op);
+  void emitParallelCall(mlir::Operation *op, KernelInfo &info, llvm::ArrayRef<mlir::Value> pointers, mlir::Value units);
+  void emitWhile(mlir::Operation *op);
+  void emitBranches(mlir::Operation *op);
+  void emitCopies(mlir::Operation *op);
+  void emitFill(mlir::Value to, llvm::StringRef element, mlir::AffineExpr bytes);
+  void emitShapeCheck(mlir::Operation *op);
+  void emitTrace(int64_t step, int phase);
+  /// Leaves the function with the failure when `bad`.
+  void failIf(mlir::Value bad, int site, mlir::Value failure);
+  /// Leaves the function with `code` when it is not zero.
+  void returnIfNot0(mlir::Value code);
+  mlir::Value slot(Slot s, mlir::Type type);
+  mlir::Value pointer(const Buffer &buffer);
+  mlir::Value pointer(mlir::Value v) { return pointer(plan.of(v)); }
+  mlir::Value sizes() { return slot(Sizes, b.ptrType()); }
+  int siteOf(mlir::Operation *op);
+  void ensureHelpers();
+  void ensureThunk(KernelInfo &info);
+  bool isParallel(const KernelInfo &info);
+
+  ModuleState &state;
+  mlir::func::FuncOp func;
+  int entry;
+  const MemoryPlan &plan;
+  MainBuilder b;
+  mlir::Value ctx;
+  int pieces = 0;
+};
+
+} // namespace lathe::lower
+
+#endif

@@ -1,0 +1,38 @@
+// The distinct kernels of a module: each op is emitted once per structural key.
+#ifndef LATHE_PASSES_LOWER_KERNELSET_H
+#define LATHE_PASSES_LOWER_KERNELSET_H
+
+#include "passes/lower/Lower.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace lathe::lower {
+
+struct KernelInfo {
+  std::string name, thunk;
+  mlir::AffineExpr extent, scratch; ///< units; bytes of one call
+  int64_t flopsPerUnit = 0;
+  bool mayFail = false;
+  unsigned pointers = 0; ///< operands and results
+};
+
+class KernelSet {
+public:
+  KernelSet(mlir::ModuleOp module, const cpu::CpuTarget &target) : module(module), target(target) {}
+
+  /// Emits the kernel of the op unless an equal op has been; diagnoses. Call it for all ops before infoOf.
+  mlir::LogicalResult add(mlir::Operation *op);
+  bool has(mlir::Operation *op) const { return indexOf.count(op); }
+  KernelInfo &infoOf(mlir::Operation *op) { return kernels[indexOf.find(op)->second]; }
+  std::vector<KernelInfo> &all() { return kernels; }
+
+private:
+  mlir::ModuleOp module;
+  const cpu::CpuTarget &target;
+  std::vector<KernelInfo> kernels;
+  llvm::StringMap<int> byKey; ///< -1: could not be emitted (told once)
+  llvm::DenseMap<mlir::Operation *, int> indexOf;
+};
+
+} // namespace lathe::lower
+
+#endif

@@ -1,0 +1,87 @@
+// From a module of kernels on tensors to a module in the LLVM dialect, and everything the ABI tables must tell.
+//
+// Before: public func.funcs of kernel ops, bare hlo ops, constants, views and while/if/case.
+// After: one internal llvm.func per distinct kernel, and per entry k the functions
+//   lathe_run<k>(args) -> i32, lathe_workspace<k>(sizes, threads) -> i64, lathe_bound<k>(sizes), lathe_dims<k>(sizes, dims)
+// which refer to three symbols that emission defines: the constants, lathe_fail and (with external weights) the bound
+// address of the constants.
+#ifndef LATHE_PASSES_LOWER_LOWER_H
+#define LATHE_PASSES_LOWER_LOWER_H
+
+#include "base/DType.h"
+#include "passes/codegen/cpu/KernelCodegen.h"
+#include "passes/lower/ConstantPool.h"
+#include "passes/lower/MemoryPlan.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace lathe::lower {
+
+struct LowerOptions {
+  cpu::CpuTarget target;
+  std::string constantsSymbol = "lathe_constants";
+  int threads = 1;
+  bool profile = false;
+  bool externalWeights = false;
+};
+
+struct TensorDesc {
+  std::string name, tensor;
+  DType dtype;
+  int32_t elementSize;
+  llvm::SmallVector<mlir::AffineExpr> dims;
+};
+
+struct EntryDesc {
+  std::string name;
+  std::vector<TensorDesc> inputs, outputs;
+};
+
+/// A place that can fail; `message` is empty when the kernel's code tells it.
+struct SiteDesc {
+  std::string node, op, message;
+};
+
+struct StepDesc {
+  int entry;
+  std::string nodes, kernel;
+};
+
+struct SymbolDesc {
+  std::string name;
+  bool isData;
+  int64_t bound;
+};
+
+struct VariableDesc {
+  TensorDesc tensor;
+  int64_t initialOffset;
+};
+
+struct LoweredModule {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  ConstantPool pool;
+  std::vector<EntryDesc> entries;
+  std::vector<SiteDesc> sites;
+  std::vector<StepDesc> steps;
+  std::vector<SymbolDesc> symbols;
+  std::vector<VariableDesc> variables;
+  PlanStatistics plan; ///< of the entry with the largest arena
+  int64_t kernels = 0, kernelCalls = 0, scratchBytes = 0;
+};
+
+/// Failures of a site, passed to lathe_fail; 1..6 are the kernels' codes (cpu::KernelError).
+constexpr int siteSizeCheck = 7;
+/// Failures of the call as a whole (site -1).
+enum CallFailure { callWorkspace = 1, callSizes, callWeights, callParallel };
+constexpr int failuresPerSite = 8;
+
+/// Lowers the module; all problems are diagnosed at their ops. `input` is changed (attributes on ops) but stays valid:
+/// the constant pool refers to its attributes.
+mlir::FailureOr<LoweredModule> lowerModule(mlir::ModuleOp input, const LowerOptions &options);
+
+/// Converts func, scf, cf, arith, math and vector to the LLVM dialect in place.
+mlir::LogicalResult convertKernelsToLlvm(mlir::ModuleOp module);
+
+} // namespace lathe::lower
+
+#endif

@@ -1,0 +1,497 @@
+// Positions: ops are numbered in program order, an op with regions has a first and a last number. Op p reads its
+// operands at 2p and begins to write its results at 2p too (a result never shares with an operand, unless the op
+// updates in place); copies at a terminator or a loop's start happen at 2p+1, after all reads.
+#include "passes/lower/MemoryPlan.h"
+#include "dialects/hlo/Hlo.h"
+#include "dialects/hlo/Shape.h"
+#include "passes/lower/Arena.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace lathe::lower {
+
+Value viewSource(Value v) {
+  Operation *op = v.getDefiningOp();
+  if (!op)
+    return Value();
+  if (isa<hlo::ReshapeOp, hlo::AssumeShapeOp>(op))
+    return op->getOperand(0);
+  if (isa<hlo::OptimizationBarrierOp>(op))
+    return op->getOperand(cast<OpResult>(v).getResultNumber());
+  if (isa<hlo::BitcastConvertOp>(op)) {
+    Type from = getElementTypeOrSelf(op->getOperand(0).getType()), to = getElementTypeOrSelf(v.getType());
+    // a byte of bool or int4 holds few values: not every byte may become one
+    auto wholeBytes = [](Type t) { return isa<ComplexType>(t) || t.getIntOrFloatBitWidth() % 8 == 0; };
+    if (wholeBytes(from) && wholeBytes(to) && tensorBytes(op->getOperand(0).getType()) == tensorBytes(v.getType()))
+      return op->getOperand(0);
+  }
+  return Value();
+}
+
+bool isView(Operation *op) { return op->getNumResults() > 0 && viewSource(op->getResult(0)); }
+
+static Value throughViews(Value v) {
+  while (Value source = viewSource(v))
+    v = source;
+  return v;
+}
+
+bool isControlFlow(Operation *op) { return isa<hlo::WhileOp, hlo::IfOp, hlo::CaseOp>(op); }
+
+unsigned numUpdatedOperands(Operation *op) {
+  if (isa<hlo::DynamicUpdateSliceOp>(op))
+    return 1;
+  if (isa<hlo::ScatterOp>(op))
+    return op->getNumResults();
+  return 0;
+}
+
+int64_t elementBytes(Type elem) {
+  if (auto c = dyn_cast<ComplexType>(elem))
+    return 2 * elementBytes(c.getElementType());
+  return elem.isIntOrFloat() ? (elem.getIntOrFloatBitWidth() + 7) / 8 : 0;
+}
+
+AffineExpr tensorBytes(Type type) {
+  auto t = cast<RankedTensorType>(type);
+  return hlo::simplify(hlo::numElements(t) * elementBytes(t.getElementType()));
+}
+
+class Planner {
+public:
+  Planner(func::FuncOp func, ConstantPool &pool, const llvm::StringMap<int64_t> &variableNumber)
+      : pool(pool), variableNumber(variableNumber) {
+    plan.func = func;
+  }
+  LogicalResult run();
+  MemoryPlan plan;
+
+private:
+  struct Root {
+    int64_t begin;
+    int inPlaceOf = -1; ///< root that the op updates: may share although the op reads it
+  };
+
+  void number(Region &region);
+  int64_t lastUse(Value v);
+  int addRoot(Value v, Buffer buffer, int64_t begin, int64_t end);
+  LogicalResult makeRoots(Region &region);
+  LogicalResult makeConstant(hlo::ConstantOp op);
+  bool onlyCopiedFrom(Value v);
+  int rootOf(Value v);
+  int bufOf(Value v) { return plan.bufferOfRoot[rootOf(v)]; }
+  bool disjoint(const Buffer &a, const Buffer &b);
+  bool merge(int a, int b);
+  void coalesceReturn();
+  void coalesce(Operation *op);
+  void planCopies(Operation *at, ArrayRef<std::pair<Value, int>> wanted, int64_t position);
+  void placeArena();
+
+  ConstantPool &pool;
+  const llvm::StringMap<int64_t> &variableNumber;
+  std::vector<Root> roots;
+  std::vector<Operation *> order; ///< ops of interest, in program order
+  llvm::DenseMap<Operation *, std::pair<int64_t, int64_t>> position;
+  llvm::DenseMap<Operation *, std::vector<std::pair<Value, int>>> wantedCopies;
+  int64_t counter = 0;
+};
+
+void Planner::number(Region &region) {
+  for (Block &block : region)
+    for (Operation &op : block) {
+      int64_t first = ++counter;
+      order.push_back(&op);
+      if (isControlFlow(&op)) {
+        for (Region &r : op.getRegions())
+          number(r);
+        ++counter;
+      }
+      position[&op] = {first, counter};
+    }
+}
+
+int64_t Planner::lastUse(Value v) {
+  int64_t last = -1;
+  Block *home = v.getParentBlock();
+  for (Operation *user : v.getUsers()) {
+    Operation *op = user;
+    int64_t p = position[op].first;
+    while (op->getBlock() != home) {
+      op = op->getParentOp();
+      // a loop reads it again in every turn
+      if (isa<hlo::WhileOp>(op))
+        p = std::max(p, position[op].second);
+    }
+    last = std::max(last, p);
+    for (Value r : user->getResults())
+      if (viewSource(r) == v)
+        last = std::max(last, lastUse(r));
+  }
+  return last;
+}
+
+int Planner::addRoot(Value v, Buffer buffer, int64_t begin, int64_t end) {
+  int r = static_cast<int>(roots.size()), b = static_cast<int>(plan.buffers.size());
+  buffer.bytes = tensorBytes(v.getType());
+  buffer.spans.push_back({begin, std::max(begin, end), r});
+  plan.buffers.push_back(std::move(buffer));
+  plan.rootOf[v] = r;
+  plan.bufferOfRoot.push_back(b);
+  roots.push_back({begin});
+  return r;
+}
+
+int Planner::rootOf(Value v) {
+  return plan.rootOf.find(throughViews(v))->second;
+}
+
+bool Planner::onlyCopiedFrom(Value v) {
+  for (OpOperand &use : v.getUses()) {
+    Operation *user = use.getOwner();
+    bool copied = isa<hlo::WhileOp, hlo::ReturnOp, func::ReturnOp>(user) ||
+                  use.getOperandNumber() < numUpdatedOperands(user);
+    if (isView(user) ? !llvm::all_of(user->getResults(), [&](Value r) { return viewSource(r) != v || onlyCopiedFrom(r); })
+                     : !copied)
+      return false;
+  }
+  return true;
+}
+
+LogicalResult Planner::makeConstant(hlo::ConstantOp op) {
+  Value v = op->getResult(0);
+  auto value = cast<ElementsAttr>(op->getAttr("value"));
+  std::string splat = splatBytes(value);
+  int64_t bytes = cast<RankedTensorType>(v.getType()).getNumElements() * elementBytes(value.getElementType());
+  Buffer b;
+  if (!splat.empty() && splat.size() <= 8 && bytes > 512 && onlyCopiedFrom(v)) {
+    b.kind = Buffer::Fill;
+    b.fill = splat;
+  } else if (!splat.empty() && splat.size() <= 8 && bytes > (64 << 10)) {
+    // a large splat that kernels read: cheaper to fill than to carry in the file
+    plan.fills[op] = splat;
+    addRoot(v, Buffer(), 2 * position[op].first, 2 * lastUse(v));
+    return success();
+  } else {
+    FailureOr<int64_t> offset = pool.add(value, op.getLoc());
+    if (failed(offset))
+      return failure();
+    b.kind = Buffer::Constant;
+    b.index = *offset;
+  }
+  addRoot(v, std::move(b), 0, 0);
+  return success();
+}
+
+LogicalResult Planner::makeRoots(Region &region) {
+  for (Operation &o : region.front()) {
+    Operation *op = &o;
+    auto [first, last] = position[op];
+    if (auto c = dyn_cast<hlo::ConstantOp>(op)) {
+      if (failed(makeConstant(c)))
+        return failure();
+      continue;
+    }
+    if (isView(op))
+      continue;
+    if (isa<hlo::WhileOp>(op)) {
+      Region &cond = op->getRegion(0), &body = op->getRegion(1);
+      int64_t condEnd = position[cond.front().getTerminator()].first;
+      int64_t bodyEnd = position[body.front().getTerminator()].first;
+      for (unsigned i = 0; i < op->getNumResults(); ++i) {
+        Value c = cond.getArgument(i), b = body.getArgument(i), r = op->getResult(i);
+        // the content that the condition saw is the loop's result
+        int root = addRoot(c, Buffer(), 2 * first + 1, 2 * condEnd);
+        int buf = plan.bufferOfRoot[root];
+        for (auto [v, from, to] : {std::tuple(b, 2 * first + 1, 2 * std::max(condEnd, lastUse(b))),
+                                   std::tuple(r, 2 * last, 2 * lastUse(r))}) {
+          int other = static_cast<int>(roots.size());
+          roots.push_back({from});
+          plan.rootOf[v] = other;
+          plan.bufferOfRoot.push_back(buf);
+          plan.buffers[buf].spans.push_back({from, std::max(from, to), other});
+        }
+        plan.buffers[buf].spans.push_back({2 * bodyEnd + 1, 2 * last, root});
+      }
+      if (failed(makeRoots(cond)) || failed(makeRoots(body)))
+        return failure();
+      continue;
+    }
+    if (isControlFlow(op)) {
+      for (Value r : op->getResults()) {
+        int root = addRoot(r, Buffer(), 2 * last, 2 * lastUse(r));
+        for (Region &branch : op->getRegions()) {
+          int64_t at = 2 * position[branch.front().getTerminator()].first + 1;
+          plan.buffers[plan.bufferOfRoot[root]].spans.push_back({at, at, root});
+        }
+      }
+      for (Region &branch : op->getRegions())
+        if (failed(makeRoots(branch)))
+          return failure();
+      continue;
+    }
+    for (Value r : op->getResults())
+      addRoot(r, Buffer(), 2 * first, std::max(2 * first, 2 * lastUse(r)));
+    unsigned updated = numUpdatedOperands(op);
+    for (unsigned i = 0; i < updated; ++i) {
+      int source = rootOf(op->getOperand(i));
+      unsigned reads = 0;
+      for (Value operand : op->getOperands())
+        reads += rootOf(operand) == source;
+      if (reads == 1)
+        roots[rootOf(op->getResult(i))].inPlaceOf = source;
+    }
+  }
+  return success();
+}
+
+bool Planner::disjoint(const Buffer &a, const Buffer &b) {
+  for (const Buffer::Span &x : a.spans)
+    for (const Buffer::Span &y : b.spans) {
+      if (x.end < y.begin || y.end < x.begin)
+        continue;
+      const Buffer::Span &early = x.begin < y.begin ? x : y, &late = x.begin < y.begin ? y : x;
+      if (early.end == late.begin && early.root >= 0 && late.root >= 0 && late.begin == roots[late.root].begin &&
+          roots[late.root].inPlaceOf == early.root)
+        continue;
+      return false;
+    }
+  return true;
+}
+
+bool Planner::merge(int a, int b) {
+  if (a == b)
+    return true;
+  auto writable = [](const Buffer &x) {
+    return x.kind == Buffer::Arena || x.kind == Buffer::Output || x.kind == Buffer::Variable;
+  };
+  Buffer &x = plan.buffers[a], &y = plan.buffers[b];
+  if (!writable(x) || !writable(y) || (x.kind != Buffer::Arena && y.kind != Buffer::Arena) || x.bytes != y.bytes ||
+      !disjoint(x, y))
+    return false;
+  Buffer &into = x.kind == Buffer::Arena ? y : x, &from = &into == &x ? y : x;
+  int intoIndex = &into == &x ? a : b;
+  for (const Buffer::Span &s : from.spans)
+    if (s.root >= 0)
+      plan.bufferOfRoot[s.root] = intoIndex;
+  into.spans.insert(into.spans.end(), from.spans.begin(), from.spans.end());
+  from.spans.clear();
+  return true;
+}
+
+void Planner::coalesceReturn() {
+  Operation *ret = plan.func.front().getTerminator();
+  int64_t at = 2 * position[ret].first + 1;
+  std::vector<std::pair<Value, int>> wanted;
+  int64_t output = 0;
+  llvm::DenseMap<int64_t, int> variableBuffer;
+  for (unsigned i = 0; i < plan.func.getNumArguments(); ++i) {
+    const Buffer &b = plan.buffers[bufOf(plan.func.getArgument(i))];
+    if (b.kind == Buffer::Variable)
+      variableBuffer[b.index] = bufOf(plan.func.getArgument(i));
+  }
+  for (unsigned i = 0; i < ret->getNumOperands(); ++i) {
+    Value v = ret->getOperand(i);
+    int target;
+    auto variable = plan.func.getResultAttrOfType<StringAttr>(i, "hlo.variable");
+    int64_t number = variable ? variableNumber.lookup(variable.getValue()) : -1;
+    if (variable && variableBuffer.count(number)) {
+      target = variableBuffer[number];
+    } else {
+      Buffer b;
+      b.kind = variable ? Buffer::Variable : Buffer::Output;
+      b.index = variable ? number : output;
+      b.bytes = tensorBytes(v.getType());
+      target = static_cast<int>(plan.buffers.size());
+      plan.buffers.push_back(std::move(b));
+    }
+    if (!variable)
+      ++output;
+    plan.buffers[target].spans.push_back({at, INT64_MAX, -1});
+    merge(target, bufOf(v));
+    wanted.push_back({v, target});
+  }
+  wantedCopies[ret] = wanted;
+}
+
+void Planner::coalesce(Operation *op) {
+  std::vector<std::pair<Value, int>> wanted;
+  if (isa<hlo::WhileOp>(op)) {
+    Operation *yield = op->getRegion(1).front().getTerminator();
+    for (unsigned i = 0; i < op->getNumResults(); ++i) {
+      Value v = yield->getOperand(i);
+      if (v.getParentRegion() == &op->getRegion(1))
+        merge(bufOf(op->getResult(i)), bufOf(v));
+    }
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      merge(bufOf(op->getResult(i)), bufOf(op->getOperand(i)));
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      wanted.push_back({op->getOperand(i), rootOf(op->getResult(i))});
+    wantedCopies[op] = wanted;
+    wanted.clear();
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      wanted.push_back({yield->getOperand(i), rootOf(op->getResult(i))});
+    wantedCopies[yield] = wanted;
+  } else if (isControlFlow(op)) {
+    for (Region &branch : op->getRegions()) {
+      Operation *yield = branch.front().getTerminator();
+      wanted.clear();
+      for (unsigned i = 0; i < op->getNumResults(); ++i) {
+        Value v = yield->getOperand(i);
+        if (v.getParentRegion() == &branch)
+          merge(bufOf(op->getResult(i)), bufOf(v));
+        wanted.push_back({v, rootOf(op->getResult(i))});
+      }
+      wantedCopies[yield] = wanted;
+    }
+  } else if (unsigned n = numUpdatedOperands(op)) {
+    for (unsigned i = 0; i < n; ++i) {
+      if (merge(bufOf(op->getResult(i)), bufOf(op->getOperand(i))))
+        ++plan.stats.inPlace;
+      wanted.push_back({op->getOperand(i), rootOf(op->getResult(i))});
+    }
+    wantedCopies[op] = wanted;
+  }
+}
+
+// Orders the copies so that no source is overwritten before it is read; cycles go through a temporary.
+void Planner::planCopies(Operation *at, ArrayRef<std::pair<Value, int>> wanted, int64_t pos) {
+  std::vector<Copy> todo, done;
+  for (auto [v, to] : wanted) {
+    int from = bufOf(v);
+    if (from != to)
+      todo.push_back({v, from, to, plan.buffers[to].bytes});
+  }
+  plan.stats.copies += todo.size();
+  while (!todo.empty()) {
+    bool progress = false;
+    for (size_t i = 0; i < todo.size(); ++i) {
+      bool blocked = false;
+      for (size_t j = 0; j < todo.size(); ++j)
+        blocked |= j != i && todo[j].from == todo[i].to;
+      if (blocked)
+        continue;
+      done.push_back(todo[i]);
+      todo.erase(todo.begin() + i);
+      progress = true;
+      break;
+    }
+    if (progress)
+      continue;
+    // every destination is still to be read: save one source
+    Buffer temp;
+    temp.bytes = todo[0].bytes;
+    temp.spans.push_back({pos, pos, -1});
+    int t = static_cast<int>(plan.buffers.size());
+    int saved = todo[0].from;
+    temp.bytes = plan.buffers[saved].bytes;
+    plan.buffers.push_back(std::move(temp));
+    done.push_back({Value(), saved, t, plan.buffers[t].bytes});
+    for (Copy &c : todo)
+      if (c.from == saved) {
+        c.from = t;
+        c.source = Value();
+      }
+  }
+  if (!done.empty())
+    plan.copies[at] = std::move(done);
+}
+
+void Planner::placeArena() {
+  std::vector<ArenaItem> items;
+  llvm::MapVector<AffineExpr, int> groupOf;
+  AffineExpr one = getAffineConstantExpr(1, plan.func.getContext());
+  groupOf[one] = 0;
+  plan.arenaGroups.push_back({one, 0});
+  std::vector<std::vector<int>> members(1);
+  std::vector<int64_t> factor(plan.buffers.size(), 0);
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    Buffer &b = plan.buffers[i];
+    if (b.kind != Buffer::Arena || b.spans.empty())
+      continue;
+    for (const Buffer::Span &s : b.spans) {
+      b.begin = std::min(b.begin, s.begin);
+      b.end = std::max(b.end, s.end);
+    }
+    auto [unit, times] = splitFactor(b.bytes);
+    auto [it, isNew] = groupOf.insert({unit, static_cast<int>(plan.arenaGroups.size())});
+    if (isNew) {
+      plan.arenaGroups.push_back({unit, 0});
+      members.emplace_back();
+    }
+    b.group = it->second;
+    factor[i] = times;
+    members[b.group].push_back(static_cast<int>(i));
+    ++plan.stats.buffers;
+  }
+  for (size_t g = 0; g < members.size(); ++g) {
+    items.clear();
+    for (int i : members[g])
+      items.push_back({plan.buffers[i].begin, plan.buffers[i].end, factor[i], 0});
+    plan.arenaGroups[g].bytes = placeItems(items);
+    for (size_t k = 0; k < items.size(); ++k) {
+      plan.buffers[members[g][k]].offset = items[k].offset;
+      plan.stats.sumOfBuffers += llvm::alignTo(items[k].size, 64);
+    }
+    plan.stats.arenaBytes += plan.arenaGroups[g].bytes;
+  }
+}
+
+LogicalResult Planner::run() {
+  number(plan.func.getBody());
+  unsigned input = 0;
+  for (unsigned i = 0; i < plan.func.getNumArguments(); ++i) {
+    Buffer b;
+    if (auto variable = plan.func.getArgAttrOfType<StringAttr>(i, "hlo.variable")) {
+      b.kind = Buffer::Variable;
+      b.index = variableNumber.lookup(variable.getValue());
+    } else {
+      b.kind = Buffer::Input;
+      b.index = input++;
+    }
+    Value v = plan.func.getArgument(i);
+    addRoot(v, std::move(b), 0, 2 * lastUse(v));
+  }
+  if (failed(makeRoots(plan.func.getBody())))
+    return failure();
+  coalesceReturn();
+  for (Operation *op : order)
+    coalesce(op);
+  for (Operation *op : order) {
+    auto it = wantedCopies.find(op);
+    if (it == wantedCopies.end())
+      continue;
+    // loop and branch targets were named by root: merging may have moved them since
+    std::vector<std::pair<Value, int>> wanted = it->second;
+    if (!isa<func::ReturnOp>(op))
+      for (auto &w : wanted)
+        w.second = plan.bufferOfRoot[w.second];
+    planCopies(op, wanted, 2 * position[op].first + 1);
+  }
+  placeArena();
+  return success();
+}
+
+FailureOr<MemoryPlan> MemoryPlan::create(func::FuncOp func, ConstantPool &pool,
+                                         const llvm::StringMap<int64_t> &variableNumber) {
+  Planner planner(func, pool, variableNumber);
+  if (failed(planner.run()))
+    return failure();
+  return std::move(planner.plan);
+}
+
+int MemoryPlan::bufferIndex(Value v) const {
+  return bufferOfRoot[rootOf.find(throughViews(v))->second];
+}
+
+ArrayRef<Copy> MemoryPlan::copiesAt(Operation *op) const {
+  auto it = copies.find(op);
+  return it == copies.end() ? ArrayRef<Copy>() : ArrayRef<Copy>(it->second);
+}
+
+const std::string *MemoryPlan::fillAt(Operation *op) const {
+  auto it = fills.find(op);
+  return it == fills.end() ? nullptr : &it->second;
+}
+
+} // namespace lathe::lower
