@@ -1,0 +1,229 @@
+// kernels -> LLVM dialect (passes/lower) -> LLVM IR + ABI tables -> O3 -> object -> constants section -> checks.
+#include "compiler/emit/Emit.h"
+#include "compiler/emit/Elf.h"
+#include "compiler/emit/Header.h"
+#include "compiler/emit/Tables.h"
+#include "compiler/emit/Target.h"
+#include "passes/lower/Lower.h"
+#include "runtime/abi/module_abi.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Transforms/Instrumentation/AddressSanitizer.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include <chrono>
+
+using namespace llvm;
+
+namespace lathe {
+namespace {
+
+const char *const allowedSymbols[] = {
+#include "compiler/emit/symbol_whitelist.inc"
+};
+
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Attributes that decide code generation; kernels have theirs already.
+void setFunctionAttributes(Module &m, const ResolvedTarget &target, const EmitOptions &options) {
+  std::string width = target.kernelTarget.avx512 ? "512" : "256";
+  for (Function &f : m) {
+    if (f.isIntrinsic())
+      continue;
+    f.setDoesNotThrow();
+    if (f.isDeclaration())
+      continue;
+    f.addFnAttr("target-cpu", target.cpu);
+    if (!target.features.empty())
+      f.addFnAttr("target-features", target.features);
+    f.addFnAttr("prefer-vector-width", width);
+    f.addFnAttr("no-trapping-math", "true");
+    if (options.sanitize == "address")
+      f.addFnAttr(Attribute::SanitizeAddress);
+  }
+}
+
+void optimize(Module &m, TargetMachine &machine, const EmitOptions &options) {
+  PipelineTuningOptions tuning;
+  tuning.LoopVectorization = options.optLevel > 1;
+  tuning.SLPVectorization = false; // kernels are vectorised where it pays; SLP only costs compile time
+  tuning.MergeFunctions = false;
+  PassBuilder builder(&machine, tuning);
+  LoopAnalysisManager lam;
+  FunctionAnalysisManager fam;
+  CGSCCAnalysisManager cgam;
+  ModuleAnalysisManager mam;
+  // No library calls but the memory functions: neither recognised as such nor made.
+  TargetLibraryInfoImpl library{Triple(m.getTargetTriple())};
+  library.disableAllFunctions();
+  for (LibFunc f : {LibFunc_memcpy, LibFunc_memset, LibFunc_memmove})
+    library.setAvailable(f);
+  fam.registerPass([&] { return TargetLibraryAnalysis(library); });
+  builder.registerModuleAnalyses(mam);
+  builder.registerCGSCCAnalyses(cgam);
+  builder.registerFunctionAnalyses(fam);
+  builder.registerLoopAnalyses(lam);
+  builder.crossRegisterProxies(lam, fam, cgam, mam);
+  OptimizationLevel level = options.optLevel <= 0   ? OptimizationLevel::O0
+                            : options.optLevel == 1 ? OptimizationLevel::O1
+                            : options.optLevel == 2 ? OptimizationLevel::O2
+                                                    : OptimizationLevel::O3;
+  ModulePassManager passes = level == OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(level)
+                                                            : builder.buildPerModuleDefaultPipeline(level);
+  if (options.sanitize == "address")
+    passes.addPass(AddressSanitizerPass(AddressSanitizerOptions()));
+  passes.run(m, mam);
+}
+
+Expected<std::string> generate(Module &m, TargetMachine &machine, CodeGenFileType kind) {
+  SmallString<0> buffer;
+  raw_svector_ostream os(buffer);
+  legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, os, nullptr, kind, /*DisableVerify=*/true))
+    return createStringError("target cannot emit this kind of file");
+  passes.run(m);
+  return std::string(buffer.data(), buffer.size());
+}
+
+Error checkUndefined(const ElfSummary &summary, const EmitOptions &options, const std::string &constants) {
+  std::string extra;
+  for (const std::string &name : summary.undefined) {
+    if (is_contained(allowedSymbols, name) || name == constants)
+      continue;
+    if (options.sanitize == "address" && StringRef(name).starts_with("__asan"))
+      continue;
+    extra += (extra.empty() ? "" : ", ") + name;
+  }
+  if (extra.empty())
+    return Error::success();
+  return createStringError("internal error: the object calls functions outside the whitelist: " + extra);
+}
+
+void writeWeights(const lower::ConstantPool &pool, uint64_t hash, std::string &out) {
+  out.resize(LATHE_WEIGHTS_OFFSET + pool.size(), 0);
+  lathe_weights_header header;
+  memcpy(header.magic, "LATHEWT1", 8);
+  header.constants_size = pool.size();
+  header.hash = hash;
+  memcpy(out.data(), &header, sizeof(header));
+  pool.write(out.data() + LATHE_WEIGHTS_OFFSET);
+}
+
+} // namespace
+
+std::string makeIdentifier(StringRef name) {
+  std::string out;
+  for (char c : name)
+    out.push_back(isAlnum(c) || c == '_' ? c : '_');
+  if (out.empty() || isDigit(out[0]))
+    out.insert(out.begin(), '_');
+  return out;
+}
+
+Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOptions &options) {
+  if (options.symbolPrefix.empty() || makeIdentifier(options.symbolPrefix) != options.symbolPrefix)
+    return createStringError("symbol prefix '" + options.symbolPrefix + "' is not a C identifier");
+  if (!options.sanitize.empty() && options.sanitize != "address")
+    return createStringError("--sanitize=" + options.sanitize + " is not supported: expected address");
+  Expected<ResolvedTarget> target = resolveTarget(options);
+  if (!target)
+    return target.takeError();
+
+  mlir::MLIRContext *context = kernelModule.getContext();
+  mlir::DialectRegistry registry;
+  mlir::registerBuiltinDialectTranslation(registry);
+  mlir::registerLLVMDialectTranslation(registry);
+  context->appendDialectRegistry(registry);
+  cpu::loadKernelDialects(*context);
+  context->getOrLoadDialect<mlir::LLVM::LLVMDialect>();
+
+  CompiledArtifact artifact;
+  artifact.triple = target->triple;
+  artifact.prefix = options.symbolPrefix;
+  double start = seconds();
+  lower::LowerOptions lowerOptions;
+  lowerOptions.target = target->kernelTarget;
+  lowerOptions.constantsSymbol = options.symbolPrefix + "_constants";
+  lowerOptions.threads = options.threads;
+  lowerOptions.profile = options.profile;
+  lowerOptions.externalWeights = options.externalWeights;
+  mlir::FailureOr<lower::LoweredModule> lowered = lower::lowerModule(kernelModule, lowerOptions);
+  if (mlir::failed(lowered))
+    return createStringError("the model could not be compiled");
+
+  LLVMContext llvmContext;
+  std::unique_ptr<Module> m = mlir::translateModuleToLLVMIR(*lowered->module, llvmContext, options.symbolPrefix);
+  if (!m)
+    return createStringError("internal error: translation to LLVM IR failed");
+  lowered->module = nullptr;
+  m->setSourceFileName(options.symbolPrefix);
+  m->setTargetTriple(Triple(target->triple));
+  m->setDataLayout(target->machine->createDataLayout());
+  m->setPICLevel(PICLevel::BigPIC);
+  uint64_t hash = options.externalWeights ? lowered->pool.hash() : 0;
+  emitTables(*m, *lowered, options, target->triple + " " + target->cpu, hash);
+  setFunctionAttributes(*m, *target, options);
+  std::string problems;
+  raw_string_ostream problemStream(problems);
+  if (verifyModule(*m, &problemStream))
+    return createStringError("internal error: invalid LLVM IR: " + problems);
+  EmitReport &report = artifact.report;
+  report.emitKernelsSeconds = seconds() - start;
+  start = seconds();
+  optimize(*m, *target->machine, options);
+  report.optimizeSeconds = seconds() - start;
+  start = seconds();
+  if (options.wantLlvm) {
+    raw_string_ostream os(artifact.llvmIr);
+    m->print(os, nullptr);
+  }
+  if (options.wantAsm) {
+    // code generation changes the module: print from a copy of the machine's view
+    std::unique_ptr<Module> copy = CloneModule(*m);
+    Expected<std::string> text = generate(*copy, *target->machine, CodeGenFileType::AssemblyFile);
+    if (!text)
+      return text.takeError();
+    artifact.assembly = std::move(*text);
+  }
+  if (options.wantObject) {
+    Expected<std::string> object = generate(*m, *target->machine, CodeGenFileType::ObjectFile);
+    if (!object)
+      return object.takeError();
+    Expected<ElfSummary> summary = summarizeObject(*object);
+    if (!summary)
+      return summary.takeError();
+    if (Error e = checkUndefined(*summary, options, lowerOptions.constantsSymbol))
+      return std::move(e);
+    report.codeBytes = summary->codeBytes;
+    artifact.object = std::move(*object);
+    if (lowered->pool.size() > 0 && !options.externalWeights) {
+      Expected<std::string> whole =
+          addConstantsSection(artifact.object, lowerOptions.constantsSymbol, lowered->pool.size(),
+                              [&](char *out) { lowered->pool.write(out); });
+      if (!whole)
+        return whole.takeError();
+      artifact.object = std::move(*whole);
+    }
+  }
+  report.codegenSeconds = seconds() - start;
+  if (options.externalWeights)
+    writeWeights(lowered->pool, hash, artifact.weights);
+  report.arenaBytes = lowered->plan.arenaBytes + lowered->scratchBytes;
+  report.sumOfBuffers = lowered->plan.sumOfBuffers;
+  report.constantBytes = lowered->pool.size();
+  report.kernels = lowered->kernels;
+  report.kernelCalls = lowered->kernelCalls;
+  report.copies = lowered->plan.copies;
+  artifact.header = makeHeader(*lowered, options);
+  return artifact;
+}
+
+} // namespace lathe

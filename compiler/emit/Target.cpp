@@ -1,0 +1,88 @@
+#include "compiler/emit/Target.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/SubtargetFeature.h"
+#include <algorithm>
+#include <mutex>
+
+using namespace llvm;
+
+namespace lathe {
+
+static void initializeTargets() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    InitializeAllTargetInfos();
+    InitializeAllTargets();
+    InitializeAllTargetMCs();
+    InitializeAllAsmPrinters();
+  });
+}
+
+// Features of this machine in a fixed order. Those the CPU's name implies need no mention, but a virtual machine may
+// lack some of them.
+static std::string hostFeatures() {
+  std::vector<std::string> list;
+  for (const auto &f : sys::getHostCPUFeatures())
+    list.push_back((f.second ? "+" : "-") + f.first().str());
+  std::sort(list.begin(), list.end(), [](StringRef a, StringRef b) { return a.drop_front() < b.drop_front(); });
+  return join(list, ",");
+}
+
+Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
+  initializeTargets();
+  ResolvedTarget t;
+  t.triple = Triple::normalize(options.triple.empty() ? sys::getDefaultTargetTriple() : options.triple);
+  Triple triple(t.triple);
+  if (!triple.isOSBinFormatELF() || (triple.getArch() != Triple::x86_64 && triple.getArch() != Triple::aarch64))
+    return createStringError("triple '" + t.triple + "' is not supported: expected ELF on x86_64 or aarch64");
+  t.cpu = options.cpu.empty() ? "x86-64-v3" : options.cpu;
+  if (t.cpu == "v2" || t.cpu == "v3" || t.cpu == "v4")
+    t.cpu = "x86-64-" + t.cpu;
+  if (triple.getArch() == Triple::aarch64 && StringRef(t.cpu).starts_with("x86-64"))
+    t.cpu = "generic";
+  t.features = options.features;
+  if (t.cpu == "host") {
+    if (Triple(sys::getProcessTriple()).getArch() != triple.getArch())
+      return createStringError("--cpu host does not fit triple '" + t.triple + "'");
+    t.cpu = sys::getHostCPUName().str();
+    std::string host = hostFeatures();
+    t.features = t.features.empty() ? host : host + "," + t.features;
+  }
+  std::string error;
+  const Target *target = TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return createStringError(error);
+  std::unique_ptr<MCSubtargetInfo> base(target->createMCSubtargetInfo(triple, "", ""));
+  if (!base || !base->isCPUStringValid(t.cpu))
+    return createStringError("unknown CPU '" + t.cpu + "' for " + triple.getArchName().str());
+  SmallVector<StringRef> parts;
+  StringRef(options.features).split(parts, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef f : parts)
+    if (f.size() < 2 || (f[0] != '+' && f[0] != '-') ||
+        none_of(base->getAllProcessorFeatures(), [&](const SubtargetFeatureKV &kv) { return f.drop_front() == kv.Key; }))
+      return createStringError("unknown CPU feature '" + f.str() + "': expected +NAME or -NAME");
+
+  TargetOptions targetOptions;
+  targetOptions.AllowFPOpFusion = FPOpFusion::Strict;
+  targetOptions.FunctionSections = false;
+  auto level = options.optLevel <= 0   ? CodeGenOptLevel::None
+               : options.optLevel == 1 ? CodeGenOptLevel::Less
+               : options.optLevel == 2 ? CodeGenOptLevel::Default
+                                       : CodeGenOptLevel::Aggressive;
+  t.machine.reset(target->createTargetMachine(triple, t.cpu, t.features, targetOptions, Reloc::PIC_, std::nullopt, level));
+  if (!t.machine)
+    return createStringError("no code generator for " + t.triple);
+  std::vector<std::string> all;
+  std::unique_ptr<MCSubtargetInfo> full(target->createMCSubtargetInfo(triple, t.cpu, t.features));
+  for (const SubtargetFeatureKV &kv : full->getEnabledProcessorFeatures())
+    all.push_back(std::string("+") + kv.Key);
+  std::sort(all.begin(), all.end());
+  t.allFeatures = join(all, ",");
+  t.kernelTarget = cpu::CpuTarget::get(t.triple, t.allFeatures);
+  return t;
+}
+
+} // namespace lathe

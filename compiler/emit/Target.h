@@ -1,0 +1,24 @@
+// The machine that code is made for: options resolved to LLVM's terms.
+#ifndef LATHE_COMPILER_EMIT_TARGET_H
+#define LATHE_COMPILER_EMIT_TARGET_H
+
+#include "compiler/emit/Emit.h"
+#include "passes/codegen/cpu/KernelCodegen.h"
+#include "llvm/Target/TargetMachine.h"
+#include <memory>
+
+namespace lathe {
+
+struct ResolvedTarget {
+  std::string triple, cpu;
+  std::string features;    ///< what was asked for, sorted
+  std::string allFeatures; ///< everything the CPU has: "+avx,+avx2,..."
+  std::unique_ptr<llvm::TargetMachine> machine;
+  cpu::CpuTarget kernelTarget;
+};
+
+llvm::Expected<ResolvedTarget> resolveTarget(const EmitOptions &options);
+
+} // namespace lathe
+
+#endif

@@ -1,0 +1,88 @@
+// Loading. Objects go through LLJIT's object layer (JITLink); nothing is compiled here.
+#include "compiler/jit/Jit.h"
+#include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+#include <dlfcn.h>
+#include <mutex>
+
+using namespace llvm;
+
+namespace lathe {
+namespace {
+
+Error checkModule(const lathe_module *m) {
+  if (!m || m->struct_size < sizeof(lathe_module) || m->abi_version != LATHE_ABI_VERSION)
+    return createStringError("module was made for another version of the ABI");
+  return Error::success();
+}
+
+class JitModule : public LoadedModule {
+public:
+  JitModule(std::unique_ptr<orc::LLJIT> j, const lathe_module *m) : jit(std::move(j)) { module = m; }
+
+private:
+  std::unique_ptr<orc::LLJIT> jit;
+};
+
+class LibraryModule : public LoadedModule {
+public:
+  LibraryModule(void *h, const lathe_module *m) : handle(h) { module = m; }
+  ~LibraryModule() override { dlclose(handle); }
+
+private:
+  void *handle;
+};
+
+} // namespace
+
+Expected<std::shared_ptr<LoadedModule>> loadObject(StringRef object, StringRef prefix) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    InitializeNativeTarget();
+    InitializeNativeTargetAsmPrinter();
+  });
+  auto jit = orc::LLJITBuilder()
+                 .setPlatformSetUp(orc::setUpInactivePlatform)
+                 .setObjectLinkingLayerCreator([](orc::ExecutionSession &session)
+                                                   -> Expected<std::unique_ptr<orc::ObjectLayer>> {
+                   return std::make_unique<orc::ObjectLinkingLayer>(session);
+                 })
+                 .create();
+  if (!jit)
+    return jit.takeError();
+  orc::JITDylib &main = (*jit)->getMainJITDylib();
+  auto process = orc::DynamicLibrarySearchGenerator::GetForCurrentProcess((*jit)->getDataLayout().getGlobalPrefix());
+  if (!process)
+    return process.takeError();
+  main.addGenerator(std::move(*process));
+  if (Error e = (*jit)->addObjectFile(main, MemoryBuffer::getMemBufferCopy(object, prefix)))
+    return std::move(e);
+  auto query = (*jit)->lookup((prefix + "_module").str());
+  if (!query)
+    return query.takeError();
+  const lathe_module *m = query->toPtr<lathe_module_query_fn>()();
+  if (Error e = checkModule(m))
+    return std::move(e);
+  return std::make_shared<JitModule>(std::move(*jit), m);
+}
+
+Expected<std::shared_ptr<LoadedModule>> loadSharedLibrary(StringRef path) {
+  // a name without a slash would be looked up in the system's folders
+  std::string file = path.contains('/') ? path.str() : "./" + path.str();
+  void *handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle)
+    return createStringError(std::string("cannot load library: ") + dlerror());
+  auto query = reinterpret_cast<lathe_module_query_fn>(dlsym(handle, "lathe_module_query"));
+  const lathe_module *m = query ? query() : nullptr;
+  Error e = query ? checkModule(m) : createStringError("'" + path.str() + "' does not export lathe_module_query");
+  if (e) {
+    dlclose(handle);
+    return std::move(e);
+  }
+  return std::make_shared<LibraryModule>(handle, m);
+}
+
+} // namespace lathe
