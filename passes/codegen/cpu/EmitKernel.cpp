@@ -11,6 +11,8 @@ FailureOr<func::FuncOp> emitKernel(Operation *op, ModuleOp module, llvm::StringR
   LogicalResult done = failure();
   if (isa<kernel::DotOp>(op))
     done = emitDot(op, b);
+  else if (isa<kernel::ConvOp>(op))
+    done = emitConv(op, b);
   else
     op->emitOpError("has no generator for CPUs");
   if (failed(done)) {

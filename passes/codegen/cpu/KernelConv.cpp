@@ -1,0 +1,504 @@
+// kernel.conv as an implicit product: a register tile holds output pixels of one image row times channels, and
+// the reduction runs over the taps and the input channels, which lie together in memory.
+//
+// Units are numbered (image, row block, panel of output channels), the panel innermost. When the window can leave
+// the image, or the input is dilated or narrow, the rows a block needs are first copied to scratch with their
+// zeros (the slab). Long sums go tap row by tap row over all pixels of the block, with sums kept in scratch.
+#include "dialects/hlo/Shape.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/Product.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+namespace {
+
+/// One spatial dimension.
+struct Spatial {
+  AffineExpr inExpr, outExpr, taps;
+  Value in, out, tapCount;
+  int64_t stride = 1, padLow = 0, padHigh = 0, inDilation = 1, tapDilation = 1;
+  int64_t resultDim = -1; // -1: a dimension that only exists here
+  // of the buffer the tiles read
+  AffineExpr extent; // of the slab
+  Value extentValue, step, position;
+};
+
+class ConvEmitter {
+public:
+  ConvEmitter(kernel::ConvOp op, KernelBuilder &b) : op(op), b(b), epilogue(b, op) {}
+  LogicalResult emit();
+
+private:
+  void readOp();
+  bool isPointwise() const;
+  LogicalResult emitPointwise();
+  void plan();
+  void planScratch();
+  void emitGroup(Value group, Value firstPanel, Value lastPanel);
+  void fillSlab();
+  void fillSlabRow(Value from, Value to);
+  void emitPanel(Value groupInPanel, Value panel, TileShape shape, Value validColumns);
+  void emitBlocked(TileShape shape, TileOperands operands, SmallVector<ReductionLoop> loops, Value a, Value column,
+                   Value validColumns);
+  SmallVector<Value> resultIndex(Value row, Value pixel, Value column);
+
+  kernel::ConvOp op;
+  KernelBuilder &b;
+  Epilogue epilogue;
+  LogicalResult ok = success();
+
+  RankedTensorType input, filter, acc;
+  Type aElem, bElem, accElem;
+  SmallVector<Spatial> dims; // row dimension and pixel dimension last
+  SmallVector<AffineExpr> accDims;
+  AffineExpr images;
+  Value channels, groupChannels, outChannels;
+  AffineExpr channelsExpr, groupChannelsExpr;
+  std::optional<int64_t> groupColumns; // output channels of a group
+  Value groupColumnsValue;
+  int64_t groups = 1, batchGroups = 1;
+
+  TileShape tile;
+  RowTiles pixels;
+  bool packed = false, slab = false, packB = false, blocked = false;
+  int64_t blockRows = 1, tailColumns = 0;
+  AffineExpr rowBlocks, depth;
+  Value panelsPerGroup, panels, depthValue, scratchB, scratchC, pixelStep;
+  AffineExpr pixelExpr; // elements from pixel to pixel in the slab
+
+  // of the group being emitted
+  Value image, inputImage, batchGroup, firstRow, rowCount, aBase;
+};
+
+void ConvEmitter::readOp() {
+  input = cast<RankedTensorType>(op.getInput().getType());
+  filter = cast<RankedTensorType>(op.getFilter().getType());
+  acc = op.getAccType();
+  aElem = input.getElementType();
+  bElem = filter.getElementType();
+  accElem = acc.getElementType();
+  groups = op.getGroups();
+  batchGroups = op.getBatchGroups();
+  packed = op.getPanel().has_value();
+  accDims = hlo::getDims(acc);
+  SmallVector<AffineExpr> inDims = hlo::getDims(input), filterDims = hlo::getDims(filter);
+  images = accDims[0];
+  channelsExpr = inDims.back();
+  groupChannelsExpr = packed ? hlo::simplify(channelsExpr.floorDiv(groups)) : filterDims[filterDims.size() - 2];
+  channels = b.dim(channelsExpr);
+  groupChannels = b.dim(groupChannelsExpr);
+  outChannels = b.dim(accDims.back());
+  if (std::optional<int64_t> oc = hlo::constantValue(accDims.back()))
+    groupColumns = *oc / (groups * batchGroups);
+  groupColumnsValue = groupColumns ? b.i64(*groupColumns) : b.divU(outChannels, b.i64(groups * batchGroups));
+
+  auto one = getAffineConstantExpr(1, b.getContext());
+  for (int64_t i = 0; i + 2 < input.getRank(); ++i) {
+    Spatial d;
+    d.inExpr = inDims[i + 1];
+    d.outExpr = accDims[i + 1];
+    d.taps = packed ? getAffineConstantExpr((*op.getKernelShape())[i], b.getContext()) : filterDims[i];
+    d.stride = op.getStrides()[i];
+    d.padLow = op.getPadding()[2 * i];
+    d.padHigh = op.getPadding()[2 * i + 1];
+    d.inDilation = op.getLhsDilation()[i];
+    d.tapDilation = op.getRhsDilation()[i];
+    d.resultDim = i + 1;
+    // sizes of one do not count, so that the pixels of a tile run along a real dimension
+    if (d.inExpr == one && d.outExpr == one && d.taps == one && d.padLow == 0)
+      continue;
+    dims.push_back(d);
+  }
+  while (dims.size() < 2) {
+    Spatial d;
+    d.inExpr = d.outExpr = d.taps = one;
+    dims.insert(dims.begin(), d);
+  }
+  for (Spatial &d : dims) {
+    d.in = b.dim(d.inExpr);
+    d.out = b.dim(d.outExpr);
+    d.tapCount = b.dim(d.taps);
+  }
+}
+
+bool ConvEmitter::isPointwise() const {
+  auto one = getAffineConstantExpr(1, b.getContext());
+  for (const Spatial &d : dims)
+    if (d.taps != one || d.stride != 1 || d.padLow || d.padHigh || d.inDilation != 1)
+      return false;
+  return groups == 1 && batchGroups == 1;
+}
+
+LogicalResult ConvEmitter::emitPointwise() {
+  ProductSpec spec;
+  spec.aElem = aElem;
+  spec.bElem = bElem;
+  spec.accElem = accElem;
+  spec.a = b.operands[0];
+  spec.b = b.operands[1];
+  spec.m = hlo::numElements(ArrayRef<AffineExpr>(accDims).drop_back(), b.getContext());
+  spec.n = accDims.back();
+  spec.k = channelsExpr;
+  spec.aRow = channels;
+  spec.aStep = b.i64(1);
+  spec.bStep = outChannels;
+  spec.bColumn = b.i64(1);
+  if (packed)
+    spec.panel = *op.getPanel();
+  spec.columnDim = accDims.size() - 1;
+  SmallVector<Value> sizes = b.dims(acc);
+  sizes.pop_back();
+  spec.index = [&, sizes](ValueRange, Value row, Value column) {
+    SmallVector<Value> index = b.delinearize(row, sizes);
+    index.push_back(column);
+    return index;
+  };
+  return emitProduct(b, spec, epilogue);
+}
+
+void ConvEmitter::plan() {
+  Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
+  std::optional<int64_t> width = hlo::constantValue(pixel.outExpr);
+  tile = groupColumns ? chooseTile(b.target, accElem, width, groupColumns) : TileShape();
+  if (packed)
+    tile = panelTile(b.target, accElem, *op.getPanel(), width);
+  pixels = RowTiles(width, tile.rows);
+  int64_t columns = tile.columns();
+  tailColumns = groupColumns ? *groupColumns % columns : 0;
+  int64_t panelCount = groupColumns ? llvm::divideCeil(*groupColumns, columns) : 1;
+  panelsPerGroup = groupColumns ? b.i64(panelCount) : groupColumnsValue;
+  panels = b.max(b.mul(panelsPerGroup, b.i64(groups)), b.i64(1));
+  depth = groupChannelsExpr;
+  for (Spatial &d : dims)
+    depth = depth * d.taps;
+  depth = hlo::simplify(depth);
+  depthValue = b.dim(depth);
+
+  for (Spatial &d : dims)
+    slab |= d.padLow != 0 || d.padHigh > 0 || d.inDilation != 1;
+  slab |= !isa<ComplexType>(aElem) && memType(aElem) != memType(accElem) && tile.lanes > 1;
+  // pixels a multiple of 4 KiB apart fall in the same L1 sets
+  std::optional<int64_t> ic = hlo::constantValue(channelsExpr);
+  bool aliasing = ic && *ic * pixel.stride * elemBytes(accElem) % 4096 == 0;
+  slab |= aliasing && panelCount >= 4;
+  pixelExpr = slab && aliasing ? channelsExpr + 16 : channelsExpr;
+  packB = !packed && tile.lanes > 1;
+
+  // Rows of a block: what fits half of L2, and enough blocks for the threads.
+  int64_t rowBytes = std::max<int64_t>(1, width.value_or(64) * pixel.stride * row.stride * ic.value_or(64) * elemBytes(accElem));
+  int64_t rows = std::max<int64_t>(1, b.target.l2 / 2 / rowBytes);
+  if (std::optional<int64_t> height = hlo::constantValue(row.outExpr)) {
+    int64_t others = hlo::constantValue(images).value_or(1) * panelCount * groups * batchGroups;
+    for (size_t i = 0; i + 2 < dims.size(); ++i)
+      others *= hlo::constantValue(dims[i].outExpr).value_or(1);
+    int64_t count = llvm::divideCeil(std::max<int64_t>(*height, 1), rows);
+    if (others * count < 32)
+      count = std::clamp<int64_t>(llvm::divideCeil(32, std::max<int64_t>(others, 1)), count, std::max<int64_t>(count, *height / 4));
+    blockRows = llvm::divideCeil(std::max<int64_t>(*height, 1), count);
+  } else {
+    blockRows = std::min<int64_t>(rows, 8);
+  }
+  rowBlocks = hlo::ceilDiv(row.outExpr, blockRows);
+  std::optional<int64_t> k = hlo::constantValue(depth);
+  bool severalTiles = !width || pixels.numTiles * blockRows >= 2;
+  blocked = k && *k > 768 && tile.lanes > 1 && severalTiles && width;
+  planScratch();
+}
+
+void ConvEmitter::planScratch() {
+  int64_t accBytes = elemBytes(accElem);
+  AffineExpr scratch = getAffineConstantExpr(0, b.getContext());
+  AffineExpr elements = pixelExpr;
+  for (size_t i = dims.size(); i-- > 0;) {
+    Spatial &d = dims[i];
+    AffineExpr positions = i + 1 == dims.size() ? d.outExpr
+                           : i + 2 == dims.size() ? getAffineConstantExpr(blockRows, b.getContext())
+                                                  : getAffineConstantExpr(1, b.getContext());
+    d.extent = hlo::simplify((positions - 1) * d.stride + (d.taps - 1) * d.tapDilation + 1);
+    d.extentValue = b.max(b.dim(d.extent), b.i64(0));
+    d.step = slab ? b.dim(hlo::simplify(elements)) : Value();
+    elements = elements * d.extent;
+  }
+  if (slab)
+    scratch = hlo::ceilDiv(hlo::simplify(elements * accBytes), 64) * 64;
+  pixelStep = slab ? dims.back().step : channels;
+  if (!slab) {
+    Value step = channels;
+    for (size_t i = dims.size(); i-- > 0;) {
+      dims[i].step = step;
+      step = b.mul(step, dims[i].in);
+    }
+  }
+  if (blocked) {
+    scratchC = b.ptrBytes(b.scratch, b.dim(hlo::simplify(scratch)));
+    scratch = scratch + dims.back().outExpr * (blockRows * tile.columns() * accBytes);
+  }
+  scratchB = b.ptrBytes(b.scratch, b.dim(hlo::simplify(scratch)));
+  if (packB)
+    scratch = scratch + depth * (tile.columns() * accBytes);
+  b.setScratch(hlo::simplify(scratch));
+
+  AffineExpr perGroup = groupColumns ? getAffineConstantExpr(llvm::divideCeil(*groupColumns, tile.columns()), b.getContext())
+                                     : hlo::simplify(accDims.back().floorDiv(groups * batchGroups));
+  AffineExpr units = images * batchGroups * groups * perGroup * rowBlocks;
+  for (size_t i = 0; i + 2 < dims.size(); ++i)
+    units = units * dims[i].outExpr;
+  b.setExtent(hlo::simplify(units));
+  b.setFlops(2 * hlo::constantValue(depth).value_or(512) * tile.columns() * blockRows *
+             hlo::constantValue(dims.back().outExpr).value_or(64));
+}
+
+void ConvEmitter::emitGroup(Value group, Value firstPanel, Value lastPanel) {
+  SmallVector<Value> sizes = {b.i64(batchGroups), b.dim(images)};
+  for (size_t i = 0; i + 2 < dims.size(); ++i)
+    sizes.push_back(dims[i].out);
+  sizes.push_back(b.max(b.dim(rowBlocks), b.i64(1)));
+  SmallVector<Value> index = b.delinearize(group, sizes);
+  batchGroup = index[0];
+  image = index[1];
+  inputImage = b.add(b.mul(batchGroup, sizes[1]), image);
+  for (size_t i = 0; i + 2 < dims.size(); ++i)
+    dims[i].position = index[i + 2];
+  Spatial &row = dims[dims.size() - 2];
+  firstRow = row.position = b.mul(index.back(), b.i64(blockRows));
+  rowCount = b.min(b.i64(blockRows), b.sub(row.out, firstRow));
+  if (slab) {
+    fillSlab();
+    aBase = b.scratch;
+  } else {
+    Value offset = b.mul(inputImage, b.mul(dims[0].step, dims[0].in));
+    for (size_t i = 0; i + 1 < dims.size(); ++i)
+      offset = b.add(offset, b.mul(b.mul(dims[i].position, b.i64(dims[i].stride)), dims[i].step));
+    aBase = b.ptrAt(b.operands[0], aElem, offset);
+  }
+  b.loop(firstPanel, lastPanel, [&](Value p) {
+    Value g = b.divU(p, panelsPerGroup), panel = b.remU(p, panelsPerGroup);
+    if (groups == 1) {
+      g = b.i64(0);
+      panel = p;
+    }
+    TileShape shape = tile;
+    auto tail = [&] {
+      shape.vecs = llvm::divideCeil(tailColumns, tile.lanes);
+      emitPanel(g, panel, shape, b.i64(tailColumns));
+      return SmallVector<Value>();
+    };
+    auto full = [&] {
+      emitPanel(g, panel, tile, Value());
+      return SmallVector<Value>();
+    };
+    if (!tailColumns)
+      full();
+    else if (*groupColumns < tile.columns())
+      tail();
+    else
+      b.ifElse(b.eq(panel, b.sub(panelsPerGroup, b.i64(1))), TypeRange{}, tail, full);
+  });
+}
+
+void ConvEmitter::fillSlab() {
+  SmallVector<Value> extents;
+  for (size_t i = 0; i + 2 < dims.size(); ++i)
+    extents.push_back(dims[i].extentValue);
+  Spatial &row = dims[dims.size() - 2];
+  Value lastTap = b.mul(b.sub(row.tapCount, b.i64(1)), b.i64(row.tapDilation));
+  extents.push_back(b.add(b.mul(b.sub(rowCount, b.i64(1)), b.i64(row.stride)), b.add(lastTap, b.i64(1))));
+  b.nest(extents, [&](ValueRange at) {
+    Value inside, from = inputImage, to = b.i64(0);
+    for (size_t i = 0; i + 1 < dims.size(); ++i) {
+      Spatial &d = dims[i];
+      Value position = b.sub(b.add(b.mul(d.position, b.i64(d.stride)), at[i]), b.i64(d.padLow));
+      Value limit = b.add(b.mul(b.sub(d.in, b.i64(1)), b.i64(d.inDilation)), b.i64(1));
+      Value valid = b.inRange(position, b.i64(0), limit);
+      Value source = b.max(position, b.i64(0));
+      if (d.inDilation != 1) {
+        valid = b.both(valid, b.eq(b.remU(source, b.i64(d.inDilation)), b.i64(0)));
+        source = b.divU(source, b.i64(d.inDilation));
+      }
+      inside = inside ? b.both(inside, valid) : valid;
+      from = b.add(b.mul(from, d.in), source);
+      to = b.add(to, b.mul(at[i], d.step));
+    }
+    Value target = b.ptrAt(b.scratch, accElem, to);
+    from = b.mul(b.mul(from, dims.back().in), channels);
+    b.ifElse(
+        inside, TypeRange{},
+        [&] {
+          fillSlabRow(b.ptrAt(b.operands[0], aElem, from), target);
+          return SmallVector<Value>();
+        },
+        [&] {
+          zeroRun(b, accElem, target, b.mul(dims.back().extentValue, pixelStep));
+          return SmallVector<Value>();
+        });
+  });
+}
+
+/// One row of pixels with the zeros on both sides and, for a dilated input, between the pixels.
+void ConvEmitter::fillSlabRow(Value from, Value to) {
+  Spatial &d = dims.back();
+  Value width = d.extentValue, zero = b.i64(0);
+  auto pixelAt = [&](Value buffer, Type elem, Value x, Value step) { return b.ptrAt(buffer, elem, b.mul(x, step)); };
+  if (d.inDilation == 1) {
+    Value low = b.min(b.max(b.i64(d.padLow), zero), width), skipped = b.max(b.i64(-d.padLow), zero);
+    Value count = b.max(b.min(b.sub(d.in, skipped), b.sub(width, low)), zero);
+    Value high = b.add(low, count);
+    zeroRun(b, accElem, to, b.mul(low, pixelStep));
+    if (pixelExpr == channelsExpr)
+      copyRun(b, aElem, pixelAt(from, aElem, skipped, channels), accElem, pixelAt(to, accElem, low, pixelStep), b.mul(count, channels));
+    else
+      b.loop(zero, count, [&](Value x) {
+        copyRun(b, aElem, pixelAt(from, aElem, b.add(x, skipped), channels), accElem,
+                pixelAt(to, accElem, b.add(x, low), pixelStep), channels);
+      });
+    zeroRun(b, accElem, pixelAt(to, accElem, high, pixelStep), b.mul(b.sub(width, high), pixelStep));
+    return;
+  }
+  zeroRun(b, accElem, to, b.mul(width, pixelStep));
+  Value first = b.i64(d.padLow < 0 ? llvm::divideCeil(-d.padLow, d.inDilation) : 0);
+  Value room = b.max(b.add(b.sub(width, b.i64(d.padLow)), b.i64(d.inDilation - 1)), zero);
+  Value last = b.min(d.in, b.divU(room, b.i64(d.inDilation)));
+  b.loop(first, last, [&](Value x) {
+    Value target = b.add(b.mul(x, b.i64(d.inDilation)), b.i64(d.padLow));
+    copyRun(b, aElem, pixelAt(from, aElem, x, channels), accElem, pixelAt(to, accElem, target, pixelStep), channels);
+  });
+}
+
+SmallVector<Value> ConvEmitter::resultIndex(Value row, Value pixel, Value column) {
+  SmallVector<Value> index(accDims.size(), b.i64(0));
+  index[0] = image;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i].resultDim >= 0)
+      index[dims[i].resultDim] = i + 1 == dims.size() ? pixel : i + 2 == dims.size() ? row : dims[i].position;
+  index.back() = column;
+  return index;
+}
+
+void ConvEmitter::emitPanel(Value group, Value panel, TileShape shape, Value validColumns) {
+  Value filterGroup = b.add(group, batchGroup);
+  Value column = b.add(b.mul(filterGroup, groupColumnsValue), b.mul(panel, b.i64(tile.columns())));
+  TileOperands operands;
+  operands.aElem = slab ? accElem : aElem;
+  operands.bElem = packB ? accElem : bElem;
+  operands.aRowStride = b.mul(b.i64(dims.back().stride), pixelStep);
+  Value bStep = outChannels;
+  if (packed) {
+    Value at = b.mul(b.add(b.mul(filterGroup, panelsPerGroup), panel), b.mul(depthValue, b.i64(tile.columns())));
+    operands.b = b.ptrAt(b.operands[1], bElem, at);
+    bStep = b.i64(tile.columns());
+  } else {
+    operands.b = b.ptrAt(b.operands[1], bElem, column);
+    if (packB) {
+      packPanel(b, shape, accElem, {bElem, operands.b, depthValue, outChannels, b.i64(1), validColumns}, scratchB);
+      operands.b = scratchB;
+      bStep = b.i64(shape.columns());
+    }
+  }
+
+  // taps, outermost first; those of a row and the channels are one run where they touch
+  SmallVector<ReductionLoop> loops;
+  Value inner = b.mul(groupChannels, bStep);
+  bool merged = groups == 1 && dims.back().tapDilation == 1 && constantOf(pixelStep) && constantOf(pixelStep) == constantOf(channels);
+  loops.push_back({merged ? b.mul(dims.back().tapCount, channels) : groupChannels, b.i64(1), bStep});
+  for (size_t i = dims.size(); i-- > 0;) {
+    Spatial &d = dims[i];
+    if (i + 1 < dims.size() || !merged)
+      loops.insert(loops.begin(), {d.tapCount, b.mul(b.i64(d.tapDilation), d.step), inner});
+    inner = b.mul(inner, d.tapCount);
+  }
+  Value a = b.ptrAt(aBase, operands.aElem, b.mul(group, groupChannels));
+  if (blocked)
+    return emitBlocked(shape, operands, loops, a, column, validColumns);
+
+  Spatial &rowDim = dims[dims.size() - 2];
+  b.loop(b.i64(0), rowCount, [&](Value y) {
+    Value rowBase = b.ptrAt(a, operands.aElem, b.mul(b.mul(y, b.i64(rowDim.stride)), rowDim.step));
+    Value last = pixels.isStatic ? b.i64(pixels.numTiles) : dims.back().out;
+    pixels.forEach(b, b.i64(0), last, [&](unsigned height, Value x) {
+      TileShape s = shape;
+      s.rows = height;
+      operands.a = b.ptrAt(rowBase, operands.aElem, b.mul(x, operands.aRowStride));
+      SmallVector<Value> accs = emitTile(b, s, accElem, operands, loops);
+      auto index = [&](Value r) { return resultIndex(b.add(firstRow, y), b.add(x, r), column); };
+      if (failed(epilogue.emitTile(s, accs, accDims.size() - 1, validColumns, index)))
+        ok = failure();
+    });
+  });
+}
+
+/// All pixels of the block for one part of the sum after the other.
+void ConvEmitter::emitBlocked(TileShape shape, TileOperands operands, SmallVector<ReductionLoop> loops, Value a,
+                              Value column, Value validColumns) {
+  Value width = dims.back().out;
+  Value pixelCount = b.mul(rowCount, width);
+  zeroRun(b, accElem, scratchC, b.mul(pixelCount, b.i64(shape.columns())));
+  ReductionLoop inner = loops.pop_back_val();
+  int64_t run = constantOf(inner.trips).value_or(0), block = run;
+  for (int64_t count = llvm::divideCeil(run, 384); block > 512 && count <= llvm::divideCeil(run, 128); ++count)
+    if (run % (4 * count) == 0)
+      block = run / count;
+  Spatial &rowDim = dims[dims.size() - 2];
+  std::function<void(unsigned, Value, Value)> level = [&](unsigned i, Value aNow, Value bNow) {
+    if (i < loops.size()) {
+      if (constantOf(loops[i].trips) == 1)
+        return level(i + 1, aNow, bNow);
+      return b.loop(b.i64(0), loops[i].trips, [&](Value t) {
+        level(i + 1, b.ptrAt(aNow, operands.aElem, b.mul(t, loops[i].aStride)),
+              b.ptrAt(bNow, operands.bElem, b.mul(t, loops[i].bStride)));
+      });
+    }
+    b.loop(b.i64(0), inner.trips, b.i64(std::max<int64_t>(block, 1)), [&](Value k0) {
+      Value aBlock = b.ptrAt(aNow, operands.aElem, k0);
+      operands.b = b.ptrAt(bNow, operands.bElem, b.mul(k0, inner.bStride));
+      Value next = b.ptrAt(operands.b, operands.bElem, b.mul(b.i64(block), inner.bStride));
+      operands.prefetchLines = llvm::divideCeil(shape.columns() / 4, pixels.numTiles * blockRows);
+      b.loop(b.i64(0), rowCount, [&](Value y) {
+        Value rowBase = b.ptrAt(aBlock, operands.aElem, b.mul(b.mul(y, b.i64(rowDim.stride)), rowDim.step));
+        pixels.forEach(b, b.i64(0), b.i64(pixels.numTiles), [&](unsigned height, Value x) {
+          TileShape s = shape;
+          s.rows = height;
+          Value pixel = b.add(b.mul(y, width), x);
+          if (packed) {
+            Value done = b.mul(b.divU(pixel, b.i64(pixels.low)), b.i64(block / 4 * 64 * operands.prefetchLines));
+            operands.prefetch = b.ptrBytes(next, done);
+          }
+          operands.a = b.ptrAt(rowBase, operands.aElem, b.mul(x, operands.aRowStride));
+          Value sums = b.ptrAt(scratchC, accElem, b.mul(pixel, b.i64(shape.columns())));
+          SmallVector<Value> accs = loadTile(b, s, accElem, sums);
+          ReductionLoop part{b.i64(block), inner.aStride, inner.bStride};
+          storeTile(b, s, accElem, emitTile(b, s, accElem, operands, part, accs), sums);
+        });
+      });
+    });
+  };
+  level(0, a, operands.b);
+  auto index = [&](Value r) { return resultIndex(b.add(firstRow, b.divU(r, width)), b.remU(r, width), column); };
+  if (failed(epilogue.emitBuffered(shape, scratchC, pixelCount, accDims.size() - 1, validColumns, index)))
+    ok = failure();
+}
+
+LogicalResult ConvEmitter::emit() {
+  readOp();
+  for (AffineExpr e : accDims)
+    if (hlo::constantValue(e) == 0) {
+      b.setExtent(getAffineConstantExpr(0, b.getContext()));
+      return success();
+    }
+  if (isPointwise())
+    return emitPointwise();
+  plan();
+  Value firstGroup = b.divU(b.begin, panels);
+  Value lastGroup = b.divU(b.add(b.end, b.sub(panels, b.i64(1))), panels);
+  b.loop(firstGroup, lastGroup, [&](Value group) {
+    Value base = b.mul(group, panels);
+    emitGroup(group, b.max(b.sub(b.begin, base), b.i64(0)), b.min(b.sub(b.end, base), panels));
+  });
+  return ok;
+}
+
+} // namespace
+
+LogicalResult emitConv(Operation *op, KernelBuilder &b) { return ConvEmitter(cast<kernel::ConvOp>(op), b).emit(); }
+
+} // namespace lathe::cpu

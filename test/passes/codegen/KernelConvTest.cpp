@@ -1,0 +1,235 @@
+// Convolutions and pooling compiled and run for several processors, against plain loops.
+#include "KernelRunner.h"
+
+#include "dialects/hlo/Shape.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/Tile.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <random>
+
+using namespace mlir;
+using namespace lathe;
+using namespace lathe::testing;
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+struct ConvCase {
+  int64_t n;
+  Ints size;
+  int64_t ic, oc;
+  Ints taps;
+  Ints strides = {}, padding = {}, inDilation = {}, tapDilation = {};
+  int64_t groups = 1, batchGroups = 1;
+  bool packed = false, depthwise = false;
+  std::vector<bool> dynamic = {}; // by input dimension, the last is the image count
+};
+
+/// Calls f for every index below the sizes.
+template <typename F>
+void forEach(const Ints &sizes, F f) {
+  int64_t count = 1;
+  for (int64_t s : sizes)
+    count *= s;
+  Ints index(sizes.size());
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i;
+    for (size_t d = sizes.size(); d-- > 0;) {
+      index[d] = rest % sizes[d];
+      rest /= sizes[d];
+    }
+    f(index);
+  }
+}
+
+int64_t product(const Ints &v) {
+  int64_t p = 1;
+  for (int64_t x : v)
+    p *= x;
+  return p;
+}
+
+void fill(std::vector<float> &v, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> dist(-1, 1);
+  for (float &x : v)
+    x = dist(random);
+}
+
+/// Runs whole and in chunks; both must agree, and nothing may be written beyond the result.
+std::vector<float> runBothWays(CompiledKernel &kernel, const std::vector<const void *> &operands, int64_t size,
+                               const Ints &symbols) {
+  std::vector<float> z(size + 64, -77.f), w = z;
+  int64_t units = kernel.units(symbols);
+  EXPECT_GT(units, 0);
+  EXPECT_EQ(kernel.run(operands, {z.data()}, symbols), 0);
+  for (int64_t from = 0, step = 1; from < units; from += step, step = step % 3 + 1)
+    kernel.run(operands, {w.data()}, symbols, from, std::min(units, from + step));
+  EXPECT_EQ(w, z);
+  for (int i = 0; i < 64; ++i)
+    EXPECT_EQ(z[size + i], -77.f);
+  z.resize(size);
+  return z;
+}
+
+void check(ConvCase c, const Processor &processor) {
+  size_t rank = c.size.size();
+  c.strides.resize(rank, 1);
+  c.padding.resize(2 * rank, 0);
+  c.inDilation.resize(rank, 1);
+  c.tapDilation.resize(rank, 1);
+  c.dynamic.resize(rank + 1, false);
+  if (!processor.isRunnable())
+    return;
+  MLIRContext context;
+  context.loadDialect<kernel::KernelDialect, func::FuncDialect>();
+  OpBuilder b(&context);
+  Type f32 = b.getF32Type();
+  Location loc = b.getUnknownLoc();
+  OwningOpRef<ModuleOp> module(ModuleOp::create(loc));
+  auto constant = [&](int64_t v) { return getAffineConstantExpr(v, &context); };
+
+  Ints out(rank), symbols;
+  SmallVector<AffineExpr> inDims, outDims;
+  auto symbol = [&](int64_t v) {
+    symbols.push_back(v);
+    return getAffineSymbolExpr(symbols.size() - 1, &context);
+  };
+  AffineExpr images = c.dynamic[rank] ? symbol(c.n) : constant(c.n);
+  inDims.push_back(images);
+  outDims.push_back(hlo::simplify(images.floorDiv(c.batchGroups)));
+  for (size_t d = 0; d < rank; ++d) {
+    AffineExpr in = c.dynamic[d] ? symbol(c.size[d]) : constant(c.size[d]);
+    AffineExpr dilated = (in - 1) * c.inDilation[d] + 1;
+    AffineExpr e = (dilated + (c.padding[2 * d] + c.padding[2 * d + 1] - (c.taps[d] - 1) * c.tapDilation[d] - 1)).floorDiv(c.strides[d]) + 1;
+    inDims.push_back(in);
+    outDims.push_back(hlo::simplify(e));
+    out[d] = *hlo::evaluate(e, symbols);
+  }
+  inDims.push_back(constant(c.ic));
+  outDims.push_back(constant(c.oc));
+  SCOPED_TRACE(processor.cpu + " " + std::to_string(c.size[0]) + " " + std::to_string(c.ic) + "->" + std::to_string(c.oc));
+
+  int64_t icg = c.ic / c.groups, taps = product(c.taps), fgroups = c.groups * c.batchGroups, ocg = c.oc / fgroups;
+  RankedTensorType input = hlo::makeType(inDims, f32), result = hlo::makeType(outDims, f32);
+  Ints filterShape = c.taps;
+  filterShape.push_back(icg);
+  filterShape.push_back(c.oc);
+  int64_t panel = c.packed ? cpu::chooseTile(processor.target(), f32, out[rank - 1], ocg).columns() : 0;
+  int64_t panels = c.packed ? (ocg + panel - 1) / panel : 0;
+  RankedTensorType filter = c.packed ? RankedTensorType::get({fgroups, panels, taps * icg, panel}, f32)
+                                     : RankedTensorType::get(filterShape, f32);
+  b.setInsertionPointToEnd(module->getBody());
+  auto func = func::FuncOp::create(b, loc, "main", b.getFunctionType({input, filter}, {result}));
+  b.setInsertionPointToStart(func.addEntryBlock());
+  auto yieldAcc = [](OpBuilder &, Location, ValueRange v) -> SmallVector<Value> { return {v[0]}; };
+  Operation *op;
+  if (c.depthwise) {
+    op = kernel::DepthwiseConvOp::create(b, loc, TypeRange{result}, func.getArgument(0), func.getArgument(1), ValueRange{},
+                                         c.strides, c.padding, c.inDilation, c.tapDilation, c.groups, c.batchGroups, f32, yieldAcc);
+  } else {
+    auto conv = kernel::ConvOp::create(b, loc, TypeRange{result}, func.getArgument(0), func.getArgument(1), ValueRange{},
+                                       c.strides, c.padding, c.inDilation, c.tapDilation, c.groups, c.batchGroups, f32, yieldAcc);
+    if (c.packed) {
+      conv.setPanel(panel);
+      conv.setKernelShape(c.taps);
+    }
+    op = conv;
+  }
+  auto kernel = CompiledKernel::compile(op, processor);
+  ASSERT_TRUE(kernel);
+
+  std::vector<float> x(c.n * product(c.size) * c.ic), f(taps * icg * c.oc);
+  fill(x, 1);
+  fill(f, 2);
+  std::vector<float> packed(fgroups * panels * taps * icg * panel, 0.f);
+  for (int64_t k = 0; c.packed && k < taps * icg; ++k)
+    for (int64_t o = 0; o < c.oc; ++o) {
+      int64_t g = o / ocg, p = o % ocg / panel;
+      packed[((g * panels + p) * taps * icg + k) * panel + o % ocg % panel] = f[k * c.oc + o];
+    }
+  int64_t outImages = c.n / c.batchGroups;
+  std::vector<float> z = runBothWays(*kernel, {x.data(), c.packed ? packed.data() : f.data()}, outImages * product(out) * c.oc, symbols);
+
+  double worst = 0;
+  for (int64_t n = 0; n < outImages; ++n) {
+    int64_t pixel = n * product(out);
+    forEach(out, [&](const Ints &at) {
+      for (int64_t o = 0; o < c.oc; ++o) {
+        double want = 0;
+        int64_t image = n + o / (c.oc / c.batchGroups) * outImages;
+        int64_t tap = 0;
+        forEach(c.taps, [&](const Ints &t) {
+          int64_t source = image;
+          bool inside = true;
+          for (size_t d = 0; d < rank; ++d) {
+            int64_t p = at[d] * c.strides[d] + t[d] * c.tapDilation[d] - c.padding[2 * d];
+            inside &= p >= 0 && p % c.inDilation[d] == 0 && p / c.inDilation[d] < c.size[d];
+            source = source * c.size[d] + p / c.inDilation[d];
+          }
+          int64_t g = c.groups > 1 ? o / (c.oc / c.groups) : 0;
+          for (int64_t i = 0; inside && i < icg; ++i)
+            want += double(x[source * c.ic + g * icg + i]) * f[(tap * icg + i) * c.oc + o];
+          ++tap;
+        });
+        worst = std::max(worst, std::abs(want - z[pixel * c.oc + o]));
+      }
+      ++pixel;
+    });
+  }
+  EXPECT_LT(worst, 1e-5 * std::sqrt(double(taps * icg)) + 1e-6);
+}
+
+void checkAll(const ConvCase &c) {
+  for (const Processor &p : {Processor::host(), Processor::avx2(), Processor::baseline()})
+    check(c, p);
+}
+
+ConvCase packed(ConvCase c) {
+  c.packed = true;
+  return c;
+}
+
+TEST(KernelConv, Pointwise) {
+  checkAll({2, {5, 7}, 24, 40, {1, 1}});
+  checkAll(packed({1, {9, 9}, 16, 65, {1, 1}}));
+  checkAll(packed({2, {8, 8}, 16, 32, {1, 1}, {2, 2}}));
+}
+
+TEST(KernelConv, Padded) {
+  checkAll(packed({1, {14, 14}, 16, 32, {3, 3}, {1, 1}, {1, 1, 1, 1}}));
+  checkAll(packed({2, {15, 13}, 3, 20, {7, 7}, {2, 2}, {3, 3, 2, 3}}));
+  checkAll({1, {9, 8}, 5, 7, {3, 2}, {1, 2}, {0, 1, 1, 0}});
+  checkAll({1, {9, 8}, 5, 7, {3, 3}, {1, 1}, {-1, 1, 2, -2}});
+  checkAll(packed({1, {7, 7}, 96, 64, {3, 3}, {1, 1}, {1, 1, 1, 1}})); // sums in parts
+}
+
+TEST(KernelConv, Dilated) {
+  checkAll(packed({1, {12, 12}, 8, 16, {3, 3}, {1, 1}, {2, 2, 2, 2}, {}, {2, 2}}));
+  checkAll({1, {6, 5}, 8, 9, {3, 3}, {1, 1}, {1, 2, 2, 1}, {2, 2}});
+  checkAll({1, {6, 5}, 4, 9, {4, 4}, {1, 1}, {-1, 2, 2, 1}, {3, 2}});
+}
+
+TEST(KernelConv, Groups) {
+  checkAll(packed({1, {8, 8}, 16, 48, {3, 3}, {1, 1}, {1, 1, 1, 1}, {}, {}, 2}));
+  checkAll({1, {8, 8}, 12, 8, {3, 3}, {2, 2}, {1, 1, 1, 1}, {}, {}, 4});
+  checkAll({4, {6, 6}, 3, 10, {3, 3}, {1, 1}, {1, 1, 1, 1}, {}, {}, 1, 2});
+}
+
+TEST(KernelConv, OtherRanks) {
+  checkAll(packed({2, {40}, 6, 18, {5}, {1}, {2, 2}}));
+  checkAll({1, {5, 6, 7}, 3, 17, {3, 2, 3}, {1, 2, 1}, {1, 1, 0, 1, 1, 1}});
+  checkAll({1, {30, 1}, 4, 8, {3, 1}, {1, 1}, {1, 1, 0, 0}}); // trivial last dimension
+}
+
+TEST(KernelConv, RunTimeSizes) {
+  checkAll(packed({3, {8, 8}, 4, 16, {3, 3}, {1, 1}, {1, 1, 1, 1}, {}, {}, 1, 1, false, false, {false, false, true}}));
+  checkAll(packed({2, {11, 17}, 4, 24, {3, 3}, {2, 1}, {1, 1, 1, 1}, {}, {}, 1, 1, false, false, {true, true, true}}));
+  checkAll({2, {3, 5}, 4, 24, {1, 1}, {}, {}, {}, {}, 1, 1, false, false, {true, true, true}});
+}
+
+} // namespace
