@@ -1,21 +1,35 @@
 // Which generator makes the function of which op.
+#include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/KernelCodegen.h"
+
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
 namespace lathe::cpu {
 
 FailureOr<func::FuncOp> emitKernel(Operation *op, ModuleOp module, llvm::StringRef name, const CpuTarget &target) {
+  SmallVector<Value> values(op->getOperands());
+  values.append(op->result_begin(), op->result_end());
+  for (Region &region : op->getRegions())
+    region.walk([&](Operation *o) { values.append(o->result_begin(), o->result_end()); });
+  for (Value v : values) {
+    auto t = dyn_cast<RankedTensorType>(v.getType());
+    if (!t || !hlo::hasKnownDims(t))
+      return op->emitError() << "code generation needs ranked tensors of known sizes, found " << v.getType();
+  }
   KernelBuilder b(op, module, name, target);
-  LogicalResult done = failure();
-  if (isa<kernel::DotOp>(op))
-    done = emitDot(op, b);
-  else if (isa<kernel::ConvOp>(op))
-    done = emitConv(op, b);
-  else
-    op->emitOpError("has no generator for CPUs");
-  if (failed(done)) {
+  LogicalResult ok = llvm::TypeSwitch<Operation *, LogicalResult>(op)
+                         .Case<kernel::LoopOp>([&](auto) { return emitLoopKernel(op, b); })
+                         .Case<kernel::ReduceOp>([&](auto) { return emitReduceKernel(op, b); })
+                         .Case<kernel::RowsOp>([&](auto) { return emitRowsKernel(op, b); })
+                         .Case<kernel::DotOp>([&](auto) { return emitDot(op, b); })
+                         .Case<kernel::ConvOp>([&](auto) { return emitConv(op, b); })
+                         .Case<kernel::DepthwiseConvOp>([&](auto) { return emitDepthwiseConv(op, b); })
+                         .Case<kernel::PoolOp>([&](auto) { return emitPool(op, b); })
+                         .Default([&](auto) { return emitBareOp(op, b); });
+  if (failed(ok)) {
     b.func.erase();
     return failure();
   }

@@ -561,6 +561,9 @@ void KernelBuilder::nest(ValueRange sizes, llvm::function_ref<void(ValueRange)> 
   nestFrom(*this, sizes, index, body);
 }
 
-void KernelBuilder::setError(KernelError code) { LLVM::StoreOp::create(*this, i64(code), err, 8); }
+void KernelBuilder::setError(KernelError code) {
+  func->setAttr("kernel.may_fail", getUnitAttr());
+  LLVM::StoreOp::create(*this, i64(code), err, 8);
+}
 
 } // namespace lathe::cpu

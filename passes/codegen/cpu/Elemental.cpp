@@ -1,0 +1,280 @@
+// Loop nests over whole results: units of rows, vectors along the last dimension, tiles where a transpose is read.
+#include "passes/codegen/cpu/Elemental.h"
+
+#include "dialects/hlo/Hlo.h"
+#include "passes/codegen/cpu/Expr.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+
+using hlo::elementType;
+using hlo::tensorType;
+
+// Elements of a flat loop that make one parallel unit.
+static constexpr int64_t kFlatUnit = 8192;
+
+static void walkOps(ArrayRef<Value> roots, llvm::function_ref<void(Operation *)> f) {
+  SmallVector<Value> work(roots);
+  llvm::DenseSet<Operation *> seen;
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || !seen.insert(op).second)
+      continue;
+    f(op);
+    work.append(op->operand_begin(), op->operand_end());
+  }
+}
+
+static bool isFunction(Operation *op) {
+  return isa<hlo::ExpOp, hlo::LogOp, hlo::Log1pOp, hlo::Expm1Op, hlo::TanhOp, hlo::LogisticOp, hlo::ErfOp, hlo::ErfcOp,
+             hlo::SineOp, hlo::CosineOp, hlo::TanOp, hlo::PowOp, hlo::CbrtOp, hlo::AtanOp, hlo::Atan2Op, hlo::SqrtOp,
+             hlo::RsqrtOp, hlo::DivOp>(op);
+}
+
+int64_t elementCost(ArrayRef<Value> roots) {
+  int64_t cost = 1;
+  walkOps(roots, [&](Operation *op) {
+    if (isElementwise(op))
+      cost += isFunction(op) ? 12 : 1;
+    else if (isa<hlo::ReduceOp, hlo::GatherOp>(op))
+      cost += 8;
+  });
+  return cost;
+}
+
+// Whether consecutive result elements read consecutive operand elements (or one and the same).
+static bool keepsLanes(Operation *op) {
+  auto out = tensorType(op->getResult(0));
+  int64_t last = out.getRank() - 1;
+  if (isElementwise(op) || isa<hlo::ConstantOp, hlo::IotaOp, hlo::ConcatenateOp, hlo::AssumeShapeOp, hlo::MapOp,
+                               hlo::OptimizationBarrierOp, hlo::DynamicSliceOp>(op))
+    return true;
+  if (auto b = dyn_cast<hlo::BroadcastInDimOp>(op)) {
+    auto in = tensorType(b.getOperand());
+    auto map = b.getBroadcastDimensions();
+    for (int64_t i = 0; i + 1 < in.getRank(); ++i)
+      if (map[i] == last && hlo::constantValue(hlo::getDim(in, i)) != 1)
+        return false;
+    return true;
+  }
+  if (auto r = dyn_cast<hlo::ReshapeOp>(op)) {
+    auto in = tensorType(r.getOperand());
+    if (in.getRank() == 0 || isa<BlockArgument>(r.getOperand()))
+      return true;
+    return last >= 0 && hlo::equalDims(hlo::getDim(in, in.getRank() - 1), hlo::getDim(out, last));
+  }
+  if (auto t = dyn_cast<hlo::TransposeOp>(op))
+    return last < 0 || t.getPermutation().back() == last;
+  if (auto s = dyn_cast<hlo::SliceOp>(op))
+    return last < 0 || s.getStrides().back() == 1;
+  if (auto p = dyn_cast<hlo::PadOp>(op))
+    return last < 0 || p.getInteriorPadding().back() == 0;
+  if (isa<hlo::ReverseOp>(op))
+    return true;
+  if (auto r = dyn_cast<hlo::ReduceOp>(op))
+    return !llvm::is_contained(r.getDimensions(), tensorType(r.getInputs()[0]).getRank() - 1);
+  if (auto g = dyn_cast<hlo::GatherOp>(op)) {
+    auto d = g.getDimensionNumbers();
+    int64_t r = tensorType(g.getOperand()).getRank() - 1;
+    return !d.getOffsetDims().empty() && d.getOffsetDims().back() == last &&
+           !llvm::is_contained(d.getCollapsedSliceDims(), r) && !llvm::is_contained(d.getOperandBatchingDims(), r);
+  }
+  if (auto u = dyn_cast<hlo::DynamicUpdateSliceOp>(op))
+    return last >= 0 && hlo::equalDims(hlo::getDim(tensorType(u.getUpdate()), last), hlo::getDim(out, last));
+  return false;
+}
+
+unsigned chooseLanes(ArrayRef<Value> roots, const CpuTarget &target) {
+  unsigned lanes = 64;
+  bool scattered = false, heavy = false;
+  for (Value r : roots) {
+    if (!ElementEmitter::canVectorize(r))
+      return 1;
+    if (tensorType(r).getRank() == 0)
+      return 1;
+    lanes = std::min(lanes, target.lanes(elementType(r)));
+  }
+  walkOps(roots, [&](Operation *op) {
+    // sizes and indices of rank 0 do not count
+    if (tensorType(op->getResult(0)).getRank() > 0) {
+      lanes = std::min(lanes, target.lanes(elementType(op->getResult(0))));
+      for (Value v : op->getOperands())
+        if (tensorType(v).getRank() > 0 && isElementwise(op))
+          lanes = std::min(lanes, target.lanes(elementType(v)));
+    }
+    scattered |= !keepsLanes(op);
+    heavy |= isFunction(op);
+  });
+  return scattered && !heavy ? 1 : lanes;
+}
+
+bool masksPay(ArrayRef<Value> roots, const CpuTarget &target) {
+  bool ok = true;
+  for (Value r : roots)
+    ok &= target.hasMaskedMemory(elementType(r));
+  walkOps(roots, [&](Operation *op) {
+    for (Value v : op->getOperands())
+      if (tensorType(v).getRank() > 0)
+        ok &= target.hasMaskedMemory(elementType(v));
+    // these would fall back lane by lane under a mask
+    ok &= !isa<hlo::ReverseOp, hlo::ConcatenateOp>(op);
+  });
+  return ok;
+}
+
+LogicalResult vectorLoop(KernelBuilder &b, Value lo, Value hi, unsigned lanes, bool masked,
+                         llvm::function_ref<LogicalResult(Value, unsigned, Value)> body) {
+  LogicalResult ok = success();
+  auto run = [&](Value i, unsigned n, Value mask) {
+    if (failed(body(i, n, mask)))
+      ok = failure();
+  };
+  if (lanes == 1) {
+    b.loop(lo, hi, [&](Value i) { run(i, 1, Value()); });
+    return ok;
+  }
+  Value count = b.max(b.sub(hi, lo), b.i64(0));
+  Value whole = b.sub(count, b.remU(count, b.i64(lanes)));
+  Value mid = b.add(lo, whole);
+  b.loop(lo, mid, b.i64(lanes), [&](Value i) { run(i, lanes, Value()); });
+  if (auto c = whole.getDefiningOp<arith::ConstantOp>())
+    if (auto n = count.getDefiningOp<arith::ConstantOp>(); n && n.getValue() == c.getValue())
+      return ok; // nothing is left over
+  if (masked)
+    b.ifThen(b.lt(mid, hi), [&] { run(mid, lanes, b.tailMask(b.sub(hi, mid), lanes)); });
+  else
+    b.loop(mid, hi, [&](Value i) { run(i, 1, Value()); });
+  return ok;
+}
+
+// The result dimension along which the operand of a transpose is consecutive, for outputs that read one; -1: none.
+static int64_t transposedDim(ArrayRef<Value> roots) {
+  int64_t dim = -1;
+  walkOps(roots, [&](Operation *op) {
+    auto t = dyn_cast<hlo::TransposeOp>(op);
+    if (!t || t.getPermutation().empty())
+      return;
+    auto perm = t.getPermutation();
+    int64_t last = perm.size() - 1;
+    if (perm[last] == last || tensorType(t.getResult()).getRank() != tensorType(roots[0]).getRank())
+      return;
+    for (int64_t i = 0; i < last; ++i)
+      if (perm[i] == last)
+        dim = i;
+  });
+  return dim;
+}
+
+LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayRef<Value> outputs,
+                            ArrayRef<Value> leaves, ArrayRef<Value> buffers) {
+  Collapsed collapsed(givenRoots, leaves);
+  ArrayRef<Value> roots = collapsed.roots;
+  ElementEmitter e(b);
+  for (auto [leaf, view] : collapsed.views)
+    for (auto [l, ptr] : llvm::zip(leaves, buffers))
+      if (l == leaf)
+        e.bindBuffer(view, ptr);
+
+  auto type = tensorType(roots[0]);
+  int64_t rank = type.getRank();
+  auto exprs = hlo::getDims(type);
+  SmallVector<Value> dims = b.dims(type);
+  int64_t cost = elementCost(roots);
+
+  LogicalResult ok = success();
+  auto store = [&](ArrayRef<Value> index, unsigned lanes, Value mask) -> LogicalResult {
+    ElementEmitter::Scope scope(e);
+    e.mask = mask;
+    Value linear = b.linearize(index, dims);
+    SmallVector<Value> values;
+    for (Value r : roots) {
+      FailureOr<Value> v = e.emit(r, index, lanes);
+      if (failed(v))
+        return failure();
+      values.push_back(*v);
+    }
+    e.mask = Value();
+    for (auto [r, v, out] : llvm::zip(roots, values, outputs))
+      b.storeElem(elementType(r), v, out, linear, mask);
+    return success();
+  };
+
+  if (rank == 0) {
+    b.setFlops(cost);
+    b.units([&](Value) { ok = store({}, 1, Value()); });
+    return ok;
+  }
+  unsigned lanes = chooseLanes(roots, b.target);
+  bool masked = lanes > 1 && masksPay(roots, b.target);
+  if (auto n = hlo::constantValue(exprs.back()); n && *n < lanes) {
+    // a short row: a vector that it fills, else single elements
+    unsigned fit = 1;
+    while (fit * 2 <= *n)
+      fit *= 2;
+    lanes = masked && *n * 2 > lanes ? lanes : (fit >= 4 ? fit : 1);
+  }
+  if (rank == 1) {
+    b.setExtent(hlo::ceilDiv(exprs[0], kFlatUnit));
+    b.setFlops(cost * kFlatUnit);
+    b.units([&](Value u) {
+      Value lo = b.mul(u, b.i64(kFlatUnit));
+      Value hi = b.min(b.add(lo, b.i64(kFlatUnit)), dims[0]);
+      ok = vectorLoop(b, lo, hi, lanes, masked,
+                      [&](Value i, unsigned n, Value mask) { return store({i}, n, mask); });
+    });
+    return ok;
+  }
+  auto cheap = hlo::constantValue(exprs.back());
+  if (int64_t t = transposedDim(roots); t >= 0 && lanes == 1) {
+    // units: blocks of the dimension that the operand holds consecutively, times the dimensions outside it
+    constexpr int64_t tile = 16;
+    SmallVector<AffineExpr> unitExprs;
+    SmallVector<Value> unitDims;
+    AffineExpr extent = b.getAffineConstantExpr(1);
+    for (int64_t i = 0; i + 1 < rank; ++i) {
+      AffineExpr d = i == t ? hlo::ceilDiv(exprs[i], tile) : exprs[i];
+      unitDims.push_back(b.dim(d));
+      extent = hlo::simplify(extent * d);
+    }
+    b.setExtent(extent);
+    b.setFlops(cost * tile * cheap.value_or(256));
+    b.units([&](Value u) {
+      ElementEmitter::Scope scope(e);
+      SmallVector<Value> at = b.delinearize(u, unitDims);
+      Value lo = b.mul(at[t], b.i64(tile)), hi = b.min(b.add(lo, b.i64(tile)), dims[t]);
+      b.loop(b.i64(0), dims.back(), b.i64(tile), [&](Value jLo) {
+        Value jHi = b.min(b.add(jLo, b.i64(tile)), dims.back());
+        b.loop(lo, hi, [&](Value i) {
+          b.loop(jLo, jHi, [&](Value j) {
+            SmallVector<Value> index(at);
+            index[t] = i;
+            index.push_back(j);
+            if (failed(store(index, 1, Value())))
+              ok = failure();
+          });
+        });
+      });
+    });
+    return ok;
+  }
+  AffineExpr rows = b.getAffineConstantExpr(1);
+  for (int64_t i = 0; i + 1 < rank; ++i)
+    rows = hlo::simplify(rows * exprs[i]);
+  b.setExtent(rows);
+  b.setFlops(cost * cheap.value_or(256));
+  b.units([&](Value row) {
+    ElementEmitter::Scope scope(e);
+    SmallVector<Value> lead = b.delinearize(row, ValueRange(dims).drop_back());
+    ok = vectorLoop(b, b.i64(0), dims.back(), lanes, masked, [&](Value j, unsigned n, Value mask) {
+      SmallVector<Value> index(lead);
+      index.push_back(j);
+      return store(index, n, mask);
+    });
+  });
+  return ok;
+}
+
+} // namespace lathe::cpu

@@ -1,0 +1,81 @@
+// kernel.loop and the bare ops: those whose elements need no memory of their own here, the rest by name.
+#include "dialects/hlo/Hlo.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/Bare.h"
+#include "passes/codegen/cpu/Elemental.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+
+LogicalResult emitLoopKernel(Operation *op, KernelBuilder &b) {
+  Block &body = op->getRegion(0).front();
+  SmallVector<Value> roots(body.getTerminator()->getOperands()), leaves(body.getArguments());
+  return emitElemental(b, roots, b.results, leaves, b.operands);
+}
+
+// Each result on its own: they may differ in shape.
+static LogicalResult emitResults(Operation *op, KernelBuilder &b) {
+  SmallVector<Value> leaves(op->getOperands());
+  if (op->getNumResults() == 1)
+    return emitElemental(b, op->getResult(0), b.results, leaves, b.operands);
+  // several shapes: one unit after the other cannot share an extent, so everything is one unit
+  Value begin = b.begin, end = b.end;
+  LogicalResult ok = success();
+  b.loop(begin, end, [&](Value) {
+    for (auto [r, out] : llvm::zip(op->getResults(), b.results)) {
+      ElementEmitter e(b);
+      for (auto [l, p] : llvm::zip(leaves, b.operands))
+        e.bindBuffer(l, p);
+      SmallVector<Value> dims = b.dims(hlo::tensorType(r));
+      Value result = r, ptr = out;
+      b.nest(dims, [&](ValueRange index) {
+        ElementEmitter::Scope scope(e);
+        FailureOr<Value> v = e.emit(result, SmallVector<Value>(index), 1);
+        if (failed(v))
+          ok = failure();
+        else
+          b.storeElem(hlo::elementType(result), *v, ptr, b.linearize(index, dims));
+      });
+    }
+  });
+  return ok;
+}
+
+LogicalResult emitBareOp(Operation *op, KernelBuilder &b) {
+  if (isElementwise(op))
+    return emitResults(op, b);
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<hlo::BroadcastInDimOp, hlo::BroadcastOp, hlo::ReshapeOp, hlo::TransposeOp, hlo::SliceOp,
+            hlo::DynamicSliceOp, hlo::PadOp, hlo::ConcatenateOp, hlo::IotaOp, hlo::ReverseOp, hlo::GatherOp, hlo::MapOp,
+            hlo::SizeOp, hlo::GetDimensionSizeOp, hlo::OptimizationBarrierOp>(
+          [&](auto) { return emitResults(op, b); })
+      .Case<hlo::ReduceOp>([&](auto) { return emitReduceKernel(op, b); })
+      .Case<hlo::BitcastConvertOp>([&](auto) { return emitBitcastConvert(op, b); })
+      .Case<hlo::AssumeShapeOp>([&](auto) { return emitAssumeShape(op, b); })
+      .Case<hlo::SetSizeOp>([&](auto) { return emitSetSize(op, b); })
+      .Case<hlo::CheckOp>([&](auto) { return emitCheck(op, b); })
+      .Case<hlo::DynamicUpdateSliceOp>([&](auto) { return emitDynamicUpdateSlice(op, b); })
+      .Case<hlo::ScatterOp>([&](auto) { return emitScatter(op, b); })
+      .Case<hlo::SortOp>([&](auto) { return emitSort(op, b); })
+      .Case<hlo::TopKOp>([&](auto) { return emitTopK(op, b); })
+      .Case<hlo::UniqueOp>([&](auto) { return emitUnique(op, b); })
+      .Case<hlo::WhereOp>([&](auto) { return emitWhere(op, b); })
+      .Case<hlo::ReduceWindowOp>([&](auto) { return emitReduceWindow(op, b); })
+      .Case<hlo::SelectAndScatterOp>([&](auto) { return emitSelectAndScatter(op, b); })
+      .Case<hlo::DotGeneralOp, hlo::DotOp>([&](auto) { return emitDotGeneral(op, b); })
+      .Case<hlo::ConvolutionOp>([&](auto) { return emitConvolution(op, b); })
+      .Case<hlo::RngBitGeneratorOp>([&](auto) { return emitRngBits(op, b); })
+      .Case<hlo::FftOp>([&](auto) { return emitFft(op, b); })
+      .Case<hlo::CholeskyOp>([&](auto) { return emitCholesky(op, b); })
+      .Case<hlo::TriangularSolveOp>([&](auto) { return emitTriangularSolve(op, b); })
+      .Case<hlo::LuOp>([&](auto) { return emitLu(op, b); })
+      .Case<hlo::QrOp>([&](auto) { return emitQr(op, b); })
+      .Case<hlo::EighOp>([&](auto) { return emitEigh(op, b); })
+      .Case<hlo::SvdOp>([&](auto) { return emitSvd(op, b); })
+      .Default([](Operation *o) -> LogicalResult { return o->emitError() << "no CPU code for " << o->getName(); });
+}
+
+} // namespace lathe::cpu

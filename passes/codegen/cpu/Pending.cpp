@@ -1,0 +1,27 @@
+// Generators that are not written yet.
+#include "passes/codegen/cpu/Bare.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+
+static LogicalResult pending(Operation *op) { return op->emitError() << "no CPU code for " << op->getName() << " yet"; }
+LogicalResult emitScatter(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitSort(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitTopK(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitReduceWindow(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitSelectAndScatter(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitDotGeneral(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitConvolution(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitRngBits(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitFft(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitCholesky(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitTriangularSolve(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitLu(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitQr(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitEigh(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitSvd(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitDepthwiseConv(Operation *op, KernelBuilder &) { return pending(op); }
+LogicalResult emitPool(Operation *op, KernelBuilder &) { return pending(op); }
+
+} // namespace lathe::cpu

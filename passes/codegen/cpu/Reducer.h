@@ -1,0 +1,50 @@
+// A reduction's combiner on scalars and vectors of partial results.
+#ifndef LATHE_PASSES_CODEGEN_CPU_REDUCER_H
+#define LATHE_PASSES_CODEGEN_CPU_REDUCER_H
+
+#include "passes/codegen/cpu/ElementEmitter.h"
+
+namespace lathe::hlo {
+class ReduceOp;
+}
+
+namespace lathe::cpu {
+
+class Reducer {
+public:
+  /// `inits` are scalar register values.
+  Reducer(KernelBuilder &b, mlir::Block &body, mlir::SmallVector<mlir::Type> elems,
+          mlir::SmallVector<mlir::Value> inits);
+
+  /// Whether partial results may be formed in any order and number: sums, products, extrema, arg-extrema.
+  bool reorderable() const { return kind != Kind::Other; }
+  unsigned size() const { return elems.size(); }
+  /// What an accumulator starts with.
+  mlir::SmallVector<mlir::Value> start(unsigned lanes);
+  mlir::FailureOr<mlir::SmallVector<mlir::Value>> combine(mlir::ValueRange acc, mlir::ValueRange values,
+                                                          unsigned lanes);
+  /// Vectors to scalars, by halves.
+  mlir::FailureOr<mlir::SmallVector<mlir::Value>> horizontal(mlir::SmallVector<mlir::Value> acc, unsigned lanes);
+  /// Brings the initial values in where start() left them out.
+  mlir::FailureOr<mlir::SmallVector<mlir::Value>> finish(mlir::SmallVector<mlir::Value> acc, unsigned lanes = 1);
+
+private:
+  enum class Kind { Accumulate, Select, Other }; // Select: combining a value with itself changes nothing
+  KernelBuilder &b;
+  mlir::Block &body;
+  mlir::SmallVector<mlir::Type> elems;
+  mlir::SmallVector<mlir::Value> inits;
+  Kind kind = Kind::Other;
+  int64_t identity = 0;
+};
+
+/// Accumulates a row: for `over` in [0, n) vectors of `lanes` in four independent chains, rest masked or one by one.
+/// `values(at, lanes, mask)` gives the operands. Returns scalars that still lack the initial values.
+mlir::FailureOr<mlir::SmallVector<mlir::Value>>
+reduceRow(KernelBuilder &b, Reducer &r, mlir::Value n, unsigned lanes, bool masked,
+          llvm::function_ref<mlir::FailureOr<mlir::SmallVector<mlir::Value>>(mlir::Value, unsigned, mlir::Value)> values,
+          mlir::ValueRange carried = {});
+
+} // namespace lathe::cpu
+
+#endif // LATHE_PASSES_CODEGEN_CPU_REDUCER_H
