@@ -378,6 +378,13 @@ graph::NodeOp Emitter::emitInstance(const FlatGraph &graph, const Instance &inst
     extra.push_back(builder.getNamedAttr("shared_name", builder.getStringAttr(key)));
     dims = isReference && it != variables.end() ? it->second.dims : std::vector<int64_t>();
   }
+  if (instance.op == "Enter" || instance.op == "RefEnter") {
+    // a loop of a function that is called twice is two loops
+    AttrLookup lookup(instance.def, instance.attrScope);
+    const tf::AttrValue *frame = lookup.find("frame_name");
+    StringRef prefix = StringRef(instance.name).drop_back(instance.def->name().size());
+    extra.push_back(builder.getNamedAttr("frame_name", builder.getStringAttr(prefix + (frame ? frame->s() : ""))));
+  }
   DictionaryAttr attrs = readAttrs(instance, extra);
   if (!attrs)
     return {};

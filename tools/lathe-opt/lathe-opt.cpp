@@ -2,6 +2,7 @@
 #include "dialects/graph/Graph.h"
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/cluster/Passes.h"
 #include "passes/fusion/Passes.h"
 #include "passes/legalize/Passes.h"
 #include "passes/simplify/Passes.h"
@@ -18,6 +19,7 @@
 
 int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
+  lathe::cluster::registerClusterPhase();
   lathe::legalize::registerLegalizePhase();
   lathe::simplify::registerSimplifyPhase();
   lathe::fusion::registerFusionPhase();
