@@ -29,4 +29,54 @@ def HloSinkShapes : Simplify_Pass<"hlo-sink-shapes"> {
   let statistics = [Statistic<"numSunk", "sunk", "reshapes and transposes moved">];
 }
 
+def HloFoldScales : Simplify_Pass<"hlo-fold-scales"> {
+  let summary = "Folds per-channel multiplications and additions into the weights of convolutions and products.";
+  let description = [{
+    `mul(add(conv(x, W), b), s)` becomes `add(conv(x, W * s), b * s)`: batch normalisation and the like. A scale on the
+    input of a convolution without padding, or of a product, moves into the weights too. Rounding changes by a few units
+    in the last place.
+  }];
+  let statistics = [
+    Statistic<"numFolded", "folded", "scales and shifts folded">,
+    Statistic<"refusedUses", "refused-uses", "not folded: the product is used elsewhere">,
+    Statistic<"refusedWeights", "refused-weights", "not folded: weights are not constant">
+  ];
+}
+
+def HloFoldPadding : Simplify_Pass<"hlo-fold-padding"> {
+  let summary = "Folds pads into the padding of convolutions and windows.";
+  let statistics = [Statistic<"numFolded", "folded", "pads folded">];
+}
+
+def HloCanonicalizeProducts : Simplify_Pass<"hlo-canonicalize-products"> {
+  let summary = "Gives dot_general one M, N and K dimension and convolutions the NHWC x HWIO layout.";
+  let description = [{
+    Several free or contracted dimensions are merged by reshapes (after a transpose where they are not adjacent); missing
+    ones become of size one. Transposes of operands go into the dimension numbers. Convolutions get transposes around
+    them, which constant folding and hlo-sink-shapes then remove. Layouts of 1x1 convolutions with stride one become products.
+  }];
+  let statistics = [Statistic<"numChanged", "changed", "products and convolutions changed">];
+}
+
+def HloSimplifyControlFlow : Simplify_Pass<"hlo-simplify-control-flow"> {
+  let summary = "Inlines decided branches and loops of one turn, drops dead and unchanging carried values.";
+  let statistics = [
+    Statistic<"numInlined", "inlined", "conditionals and loops inlined">,
+    Statistic<"numDropped", "dropped", "carried values and results dropped">
+  ];
+}
+
+def HloHoistLoopInvariants : Simplify_Pass<"hlo-hoist-loop-invariants"> {
+  let options = [Option<"exact", "exact", "bool", /*default=*/"false", "leave products of concatenations whole">];
+  let summary = "Moves what does not change out of while loops, and the input products of recurrent layers.";
+  let description = [{
+    A product of row t of a loop-invariant tensor with invariant weights becomes one product before the loop and a
+    slice of its result inside.
+  }];
+  let statistics = [
+    Statistic<"numHoisted", "hoisted", "ops moved out of loops">,
+    Statistic<"numProducts", "products", "input products moved out of loops">
+  ];
+}
+
 #endif

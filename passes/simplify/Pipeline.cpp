@@ -16,13 +16,28 @@ namespace lathe::simplify {
 void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOptions &options) {
   HloSimplifyAlgebraOptions algebra;
   algebra.exact = options.exact;
+  HloHoistLoopInvariantsOptions hoist;
+  hoist.exact = options.exact;
   auto clean = [&] {
     pm.addPass(createHloSimplifyAlgebra(algebra));
     pm.addPass(createCSEPass());
   };
-  // Splats and neutral ops go first: folding would otherwise expand some of them.
+  // Splats and neutral ops go before constant folding, which would otherwise expand some of them.
   clean();
-  // Shapes move only once the algebra has brought them into their simple forms.
+  // Conditions are numbers now where they can be.
+  pm.addPass(createHloSimplifyControlFlow());
+  pm.addPass(createHloHoistLoopInvariants(hoist));
+  // Plain products and layouts first: scales and shapes only look at those.
+  pm.addPass(createHloCanonicalizeProducts());
+  clean();
+  pm.addPass(createHloFoldPadding());
+  // Between a product and its scale there may be a reshape.
+  pm.addPass(createHloSinkShapes());
+  clean();
+  if (!options.exact) {
+    pm.addPass(createHloFoldScales());
+    clean();
+  }
   pm.addPass(createHloSinkShapes());
   clean();
 }
