@@ -6,13 +6,6 @@ using namespace mlir;
 namespace lathe::cpu {
 
 static LogicalResult pending(Operation *op) { return op->emitError() << "no CPU code for " << op->getName() << " yet"; }
-LogicalResult emitScatter(Operation *op, KernelBuilder &) { return pending(op); }
-LogicalResult emitSort(Operation *op, KernelBuilder &) { return pending(op); }
-LogicalResult emitTopK(Operation *op, KernelBuilder &) { return pending(op); }
-LogicalResult emitReduceWindow(Operation *op, KernelBuilder &) { return pending(op); }
-LogicalResult emitSelectAndScatter(Operation *op, KernelBuilder &) { return pending(op); }
-LogicalResult emitDotGeneral(Operation *op, KernelBuilder &) { return pending(op); }
-LogicalResult emitConvolution(Operation *op, KernelBuilder &) { return pending(op); }
 LogicalResult emitRngBits(Operation *op, KernelBuilder &) { return pending(op); }
 LogicalResult emitFft(Operation *op, KernelBuilder &) { return pending(op); }
 LogicalResult emitCholesky(Operation *op, KernelBuilder &) { return pending(op); }

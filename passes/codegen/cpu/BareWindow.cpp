@@ -1,0 +1,318 @@
+// scatter, reduce_window (with running sums as scans) and select_and_scatter.
+#include "dialects/hlo/Hlo.h"
+#include "passes/codegen/cpu/Bare.h"
+#include "passes/codegen/cpu/Elemental.h"
+#include "passes/codegen/cpu/Expr.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+
+using hlo::elementType;
+using hlo::tensorType;
+
+// One pass over the updates in their order, so that repeated indices give the same bits every time.
+LogicalResult emitScatter(Operation *op, KernelBuilder &b) {
+  auto s = cast<hlo::ScatterOp>(op);
+  auto d = s.getScatterDimensionNumbers();
+  unsigned n = s.getInputs().size();
+  auto type = tensorType(s.getInputs()[0]), updates = tensorType(s.getUpdates()[0]);
+  auto indices = tensorType(s.getScatterIndices());
+  int64_t rank = type.getRank(), upRank = updates.getRank();
+  SmallVector<Value> dims = b.dims(type), upDims = b.dims(updates), indexDims = b.dims(indices);
+  Value indexPtr = b.operands[n];
+  Type indexElem = indices.getElementType();
+  SmallVector<int64_t> windowTo; // operand dimension of each window dimension
+  for (int64_t i = 0; i < rank; ++i)
+    if (!llvm::is_contained(d.getInsertedWindowDims(), i) && !llvm::is_contained(d.getInputBatchingDims(), i))
+      windowTo.push_back(i);
+  SmallVector<int64_t> outerDims, windowDims(d.getUpdateWindowDims());
+  for (int64_t i = 0; i < upRank; ++i)
+    if (!llvm::is_contained(windowDims, i))
+      outerDims.push_back(i);
+  // consecutive in both: vectors along the last window dimension
+  bool rows = !windowDims.empty() && windowDims.back() == upRank - 1 && windowTo.back() == rank - 1;
+  unsigned lanes = 64;
+  for (Value v : s.getInputs())
+    lanes = std::min(lanes, b.target.lanes(elementType(v)));
+  if (!rows || n != 1)
+    lanes = 1;
+  Block &body = s.getUpdateComputation().front();
+  LogicalResult ok = success();
+  b.units([&](Value) {
+    if (!op->hasAttr("kernel.inplace"))
+      for (unsigned k = 0; k < n; ++k)
+        emitCopy(b, b.results[k], b.operands[k],
+                 b.mul(b.numElements(type), b.i64(elemBytes(elementType(s.getInputs()[k])))));
+    SmallVector<Value> outerSizes;
+    for (int64_t i : outerDims)
+      outerSizes.push_back(upDims[i]);
+    b.nest(outerSizes, [&](ValueRange outer) {
+      int64_t vectorDim = d.getIndexVectorDim();
+      SmallVector<Value> start(rank, b.i64(0));
+      for (auto [k, dim] : llvm::enumerate(d.getScatterDimsToOperandDims())) {
+        SmallVector<Value> at;
+        unsigned next = 0;
+        for (int64_t i = 0; i < indices.getRank(); ++i)
+          at.push_back(i == vectorDim ? b.i64(k) : outer[next++]);
+        start[dim] = loadIndex(b, indexElem, indexPtr, b.linearize(at, indexDims));
+      }
+      for (auto [i, dim] : llvm::enumerate(d.getInputBatchingDims())) {
+        int64_t sd = d.getScatterIndicesBatchingDims()[i];
+        start[dim] = outer[sd > vectorDim ? sd - 1 : sd];
+      }
+      SmallVector<Value> upIndex(upRank, b.i64(0));
+      for (auto [i, dim] : llvm::enumerate(outerDims))
+        upIndex[dim] = outer[i];
+      SmallVector<int64_t> inner(windowDims);
+      if (rows)
+        inner.pop_back();
+      SmallVector<Value> innerSizes;
+      for (int64_t i : inner)
+        innerSizes.push_back(upDims[i]);
+      auto apply = [&](Value to, Value from, unsigned width) {
+        SmallVector<Value> args;
+        for (unsigned k = 0; k < n; ++k)
+          args.push_back(b.loadElem(elementType(s.getInputs()[k]), b.results[k], to, width));
+        for (unsigned k = 0; k < n; ++k)
+          args.push_back(b.loadElem(elementType(s.getUpdates()[k]), b.operands[n + 1 + k], from, width));
+        auto r = emitScalarBody(b, body, args, width);
+        if (failed(r)) {
+          ok = failure();
+          return;
+        }
+        for (unsigned k = 0; k < n; ++k)
+          b.storeElem(elementType(s.getInputs()[k]), (*r)[k], b.results[k], to);
+      };
+      b.nest(innerSizes, [&](ValueRange window) {
+        SmallVector<Value> at(start), up(upIndex);
+        for (auto [i, w] : llvm::enumerate(window)) {
+          up[inner[i]] = w;
+          int64_t dim = windowTo[i];
+          at[dim] = b.add(at[dim], w);
+        }
+        Value inside = b.cstI(b.getI1Type(), 1);
+        for (int64_t i = 0; i < rank - (rows ? 1 : 0); ++i)
+          inside = b.both(inside, b.inRange(at[i], b.i64(0), dims[i]));
+        b.ifThen(inside, [&] {
+          if (!rows) {
+            apply(b.linearize(at, dims), b.linearize(up, upDims), 1);
+            return;
+          }
+          Value first = at.back();
+          Value lo = b.max(b.sub(b.i64(0), first), b.i64(0));
+          Value hi = b.min(upDims.back(), b.sub(dims.back(), first));
+          (void)vectorLoop(b, lo, b.max(lo, hi), lanes, false, [&](Value j, unsigned width, Value) {
+            at.back() = b.add(first, j);
+            up.back() = j;
+            apply(b.linearize(at, dims), b.linearize(up, upDims), width);
+            return success();
+          });
+        });
+      });
+    });
+  });
+  return ok;
+}
+
+namespace {
+struct Window {
+  SmallVector<int64_t> size, stride, baseDilation, dilation;
+  hlo::PaddingList padding;
+};
+} // namespace
+
+// A window over all of one dimension that ends (or starts) at each element is a running reduction.
+static int64_t scanDim(const Window &w, ArrayRef<AffineExpr> dims, bool &reverse) {
+  int64_t found = -1;
+  for (auto [i, n] : llvm::enumerate(w.size)) {
+    if (w.stride[i] != 1 || w.baseDilation[i] != 1 || w.dilation[i] != 1)
+      return -1;
+    if (n == 1 && w.padding[i].first == 0 && w.padding[i].second == 0)
+      continue;
+    if (found >= 0 || n < 3 || hlo::constantValue(dims[i]) != n)
+      return -1;
+    if (w.padding[i] == std::make_pair(n - 1, int64_t(0)))
+      reverse = false;
+    else if (w.padding[i] == std::make_pair(int64_t(0), n - 1))
+      reverse = true;
+    else
+      return -1;
+    found = i;
+  }
+  return found;
+}
+
+LogicalResult emitReduceWindow(Operation *op, KernelBuilder &b) {
+  auto r = cast<hlo::ReduceWindowOp>(op);
+  auto in = tensorType(r.getInputs()[0]), out = tensorType(op->getResult(0));
+  size_t rank = in.getRank(), n = r.getInputs().size();
+  Window w{SmallVector<int64_t>(r.getWindowDimensions()), hlo::getListOr(r.getWindowStrides(), rank, 1),
+           hlo::getListOr(r.getBaseDilations(), rank, 1), hlo::getListOr(r.getWindowDilations(), rank, 1),
+           hlo::getPadding(cast_or_null<DenseIntElementsAttr>(r.getPaddingAttr()), rank)};
+  SmallVector<Value> inDims = b.dims(in), outDims = b.dims(out);
+  auto inExprs = hlo::getDims(in), outExprs = hlo::getDims(out);
+  Block &body = r.getBody().front();
+  SmallVector<Type> elems;
+  for (Value v : r.getInputs())
+    elems.push_back(elementType(v));
+  unsigned lanes = 64;
+  for (Type t : elems)
+    lanes = std::min(lanes, b.target.lanes(t));
+  LogicalResult ok = success();
+  auto inits = [&](unsigned width) {
+    SmallVector<Value> v;
+    for (size_t k = 0; k < n; ++k)
+      v.push_back(b.splatElem(elems[k], b.loadElem(elems[k], b.operands[n + k], b.i64(0)), width));
+    return v;
+  };
+  auto step = [&](ValueRange acc, Value at, unsigned width) -> SmallVector<Value> {
+    SmallVector<Value> args(acc);
+    for (size_t k = 0; k < n; ++k)
+      args.push_back(b.loadElem(elems[k], b.operands[k], at, width));
+    auto next = emitScalarBody(b, body, args, width);
+    if (failed(next)) {
+      ok = failure();
+      return SmallVector<Value>(acc);
+    }
+    return *next;
+  };
+  auto store = [&](ValueRange acc, Value at) {
+    for (size_t k = 0; k < n; ++k)
+      b.storeElem(elems[k], acc[k], b.results[k], at);
+  };
+
+  bool reverse = false;
+  if (int64_t d = scanDim(w, inExprs, reverse); d >= 0) {
+    // a unit: one outer position, all inner ones, vectors along these
+    AffineExpr outerE = b.getAffineConstantExpr(1), innerE = outerE;
+    for (size_t i = 0; i < rank; ++i)
+      if (int64_t(i) != d)
+        (int64_t(i) < d ? outerE : innerE) = hlo::simplify((int64_t(i) < d ? outerE : innerE) * inExprs[i]);
+    b.setExtent(outerE);
+    b.setFlops(w.size[d] * hlo::constantValue(innerE).value_or(16));
+    Value inner = b.dim(innerE), count = inDims[d];
+    b.units([&](Value o) {
+      (void)vectorLoop(b, b.i64(0), inner, hlo::constantValue(innerE) == 1 ? 1 : lanes, false,
+                       [&](Value j, unsigned width, Value) {
+                         b.loop(b.i64(0), count, b.i64(1), inits(width), [&](Value t, ValueRange acc) {
+                           Value i = reverse ? b.sub(b.sub(count, b.i64(1)), t) : t;
+                           Value at = b.add(b.mul(b.add(b.mul(o, count), i), inner), j);
+                           SmallVector<Value> next = step(acc, at, width);
+                           store(next, at);
+                           return next;
+                         });
+                         return success();
+                       });
+    });
+    return ok;
+  }
+
+  size_t last = rank ? rank - 1 : 0;
+  bool plainLast = rank > 0 && w.size[last] == 1 && w.stride[last] == 1 && w.baseDilation[last] == 1 &&
+                   w.padding[last].first == 0 && w.padding[last].second == 0;
+  AffineExpr rows = b.getAffineConstantExpr(1);
+  for (size_t i = 0; i + 1 < rank; ++i)
+    rows = hlo::simplify(rows * outExprs[i]);
+  int64_t taps = 1;
+  for (int64_t s : w.size)
+    taps *= s;
+  b.setExtent(rows);
+  b.setFlops(taps * 4 * (rank ? hlo::constantValue(outExprs[last]).value_or(64) : 1));
+  b.units([&](Value unit) {
+    SmallVector<Value> lead = b.delinearize(unit, ArrayRef<Value>(outDims).take_front(last));
+    auto one = [&](Value j, unsigned width, Value) -> LogicalResult {
+      SmallVector<Value> index(lead);
+      if (rank)
+        index.push_back(j);
+      SmallVector<Value> at(rank);
+      // a loop a window dimension; positions outside the operand are skipped
+      std::function<SmallVector<Value>(size_t, ValueRange)> nest = [&](size_t i, ValueRange acc) -> SmallVector<Value> {
+        if (i == rank)
+          return step(acc, b.linearize(at, inDims), width);
+        if (plainLast && i == last) {
+          at[i] = index[i];
+          return nest(i + 1, acc);
+        }
+        return b.loop(b.i64(0), b.i64(w.size[i]), b.i64(1), acc, [&](Value k, ValueRange a) -> SmallVector<Value> {
+          Value pos = b.sub(b.add(b.mul(index[i], b.i64(w.stride[i])), b.mul(k, b.i64(w.dilation[i]))),
+                            b.i64(w.padding[i].first));
+          Value inside = b.ge(pos, b.i64(0));
+          if (w.baseDilation[i] != 1) {
+            Value dil = b.i64(w.baseDilation[i]);
+            inside = b.both(inside, b.eq(arith::RemUIOp::create(b, pos, dil), b.i64(0)));
+            pos = arith::DivUIOp::create(b, pos, dil);
+          }
+          inside = b.both(inside, b.lt(pos, inDims[i]));
+          SmallVector<Type> types;
+          for (Value v : a)
+            types.push_back(v.getType());
+          return b.ifElse(inside, types, [&] {
+            at[i] = pos;
+            return nest(i + 1, a);
+          }, [&] { return SmallVector<Value>(a); });
+        });
+      };
+      store(nest(0, inits(width)), b.linearize(index, outDims));
+      return success();
+    };
+    if (rank == 0)
+      (void)one(b.i64(0), 1, Value());
+    else
+      (void)vectorLoop(b, b.i64(0), outDims[last], plainLast ? lanes : 1, false, one);
+  });
+  return ok;
+}
+
+LogicalResult emitSelectAndScatter(Operation *op, KernelBuilder &b) {
+  auto s = cast<hlo::SelectAndScatterOp>(op);
+  auto in = tensorType(s.getOperand()), source = tensorType(s.getSource());
+  Type elem = in.getElementType();
+  size_t rank = in.getRank();
+  SmallVector<int64_t> size = hlo::getListOr(s.getWindowDimensions(), rank, 1),
+                       stride = hlo::getListOr(s.getWindowStrides(), rank, 1);
+  auto padding = hlo::getPadding(cast_or_null<DenseIntElementsAttr>(s.getPaddingAttr()), rank);
+  SmallVector<Value> inDims = b.dims(in), sourceDims = b.dims(source);
+  LogicalResult ok = success();
+  auto run = [&](Block &body, ValueRange args) -> Value {
+    auto r = emitScalarBody(b, body, args);
+    if (failed(r)) {
+      ok = failure();
+      return args[0];
+    }
+    return r->front();
+  };
+  b.units([&](Value) {
+    Value init = b.loadElem(elem, b.operands[2], b.i64(0));
+    b.loop(b.i64(0), b.numElements(in), [&](Value i) { b.storeElem(elem, init, b.results[0], i); });
+    b.nest(sourceDims, [&](ValueRange index) {
+      // state: position of the selected element (-1: none yet) and its value
+      SmallVector<Value> at(rank);
+      std::function<SmallVector<Value>(size_t, ValueRange)> nest = [&](size_t i, ValueRange a) -> SmallVector<Value> {
+        if (i == rank) {
+          Value pos = b.linearize(at, inDims), v = b.loadElem(elem, b.operands[0], pos);
+          Value keep = b.ifElse(b.lt(a[0], b.i64(0)), b.getI1Type(),
+                                [&] { return SmallVector<Value>{b.cstI(b.getI1Type(), 0)}; },
+                                [&] { return SmallVector<Value>{run(s.getSelect().front(), {a[1], v})}; })[0];
+          return {b.select(keep, a[0], pos), b.select(keep, a[1], v)};
+        }
+        return b.loop(b.i64(0), b.i64(size[i]), b.i64(1), a, [&](Value k, ValueRange acc) {
+          Value pos = b.sub(b.add(b.mul(index[i], b.i64(stride[i])), k), b.i64(padding[i].first));
+          return b.ifElse(b.inRange(pos, b.i64(0), inDims[i]), TypeRange{acc[0].getType(), acc[1].getType()}, [&] {
+            at[i] = pos;
+            return nest(i + 1, acc);
+          }, [&] { return SmallVector<Value>(acc); });
+        });
+      };
+      SmallVector<Value> chosen = nest(0, ValueRange{b.i64(-1), init});
+      b.ifThen(b.ge(chosen[0], b.i64(0)), [&] {
+        Value old = b.loadElem(elem, b.results[0], chosen[0]);
+        Value v = b.loadElem(elem, b.operands[1], b.linearize(index, sourceDims));
+        b.storeElem(elem, run(s.getScatter().front(), {old, v}), b.results[0], chosen[0]);
+      });
+    });
+  });
+  return ok;
+}
+
+} // namespace lathe::cpu

@@ -1,0 +1,333 @@
+// kernel.loop, kernel.reduce, kernel.rows and bare ops against the reference evaluator.
+#include "KernelHarness.h"
+
+#include <gtest/gtest.h>
+
+namespace lathe::test {
+
+// A function around one op: `op` may use %0, %1, ... (the arguments) and defines %r.
+static std::string function(const std::vector<std::string> &types, const std::string &result, const std::string &op) {
+  std::string s = "func.func @f(";
+  for (size_t i = 0; i < types.size(); ++i)
+    s += (i ? ", %" : "%") + std::string("x") + std::to_string(i) + ": " + types[i];
+  return s + ") -> " + result + " {\n" + op + "\n return %r : " + result + "\n}\n";
+}
+
+// A kernel with a region; the body uses %a0, %a1, ... and defines %y.
+static std::string kernelOf(const std::string &kind, const std::vector<std::string> &types, const std::string &result,
+                            const std::string &body) {
+  std::string args, ins, list;
+  for (size_t i = 0; i < types.size(); ++i) {
+    std::string n = std::to_string(i), comma = i ? ", " : "";
+    ins += comma + "%x" + n;
+    list += comma + types[i];
+    args += comma + "%a" + n + ": " + types[i];
+  }
+  return function(types, result,
+                  "%r = kernel." + kind + "(" + ins + ") : (" + list + ") -> " + result + " {\n^bb0(" + args + "):\n" +
+                      body + "\n kernel.yield %y : " + result + "\n}");
+}
+
+static std::string unaryOp(const std::string &name, const std::string &type, const std::string &result) {
+  return "%y = \"hlo." + name + "\"(%a0) : (" + type + ") -> " + result;
+}
+
+static DType dtypeOf(const std::string &e) {
+  static const std::pair<const char *, DType> table[] = {
+      {"f32", DType::Float32}, {"f64", DType::Float64},  {"f16", DType::Float16}, {"bf16", DType::BFloat16},
+      {"i8", DType::Int8},     {"i16", DType::Int16},    {"i32", DType::Int32},   {"i64", DType::Int64},
+      {"ui8", DType::UInt8},   {"ui16", DType::UInt16},  {"ui32", DType::UInt32}, {"ui64", DType::UInt64},
+      {"i1", DType::Bool},     {"complex<f32>", DType::Complex64}, {"complex<f64>", DType::Complex128}};
+  for (auto &[n, d] : table)
+    if (e == n)
+      return d;
+  return DType::Invalid;
+}
+
+static const char *cpus[] = {"host", "x86-64-v3", "x86-64"};
+
+#define EXPECT_MATCH(...)                                                                                            \
+  for (const char *cpu : cpus)                                                                                       \
+    if (hostRuns(cpu))                                                                                               \
+  EXPECT_EQ(compareWithReference(__VA_ARGS__, cpu), "") << cpu
+
+TEST(Loop, UnaryFloats) {
+  for (std::string e : {"f32", "f64", "bf16", "f16"}) {
+    double tolerance = e == "f32" ? 2e-6 : e == "f64" ? 1e-12 : 2e-2;
+    for (const char *name : {"abs", "negate", "exponential", "tanh", "logistic", "sine", "floor", "ceil", "sign", "rsqrt",
+                             "round_nearest_even", "round_nearest_afz", "erf", "cbrt", "square"}) {
+      std::string t = "tensor<5x37x" + e + ">";
+      EXPECT_MATCH(kernelOf("loop", {t}, t, unaryOp(name, t, t)), {randomTensor(dtypeOf(e), {5, 37}, 1)}, tolerance)
+          << name << " " << e;
+    }
+  }
+}
+
+TEST(Loop, BinaryEveryType) {
+  for (std::string e : {"f32", "f64", "bf16", "f16", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64",
+                        "complex<f32>", "complex<f64>"}) {
+    bool isComplex = e[0] == 'c', isFloat = e.find('f') != std::string::npos;
+    for (std::string name : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "remainder", "and",
+                             "shift_left", "shift_right_arithmetic", "shift_right_logical", "power"}) {
+      bool bits = name == "and" || name[0] == 's' && name[1] == 'h';
+      if ((bits && isFloat) || (isComplex && (name == "remainder" || name == "maximum" || name == "minimum" || name == "power")))
+        continue;
+      if (name == "power" && isFloat)
+        continue;
+      std::string t = "tensor<131x" + e + ">";
+      std::string text = kernelOf("loop", {t, t}, t, "%y = \"hlo." + name + "\"(%a0, %a1) : (" + t + ", " + t + ") -> " + t);
+      double scale = isFloat ? 4 : name == "power" ? 5 : 120;
+      EXPECT_MATCH(text, {randomTensor(dtypeOf(e), {131}, 1, scale), randomTensor(dtypeOf(e), {131}, 7, isFloat ? 4 : 9)},
+                   isFloat ? 1e-2 * (e == "bf16" || e == "f16") + 1e-5 : 0)
+          << name << " " << e;
+    }
+  }
+}
+
+TEST(Loop, Converts) {
+  const char *all[] = {"f32", "f64", "bf16", "f16", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "i1",
+                       "complex<f32>"};
+  for (std::string from : all)
+    for (std::string to : all) {
+      std::string a = "tensor<71x" + from + ">", r = "tensor<71x" + to + ">";
+      EXPECT_EQ(compareWithReference(kernelOf("loop", {a}, r, unaryOp("convert", a, r)),
+                                     {randomTensor(dtypeOf(from), {71}, 3, 300)}, 0),
+                "")
+          << from << " to " << to;
+    }
+}
+
+TEST(Loop, BroadcastBiasAndActivation) {
+  std::string x = "tensor<2x3x5x24xf32>", c = "tensor<24xf32>";
+  EXPECT_MATCH(kernelOf("loop", {x, c}, x,
+                        "%b = \"hlo.broadcast_in_dim\"(%a1) {broadcast_dimensions = array<i64: 3>} : (" + c + ") -> " + x +
+                            "\n%s = \"hlo.add\"(%a0, %b) : (" + x + ", " + x + ") -> " + x +
+                            "\n%z = \"hlo.constant\"() {value = dense<0.0> : " + x + "} : () -> " + x +
+                            "\n%y = \"hlo.maximum\"(%s, %z) : (" + x + ", " + x + ") -> " + x),
+               {randomTensor(DType::Float32, {2, 3, 5, 24}, 1), randomTensor(DType::Float32, {24}, 2)}, 1e-6);
+}
+
+TEST(Loop, SymbolicBatch) {
+  std::string x = "tensor<?x19xf32, affine_map<()[s0] -> (s0, 19)>>";
+  std::string text = "module attributes {hlo.symbols = [{name = \"n\", bound = -1 : i64, kind = \"input\"}]} {\n" +
+                     kernelOf("loop", {x}, x, unaryOp("tanh", x, x)) + "}";
+  for (int64_t n : {0, 1, 7})
+    EXPECT_MATCH(text, {randomTensor(DType::Float32, {n, 19}, 1)}, 1e-6);
+}
+
+TEST(Loop, MovesData) {
+  struct Case {
+    const char *in, *out, *op;
+    std::vector<int64_t> dims;
+  };
+  for (const Case &c : {
+           Case{"tensor<7x33xf32>", "tensor<33x7xf32>", "\"hlo.transpose\"(%a0) {permutation = array<i64: 1, 0>}", {7, 33}},
+           Case{"tensor<2x3x40xf32>", "tensor<3x2x40xf32>", "\"hlo.transpose\"(%a0) {permutation = array<i64: 1, 0, 2>}", {2, 3, 40}},
+           Case{"tensor<4x50xf32>", "tensor<2x20xf32>",
+                "\"hlo.slice\"(%a0) {start_indices = array<i64: 1, 5>, limit_indices = array<i64: 3, 45>, strides = array<i64: 1, 2>}", {4, 50}},
+           Case{"tensor<4x50xf32>", "tensor<4x50xf32>", "\"hlo.reverse\"(%a0) {dimensions = array<i64: 0, 1>}", {4, 50}},
+           Case{"tensor<4x50xf32>", "tensor<10x5x4xf32>", "\"hlo.reshape\"(%a0)", {4, 50}},
+           Case{"tensor<1x50xf32>", "tensor<3x50xf32>",
+                "\"hlo.broadcast_in_dim\"(%a0) {broadcast_dimensions = array<i64: 0, 1>}", {1, 50}},
+       })
+    EXPECT_MATCH(kernelOf("loop", {c.in}, c.out,
+                          "%t = \"hlo.negate\"(%a0) : (" + std::string(c.in) + ") -> " + c.in + "\n%y = " +
+                              std::string(c.op).replace(std::string(c.op).find("%a0"), 3, "%t") + " : (" + c.in + ") -> " + c.out),
+                 {randomTensor(DType::Float32, c.dims, 5)}, 0)
+        << c.op;
+}
+
+TEST(Loop, PadAndConcatenate) {
+  for (std::string e : {"f32", "i8", "f64"}) {
+    std::string x = "tensor<3x21x" + e + ">", s = "tensor<" + e + ">", o = "tensor<7x45x" + e + ">";
+    std::string zero = "%z = \"hlo.constant\"() {value = dense<1" + std::string(e[0] == 'f' ? ".0" : "") + "> : " + s +
+                       "} : () -> " + s + "\n";
+    EXPECT_MATCH(kernelOf("loop", {x}, o,
+                          zero + "%y = \"hlo.pad\"(%a0, %z) {edge_padding_low = array<i64: 1, 2>, edge_padding_high = "
+                                 "array<i64: 1, 2>, interior_padding = array<i64: 1, 1>} : (" + x + ", " + s + ") -> " + o),
+                 {randomTensor(dtypeOf(e), {3, 21}, 1)}, 0);
+    std::string p = "tensor<4x40x" + e + ">";
+    EXPECT_MATCH(kernelOf("loop", {x}, p,
+                          zero + "%y = \"hlo.pad\"(%a0, %z) {edge_padding_low = array<i64: 0, 3>, edge_padding_high = "
+                                 "array<i64: 1, 16>, interior_padding = array<i64: 0, 0>} : (" + x + ", " + s + ") -> " + p),
+                 {randomTensor(dtypeOf(e), {3, 21}, 1)}, 0);
+    std::string y2 = "tensor<3x17x" + e + ">", cc = "tensor<3x38x" + e + ">";
+    EXPECT_MATCH(function({x, y2}, cc, "%r = \"hlo.concatenate\"(%x0, %x1) {dimension = 1 : i64} : (" + x + ", " + y2 +
+                                           ") -> " + cc),
+                 {randomTensor(dtypeOf(e), {3, 21}, 1), randomTensor(dtypeOf(e), {3, 17}, 2)}, 0);
+  }
+}
+
+static std::string reduceOp(const std::string &name, const std::string &value, const std::string &e,
+                            const std::string &dims, const std::string &in, const std::string &out,
+                            const std::string &result) {
+  std::string s = "tensor<" + e + ">";
+  return "%i = \"hlo.constant\"() {value = dense<" + value + "> : " + s + "} : () -> " + s + "\n" + result +
+         " = \"hlo.reduce\"(" + (result == "%r" ? "%x0" : "%v") + ", %i) ({\n^bb0(%p: " + s + ", %q: " + s +
+         "):\n%w = \"hlo." + name + "\"(%p, %q) : (" + s + ", " + s + ") -> " + s + "\n\"hlo.return\"(%w) : (" + s +
+         ") -> ()\n}) {dimensions = array<i64: " + dims + ">} : (" + in + ", " + s + ") -> " + out;
+}
+
+TEST(Reduce, EveryDirection) {
+  struct Case {
+    std::string dims, out;
+  };
+  for (std::string e : {"f32", "f64", "i32", "i8", "bf16", "complex<f32>"})
+    for (const Case &c : {Case{"2", "4x5x"}, Case{"0", "5x67x"}, Case{"1", "4x67x"}, Case{"0, 1", "67x"},
+                          Case{"1, 2", "4x"}, Case{"0, 2", "5x"}, Case{"0, 1, 2", ""}})
+      for (std::string name : {"add", "maximum", "multiply"}) {
+        if (e[0] == 'c' && name == "maximum")
+          continue;
+        bool f = e.find('f') != std::string::npos;
+        std::string init = e[0] == 'c' ? "(2.0, 0.0)" : f ? "2.0" : "2";
+        std::string in = "tensor<4x5x67x" + e + ">", out = "tensor<" + c.out + e + ">";
+        EXPECT_MATCH(function({in}, out, reduceOp(name, init, e, c.dims, in, out, "%r")),
+                     {randomTensor(dtypeOf(e), {4, 5, 67}, 3, name == "multiply" ? 1.5 : 3)},
+                     e == "bf16" ? 1.0 : f ? 1e-4 : 0)
+            << name << " " << e << " over " << c.dims;
+      }
+}
+
+TEST(Reduce, WithProducerAndConsumer) {
+  std::string in = "tensor<6x131xf32>", out = "tensor<6xf32>", s = "tensor<f32>";
+  std::string body = "%v = \"hlo.multiply\"(%a0, %a0) : (" + in + ", " + in + ") -> " + in + "\n" +
+                     reduceOp("add", "0.0", "f32", "1", in, out, "%t") + "\n%y = \"hlo.sqrt\"(%t) : (" + out + ") -> " + out;
+  EXPECT_MATCH(kernelOf("reduce", {in}, out, body), {randomTensor(DType::Float32, {6, 131}, 9)}, 1e-5);
+}
+
+TEST(Reduce, ArgMax) {
+  std::string in = "tensor<5x77xf32>", pos = "tensor<5x77xi32>", s = "tensor<f32>", i = "tensor<i32>", o = "tensor<5xi32>";
+  std::string body =
+      "%n = \"hlo.iota\"() {iota_dimension = 1 : i64} : () -> " + pos +
+      "\n%l = \"hlo.constant\"() {value = dense<0xFF800000> : " + s + "} : () -> " + s +
+      "\n%z = \"hlo.constant\"() {value = dense<0> : " + i + "} : () -> " + i +
+      "\n%m, %y = \"hlo.reduce\"(%a0, %n, %l, %z) ({\n^bb0(%p: " + s + ", %pi: " + i + ", %q: " + s + ", %qi: " + i +
+      "):\n%g = \"hlo.compare\"(%p, %q) {comparison_direction = #hlo<comparison_direction GT>} : (" + s + ", " + s +
+      ") -> tensor<i1>\n%e = \"hlo.compare\"(%p, %q) {comparison_direction = #hlo<comparison_direction EQ>} : (" + s +
+      ", " + s + ") -> tensor<i1>\n%k = \"hlo.compare\"(%pi, %qi) {comparison_direction = #hlo<comparison_direction LT>} : (" +
+      i + ", " + i + ") -> tensor<i1>\n%t = \"hlo.and\"(%e, %k) : (tensor<i1>, tensor<i1>) -> tensor<i1>\n%u = \"hlo.or\"(%g, %t) : "
+      "(tensor<i1>, tensor<i1>) -> tensor<i1>\n%v = \"hlo.select\"(%u, %p, %q) : (tensor<i1>, " + s + ", " + s + ") -> " + s +
+      "\n%vi = \"hlo.select\"(%u, %pi, %qi) : (tensor<i1>, " + i + ", " + i + ") -> " + i + "\n\"hlo.return\"(%v, %vi) : (" +
+      s + ", " + i + ") -> ()\n}) {dimensions = array<i64: 1>} : (" + in + ", " + pos + ", " + s + ", " + i +
+      ") -> (tensor<5xf32>, " + o + ")";
+  EXPECT_MATCH(kernelOf("reduce", {in}, o, body), {randomTensor(DType::Float32, {5, 77}, 4, 3)}, 0);
+}
+
+static std::string softmax(const std::string &lead, const std::string &n, const std::string &dims,
+                           const std::string &over) {
+  std::string x = "tensor<" + lead + n + "xf32>", m = "tensor<" + lead.substr(0, lead.size() - 1) + "xf32>",
+              s = "tensor<f32>";
+  auto reduce = [&](const char *r, const char *in, const char *name, const char *init) {
+    std::string i = std::string(r) + "_i";
+    return i + " = \"hlo.constant\"() {value = dense<" + init + "> : " + s + "} : () -> " + s + "\n" + r +
+           " = \"hlo.reduce\"(" + in + ", " + i + ") ({\n^bb0(%p: " + s + ", %q: " + s + "):\n%w = \"hlo." + name +
+           "\"(%p, %q) : (" + s + ", " + s + ") -> " + s + "\n\"hlo.return\"(%w) : (" + s + ") -> ()\n}) {dimensions = array<i64: " +
+           over + ">} : (" + x + ", " + s + ") -> " + m + "\n";
+  };
+  auto spread = [&](const char *r, const char *v) {
+    return std::string(r) + " = \"hlo.broadcast_in_dim\"(" + v + ") {broadcast_dimensions = array<i64: " + dims + ">} : (" + m +
+           ") -> " + x + "\n";
+  };
+  auto bin = [&](const char *r, const char *op, const char *a, const char *c) {
+    return std::string(r) + " = \"hlo." + op + "\"(" + a + ", " + c + ") : (" + x + ", " + x + ") -> " + x + "\n";
+  };
+  return kernelOf("rows", {x}, x,
+                  reduce("%m", "%a0", "maximum", "0xFF800000") + spread("%mb", "%m") + bin("%d", "subtract", "%a0", "%mb") +
+                      "%e = \"hlo.exponential\"(%d) : (" + x + ") -> " + x + "\n" + reduce("%s", "%e", "add", "0.0") +
+                      spread("%sb", "%s") + bin("%y", "divide", "%e", "%sb"));
+}
+
+TEST(Rows, Softmax) {
+  for (std::string n : {"1", "10", "64", "131", "1000"})
+    EXPECT_MATCH(softmax("7x3x", n, "0, 1", "2"), {randomTensor(DType::Float32, {7, 3, std::stoll(n)}, 3, 5)}, 1e-6) << n;
+  EXPECT_MATCH(softmax("7x", "3x20", "0", "1, 2"), {randomTensor(DType::Float32, {7, 3, 20}, 3, 5)}, 1e-6);
+}
+
+TEST(Bare, Gather) {
+  std::string t = "tensor<9x37xf32>", i = "tensor<4x2xi32>", o = "tensor<4x2x37xf32>";
+  EXPECT_MATCH(function({t, i}, o,
+                        "%r = \"hlo.gather\"(%x0, %x1) {dimension_numbers = #hlo.gather<offset_dims = [2], collapsed_slice_dims = "
+                        "[0], start_index_map = [0], index_vector_dim = 2>, slice_sizes = array<i64: 1, 37>} : (" + t + ", " + i +
+                            ") -> " + o),
+               {randomTensor(DType::Float32, {9, 37}, 1), randomTensor(DType::Int32, {4, 2}, 2, 12)}, 0);
+}
+
+TEST(Bare, ScatterAdds) {
+  std::string t = "tensor<9x37xf32>", i = "tensor<6x1xi32>", u = "tensor<6x37xf32>", s = "tensor<f32>";
+  EXPECT_MATCH(function({t, i, u}, t,
+                        "%r = \"hlo.scatter\"(%x0, %x1, %x2) ({\n^bb0(%p: " + s + ", %q: " + s +
+                            "):\n%w = \"hlo.add\"(%p, %q) : (" + s + ", " + s + ") -> " + s + "\n\"hlo.return\"(%w) : (" + s +
+                            ") -> ()\n}) {scatter_dimension_numbers = #hlo.scatter<update_window_dims = [1], inserted_window_dims = "
+                            "[0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>} : (" + t + ", " + i + ", " + u + ") -> " + t),
+               {randomTensor(DType::Float32, {9, 37}, 1), randomTensor(DType::Int32, {6, 1}, 2, 12),
+                randomTensor(DType::Float32, {6, 37}, 3)},
+               1e-6);
+}
+
+TEST(Bare, SortsStably) {
+  for (std::string e : {"f32", "i32", "i8"}) {
+    std::string t = "tensor<3x101x2x" + e + ">", s = "tensor<" + e + ">";
+    EXPECT_MATCH(function({t}, t,
+                          "%r = \"hlo.sort\"(%x0) ({\n^bb0(%p: " + s + ", %q: " + s +
+                              "):\n%w = \"hlo.compare\"(%p, %q) {comparison_direction = #hlo<comparison_direction LT>} : (" + s +
+                              ", " + s + ") -> tensor<i1>\n\"hlo.return\"(%w) : (tensor<i1>) -> ()\n}) {dimension = 1 : i64, is_stable = "
+                              "true} : (" + t + ") -> " + t),
+                 {randomTensor(dtypeOf(e), {3, 101, 2}, 1, 100)}, 0);
+  }
+}
+
+TEST(Bare, TopK) {
+  std::string t = "tensor<3x301xf32>";
+  for (std::string k : {"1", "5", "100"}) {
+    std::string o = "tensor<3x" + k + "xi32>";
+    EXPECT_MATCH(function({t}, o,
+                          "%v, %r = \"hlo.top_k\"(%x0) {k = " + k + " : i64} : (" + t + ") -> (tensor<3x" + k + "xf32>, " + o + ")"),
+                 {randomTensor(DType::Float32, {3, 301}, 1, 100)}, 0);
+  }
+}
+
+static std::string window(const std::string &in, const std::string &out, const std::string &e, const std::string &op,
+                          const std::string &init, const std::string &attrs) {
+  std::string s = "tensor<" + e + ">";
+  return function({in}, out,
+                  "%i = \"hlo.constant\"() {value = dense<" + init + "> : " + s + "} : () -> " + s +
+                      "\n%r = \"hlo.reduce_window\"(%x0, %i) ({\n^bb0(%p: " + s + ", %q: " + s + "):\n%w = \"hlo." + op +
+                      "\"(%p, %q) : (" + s + ", " + s + ") -> " + s + "\n\"hlo.return\"(%w) : (" + s + ") -> ()\n}) {" + attrs + "} : (" +
+                      in + ", " + s + ") -> " + out);
+}
+
+TEST(Bare, ReduceWindow) {
+  EXPECT_MATCH(window("tensor<2x9x11x5xf32>", "tensor<2x5x6x5xf32>", "f32", "maximum", "0xFF800000",
+                      "window_dimensions = array<i64: 1, 3, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>, padding = "
+                      "dense<[[0, 0], [1, 1], [0, 1], [0, 0]]> : tensor<4x2xi64>"),
+               {randomTensor(DType::Float32, {2, 9, 11, 5}, 1)}, 0);
+  // a running sum
+  for (const char *pad : {"[[0, 0], [16, 0], [0, 0]]", "[[0, 0], [0, 16], [0, 0]]"})
+    EXPECT_MATCH(window("tensor<3x17x19xf32>", "tensor<3x17x19xf32>", "f32", "add", "0.0",
+                        std::string("window_dimensions = array<i64: 1, 17, 1>, padding = dense<") + pad + "> : tensor<3x2xi64>"),
+                 {randomTensor(DType::Float32, {3, 17, 19}, 1)}, 1e-5);
+}
+
+TEST(Bare, DotGeneral) {
+  for (std::string e : {"f32", "i32", "complex<f32>", "bf16"}) {
+    std::string a = "tensor<2x5x7x" + e + ">", c = "tensor<7x2x3x" + e + ">", o = "tensor<2x5x3x" + e + ">";
+    EXPECT_MATCH(function({a, c}, o,
+                          "%r = \"hlo.dot_general\"(%x0, %x1) {dot_dimension_numbers = #hlo.dot<lhs_batching_dimensions = [0], "
+                          "rhs_batching_dimensions = [1], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>} : (" +
+                              a + ", " + c + ") -> " + o),
+                 {randomTensor(dtypeOf(e), {2, 5, 7}, 1, 3), randomTensor(dtypeOf(e), {7, 2, 3}, 2, 3)},
+                 e == "bf16" ? 5e-2 : 1e-5)
+        << e;
+  }
+}
+
+TEST(Bare, Convolution) {
+  std::string x = "tensor<2x6x7x4xf32>", w = "tensor<3x2x2x6xf32>", o = "tensor<2x3x7x6xf32>";
+  EXPECT_MATCH(function({x, w}, o,
+                        "%r = \"hlo.convolution\"(%x0, %x1) {window_strides = array<i64: 2, 1>, padding = dense<[[1, 1], [0, 1]]> : "
+                        "tensor<2x2xi64>, dimension_numbers = #hlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>, "
+                        "feature_group_count = 2 : i64, batch_group_count = 1 : i64} : (" + x + ", " + w + ") -> " + o),
+               {randomTensor(DType::Float32, {2, 6, 7, 4}, 1), randomTensor(DType::Float32, {3, 2, 2, 6}, 2)}, 1e-5);
+}
+
+} // namespace lathe::test
