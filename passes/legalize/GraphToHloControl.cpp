@@ -369,14 +369,87 @@ private:
   Outcome reconcile(StringRef what, GraphValue &init, const GraphValue &arg, GraphValue after,
                     SmallVectorImpl<Value> &returned);
 
+  /// How often the body runs at most, if the condition compares a counter with a constant.
+  struct Trips {
+    int64_t bound;
+    bool exact;
+  };
+  std::optional<Trips> tripCount();
+  std::optional<Trips> tripCount(Value condition, bool whole);
+  std::optional<int64_t> foldInt(Value v);
+
   NodeContext &c;
   graph::FuncOp cond, body;
+  /// Of the attempt under way.
+  Operation *loop = nullptr;
+  Value condition;
+  GraphValues outputs;
   SmallVector<bool> invariant;
   /// What enters the loop: one value an input, then one a state key.
   GraphValues init;
   SmallVector<StringRef> keys;
   GraphValues results;
 };
+
+std::optional<int64_t> Loop::foldInt(Value v) {
+  auto t = c.ctx.fold(v);
+  if (!t || t->numElements() != 1)
+    return std::nullopt;
+  if (t->dtype() == DType::Int32)
+    return *t->data<int32_t>();
+  return t->dtype() == DType::Int64 ? std::optional<int64_t>(*t->data<int64_t>()) : std::nullopt;
+}
+
+std::optional<Loop::Trips> Loop::tripCount(Value v, bool whole) {
+  if (auto both = v.getDefiningOp<hlo::AndOp>()) {
+    auto a = tripCount(both.getLhs(), false), b = tripCount(both.getRhs(), false);
+    if (a && b)
+      return Trips{std::min(a->bound, b->bound), false};
+    return a ? a : b;
+  }
+  auto compare = v.getDefiningOp<hlo::CompareOp>();
+  if (!compare)
+    return std::nullopt;
+  Value counter = compare.getLhs(), limitValue = compare.getRhs();
+  auto direction = compare.getComparisonDirection();
+  bool swapped = direction == Compare::GT || direction == Compare::GE;
+  if (swapped)
+    std::swap(counter, limitValue);
+  if (direction == Compare::EQ || direction == Compare::NE)
+    return std::nullopt;
+  auto arg = dyn_cast<BlockArgument>(counter);
+  if (!arg || arg.getOwner()->getParentOp() != loop)
+    return std::nullopt;
+  unsigned k = arg.getArgNumber();
+  auto limit = foldInt(limitValue), start = foldInt(loop->getOperand(k));
+  // Which graph value the argument is.
+  unsigned next = 0;
+  std::optional<int64_t> step;
+  for (auto [i, entry] : llvm::enumerate(init)) {
+    if (i < invariant.size() && invariant[i])
+      continue;
+    SmallVector<Value> values;
+    flatten(entry, values);
+    if (next == k && entry.kind == Kind::Tensor && i < outputs.size() && outputs[i].tensor) {
+      auto add = outputs[i].tensor.getDefiningOp<hlo::AddOp>();
+      Value own = loop->getRegion(1).front().getArgument(k);
+      if (add && (add.getLhs() == own || add.getRhs() == own))
+        step = foldInt(add.getLhs() == own ? add.getRhs() : add.getLhs());
+      break;
+    }
+    next += values.size();
+  }
+  if (!limit || !start || !step || *step <= 0)
+    return std::nullopt;
+  int64_t distance;
+  if (__builtin_sub_overflow(*limit, *start, &distance) || distance > (int64_t(1) << 40))
+    return std::nullopt;
+  bool inclusive = direction == Compare::LE || direction == Compare::GE;
+  int64_t trips = distance < 0 ? 0 : inclusive ? distance / *step + 1 : (distance + *step - 1) / *step;
+  return Trips{trips, whole};
+}
+
+std::optional<Loop::Trips> Loop::tripCount() { return condition ? tripCount(condition, true) : std::nullopt; }
 
 bool Loop::prepare(GraphValue &v) {
   if (v.kind == Kind::Reference || (v.kind == Kind::Tensor && !v.tensor)) {
@@ -458,7 +531,15 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
       return Outcome::Failed;
     if (!arg.list.count &&
         (after.list.count || c.ctx.resolve(after.list.length) != c.ctx.resolve(arg.list.length))) {
-      if (entry.list.maxItems <= 0) {
+      auto was = constantOf(c.ctx.resolve(arg.list.length)), now = constantOf(c.ctx.resolve(after.list.length));
+      auto trips = tripCount();
+      if (entry.list.maxItems > 0)
+        entry.list.capacity = c.size(entry.list.maxItems);
+      else if (was && now && *now < *was)
+        entry.list.capacity = c.size(*was);
+      else if (was && now && trips && trips->bound * (*now - *was) < (int64_t(1) << 24))
+        entry.list.capacity = c.size(*was + trips->bound * (*now - *was));
+      else {
         (void)c.error(what + ": a list that grows in a loop needs max_num_elements (maximum_iterations of the loop)");
         return Outcome::Failed;
       }
@@ -470,8 +551,18 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
     if (!sameShape(after.list.buffer, arg.list.buffer))
       return shapeError(arg.list.buffer, after.list.buffer);
     returned.push_back(after.list.buffer);
-    if (arg.list.count)
+    if (arg.list.count) {
       returned.push_back(after.list.count);
+      // One more or less in every iteration of a known number: the length is known afterwards.
+      auto trips = tripCount();
+      auto start = c.ctx.fold(entry.list.count);
+      auto stepOp = after.list.count.getDefiningOp();
+      if (trips && trips->exact && start && isa_and_nonnull<hlo::AddOp, hlo::SubtractOp>(stepOp) &&
+          stepOp->getOperand(0) == arg.list.count)
+        if (auto step = c.ctx.fold(stepOp->getOperand(1)))
+          entry.list.finalLength = *start->data<int32_t>() +
+                                   trips->bound * (isa<hlo::AddOp>(stepOp) ? 1 : -1) * *step->data<int32_t>();
+    }
     return Outcome::Done;
   }
   if (!sameValue(c.ctx, arg, after)) {
@@ -493,7 +584,7 @@ Loop::Outcome Loop::attempt() {
     if (v.kind == Kind::List) {
       if (knowsElement(v.list) && failed(typeList(c, v.list, std::nullopt)))
         return Outcome::Failed;
-      if (v.list.grows && !v.list.count && failed(makeCounted(c, v.list, c.size(v.list.maxItems))))
+      if (v.list.grows && !v.list.count && failed(makeCounted(c, v.list, v.list.capacity)))
         return Outcome::Failed;
     }
   }
@@ -504,6 +595,9 @@ Loop::Outcome Loop::attempt() {
   SmallVector<Type> types(ValueRange(operands).getTypes());
   SmallVector<Location> locs(types.size(), c.loc);
   Operation *op = createWithRegions(c, hlo::WhileOp::getOperationName(), operands, types, 2);
+  loop = op;
+  condition = Value();
+  outputs.clear();
   auto discard = [&](Outcome outcome) {
     op->erase();
     c.ctx.clearFolded();
@@ -521,15 +615,15 @@ Loop::Outcome Loop::attempt() {
 
   {
     OpBuilder::InsertionGuard guard(c.b);
-    GraphValues values, outputs;
+    GraphValues values, decision;
     enter(0, values);
-    if (failed(c.ctx.lowerBody(cond, ArrayRef(values).take_front(n), outputs)))
+    if (failed(c.ctx.lowerBody(cond, ArrayRef(values).take_front(n), decision)))
       return discard(Outcome::Failed);
-    if (outputs.size() != 1) {
+    if (decision.size() != 1) {
       (void)c.error("the condition must have one result");
       return discard(Outcome::Failed);
     }
-    Value condition = c.ctx.materialize(outputs[0], c.loc);
+    condition = c.ctx.materialize(decision[0], c.loc);
     if (!condition) {
       (void)c.error("the condition is no tensor");
       return discard(Outcome::Failed);
@@ -541,7 +635,7 @@ Loop::Outcome Loop::attempt() {
   }
   {
     OpBuilder::InsertionGuard guard(c.b);
-    GraphValues values, outputs;
+    GraphValues values;
     enter(1, values);
     if (failed(c.ctx.lowerBody(body, ArrayRef(values).take_front(n), outputs)))
       return discard(Outcome::Failed);
@@ -602,10 +696,17 @@ Loop::Outcome Loop::attempt() {
     result.setType(operand.getType());
   unsigned next = 0;
   for (auto [i, v] : llvm::enumerate(init)) {
+    GraphValue out = i < n && invariant[i] ? v : unflatten(v, op->getResults(), next);
+    if (out.kind == Kind::List && out.list.count && out.list.finalLength >= 0) {
+      out.list.buffer = c.sliceDim(out.list.buffer, 0, c.size(0), c.size(out.list.finalLength));
+      out.list.length = c.size(out.list.finalLength);
+      out.list.count = Value();
+    }
+    out.list.grows = false;
     if (i < n)
-      results.push_back(invariant[i] ? v : unflatten(v, op->getResults(), next));
+      results.push_back(out);
     else
-      before[keys[i - n]] = unflatten(v, op->getResults(), next);
+      before[keys[i - n]] = out;
   }
   return Outcome::Done;
 }

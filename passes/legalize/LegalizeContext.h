@@ -34,8 +34,10 @@ struct ListValue {
   mlir::Value count;
   /// Upper limit for lists that grow, -1 unknown.
   int64_t maxItems = -1;
-  /// A loop was seen to make it longer.
+  /// A loop was seen to change its length: what it needs room for, and the length after the loop if that is known.
   bool grows = false;
+  mlir::AffineExpr capacity;
+  int64_t finalLength = -1;
 };
 
 /// What one value of the graph became.
