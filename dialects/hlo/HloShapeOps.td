@@ -112,7 +112,7 @@ def HLO_ReverseOp : HLO_InferredOp<"reverse", [Pure]> {
 def HLO_ConcatenateOp : HLO_InferredOp<"concatenate", [Pure]> {
   let arguments = (ins Variadic<HLO_Tensor>:$inputs, I64Attr:$dimension);
   let results = (outs HLO_Tensor:$result);
-  let assemblyFormat = "$inputs `,` `dim` `=` $dimension attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$inputs `dim` `=` $dimension attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;
 }
 

@@ -1,0 +1,516 @@
+// Factorisations of the evaluator, in double: Cholesky, triangular solve, QR by Householder reflections, LU with partial
+// pivoting, eigenvalues and singular values by Jacobi rotations.
+#include "dialects/hlo/Constants.h"
+#include "dialects/hlo/Eval.h"
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+using namespace mlir;
+
+namespace lathe::hlo::eval {
+
+namespace {
+
+double conjugate(double x) { return x; }
+Complex conjugate(Complex x) { return std::conj(x); }
+double realPart(double x) { return x; }
+double realPart(Complex x) { return x.real(); }
+double square(double x) { return x * x; }
+double square(Complex x) { return std::norm(x); }
+
+template <typename T>
+struct Matrix {
+  int64_t rows, columns;
+  std::vector<T> values;
+  Matrix(int64_t rows, int64_t columns) : rows(rows), columns(columns), values(rows * columns) {}
+  T &operator()(int64_t i, int64_t j) { return values[i * columns + j]; }
+  const T &operator()(int64_t i, int64_t j) const { return values[i * columns + j]; }
+  static Matrix identity(int64_t n) {
+    Matrix m(n, n);
+    for (int64_t i = 0; i < n; ++i)
+      m(i, i) = 1;
+    return m;
+  }
+  Matrix adjoint() const {
+    Matrix m(columns, rows);
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        m(j, i) = conjugate((*this)(i, j));
+    return m;
+  }
+};
+
+// The batch of matrices in a tensor.
+template <typename T>
+struct Batch {
+  int64_t rows, columns, count;
+  std::vector<T> values;
+  explicit Batch(const Tensor &t)
+      : rows(t.dim(t.rank() - 2)), columns(t.dim(t.rank() - 1)),
+        count(product(ArrayRef<int64_t>(t.dims()).drop_back(2))), values(loadAs<T>(t)) {}
+  Matrix<T> operator[](int64_t k) const {
+    Matrix<T> m(rows, columns);
+    std::copy_n(values.begin() + k * rows * columns, rows * columns, m.values.begin());
+    return m;
+  }
+};
+
+// A result to which matrices (or vectors) are appended.
+template <typename T>
+struct Output {
+  Tensor tensor;
+  int64_t at = 0;
+  LogicalResult allocate(Evaluation &e, Operation *op, const Tensor &like, DType type, Dims last) {
+    Dims dims(like.dims().begin(), like.dims().end() - 2);
+    dims.insert(dims.end(), last.begin(), last.end());
+    return e.allocate(op, type, dims, tensor);
+  }
+  void append(const std::vector<T> &values) {
+    storeAs<T>(tensor.dtype(), values.data(), values.size(),
+               static_cast<char *>(tensor.data()) + at * dtypeSize(tensor.dtype()));
+    at += values.size();
+  }
+};
+
+DType realType(DType type) {
+  return type == DType::Complex64 ? DType::Float32 : type == DType::Complex128 ? DType::Float64 : type;
+}
+
+LogicalResult cubicWork(Evaluation &e, Operation *op, const Tensor &t, double factor) {
+  double n = std::max(t.dim(t.rank() - 1), t.dim(t.rank() - 2));
+  return e.work(op, static_cast<double>(t.numElements()) * n * factor);
+}
+
+//===----------------------------------------------------------------------===//
+// Cholesky, triangular solve
+//===----------------------------------------------------------------------===//
+
+template <typename T>
+LogicalResult cholesky(Evaluation &e, CholeskyOp op, ArrayRef<Tensor> in, Tensors &out) {
+  Batch<T> batch(in[0]);
+  int64_t n = batch.rows;
+  Output<T> result;
+  if (failed(cubicWork(e, op, in[0], 1)) || failed(result.allocate(e, op, in[0], in[0].dtype(), {n, n})))
+    return failure();
+  for (int64_t k = 0; k < batch.count; ++k) {
+    Matrix<T> a = batch[k], l(n, n);
+    if (!op.getLower())
+      a = a.adjoint(); // the upper triangle becomes the lower one
+    bool positive = true;
+    for (int64_t j = 0; j < n && positive; ++j) {
+      double d = realPart(a(j, j));
+      for (int64_t p = 0; p < j; ++p)
+        d -= square(l(j, p));
+      positive = d > 0;
+      double root = std::sqrt(d);
+      l(j, j) = root;
+      for (int64_t i = j + 1; i < n; ++i) {
+        T sum = a(i, j);
+        for (int64_t p = 0; p < j; ++p)
+          sum -= l(i, p) * conjugate(l(j, p));
+        l(i, j) = sum / root;
+      }
+    }
+    if (!positive)
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = 0; j <= i; ++j)
+          l(i, j) = std::numeric_limits<double>::quiet_NaN();
+    result.append(op.getLower() ? l.values : l.adjoint().values);
+  }
+  out.push_back(result.tensor);
+  return success();
+}
+
+template <typename T>
+LogicalResult triangularSolve(Evaluation &e, TriangularSolveOp op, ArrayRef<Tensor> in, Tensors &out) {
+  Batch<T> as(in[0]), bs(in[1]);
+  bool left = op.getLeftSide();
+  int64_t n = as.rows;
+  if (as.columns != n || (left ? bs.rows : bs.columns) != n || as.count != bs.count)
+    return e.fail(op, "sizes differ at run time");
+  Output<T> result;
+  if (failed(cubicWork(e, op, in[0], 1)) || failed(cubicWork(e, op, in[1], 1)) ||
+      failed(result.allocate(e, op, in[1], in[1].dtype(), {bs.rows, bs.columns})))
+    return failure();
+  for (int64_t k = 0; k < as.count; ++k) {
+    Matrix<T> a = as[k], b = bs[k];
+    bool lower = op.getLower();
+    // x op(a) = b is op(a)^T x^T = b^T: bring all to m x = b
+    Matrix<T> m(n, n);
+    bool transposeA = op.getTransposeA() != Transpose::NO_TRANSPOSE, adjointA = op.getTransposeA() == Transpose::ADJOINT;
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        bool inside = i == j || (lower ? i > j : i < j);
+        T value = !inside ? T() : (i == j && op.getUnitDiagonal()) ? T(1) : a(i, j);
+        if (adjointA)
+          value = conjugate(value);
+        bool swap = transposeA != !left;
+        (swap ? m(j, i) : m(i, j)) = value;
+      }
+    bool mLower = lower != (transposeA != !left);
+    int64_t columns = left ? bs.columns : bs.rows;
+    auto x = [&](int64_t i, int64_t c) -> T & { return left ? b(i, c) : b(c, i); };
+    for (int64_t c = 0; c < columns; ++c)
+      for (int64_t s = 0; s < n; ++s) {
+        int64_t i = mLower ? s : n - 1 - s;
+        T sum = x(i, c);
+        for (int64_t j = mLower ? 0 : i + 1; j < (mLower ? i : n); ++j)
+          sum -= m(i, j) * x(j, c);
+        x(i, c) = sum / m(i, i);
+      }
+    result.append(b.values);
+  }
+  out.push_back(result.tensor);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// QR, LU
+//===----------------------------------------------------------------------===//
+
+// a becomes R, the result is the full Q (rows x rows).
+template <typename T>
+Matrix<T> householder(Matrix<T> &a) {
+  int64_t m = a.rows, n = a.columns;
+  Matrix<T> q = Matrix<T>::identity(m);
+  for (int64_t j = 0; j < std::min(m, n); ++j) {
+    double tail = 0;
+    for (int64_t i = j + 1; i < m; ++i)
+      tail += square(a(i, j));
+    T head = a(j, j);
+    if (tail == 0 && head == T(realPart(head)))
+      continue; // nothing to remove: no reflection, the sign stays
+    double beta = std::sqrt(square(head) + tail);
+    if (realPart(head) >= 0)
+      beta = -beta;
+    // v = (1, tail / (head - beta)), tau = (beta - head) / beta
+    std::vector<T> v(m);
+    v[j] = 1;
+    for (int64_t i = j + 1; i < m; ++i)
+      v[i] = a(i, j) / (head - beta);
+    T tau = conjugate((beta - head) / beta);
+    for (int64_t c = j; c < n; ++c) {
+      T sum = 0;
+      for (int64_t i = j; i < m; ++i)
+        sum += conjugate(v[i]) * a(i, c);
+      for (int64_t i = j; i < m; ++i)
+        a(i, c) -= tau * v[i] * sum;
+    }
+    for (int64_t i = j + 1; i < m; ++i)
+      a(i, j) = 0;
+    // Q H^-1 for the H = I - tau v v^H applied to a
+    for (int64_t r = 0; r < m; ++r) {
+      T sum = 0;
+      for (int64_t i = j; i < m; ++i)
+        sum += q(r, i) * v[i];
+      for (int64_t i = j; i < m; ++i)
+        q(r, i) -= conjugate(tau) * sum * conjugate(v[i]);
+    }
+  }
+  return q;
+}
+
+template <typename T>
+LogicalResult qr(Evaluation &e, QrOp op, ArrayRef<Tensor> in, Tensors &out) {
+  Batch<T> batch(in[0]);
+  int64_t m = batch.rows, n = batch.columns, k = op.getFullMatrices() ? m : std::min(m, n);
+  Output<T> qs, rs;
+  if (failed(cubicWork(e, op, in[0], 4)) || failed(qs.allocate(e, op, in[0], in[0].dtype(), {m, k})) ||
+      failed(rs.allocate(e, op, in[0], in[0].dtype(), {k, n})))
+    return failure();
+  for (int64_t b = 0; b < batch.count; ++b) {
+    Matrix<T> r = batch[b], q = householder(r), qPart(m, k), rPart(k, n);
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < k; ++j)
+        qPart(i, j) = q(i, j);
+    std::copy_n(r.values.begin(), k * n, rPart.values.begin());
+    qs.append(qPart.values);
+    rs.append(rPart.values);
+  }
+  out.push_back(qs.tensor);
+  out.push_back(rs.tensor);
+  return success();
+}
+
+template <typename T>
+LogicalResult lu(Evaluation &e, LuOp op, ArrayRef<Tensor> in, Tensors &out) {
+  Batch<T> batch(in[0]);
+  int64_t m = batch.rows, n = batch.columns;
+  Output<T> result;
+  Output<int64_t> permutations;
+  if (failed(cubicWork(e, op, in[0], 1)) || failed(result.allocate(e, op, in[0], in[0].dtype(), {m, n})) ||
+      failed(permutations.allocate(e, op, in[0], DType::Int32, {m})))
+    return failure();
+  for (int64_t b = 0; b < batch.count; ++b) {
+    Matrix<T> a = batch[b];
+    std::vector<int64_t> permutation(m);
+    std::iota(permutation.begin(), permutation.end(), 0);
+    for (int64_t j = 0; j < std::min(m, n); ++j) {
+      int64_t pivot = j;
+      for (int64_t i = j + 1; i < m; ++i)
+        if (std::abs(a(i, j)) > std::abs(a(pivot, j)))
+          pivot = i;
+      if (pivot != j) {
+        for (int64_t c = 0; c < n; ++c)
+          std::swap(a(pivot, c), a(j, c));
+        std::swap(permutation[pivot], permutation[j]);
+      }
+      if (a(j, j) == T(0))
+        continue;
+      for (int64_t i = j + 1; i < m; ++i) {
+        a(i, j) /= a(j, j);
+        for (int64_t c = j + 1; c < n; ++c)
+          a(i, c) -= a(i, j) * a(j, c);
+      }
+    }
+    result.append(a.values);
+    permutations.append(permutation);
+  }
+  out.push_back(result.tensor);
+  out.push_back(permutations.tensor);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Jacobi: eigenvalues and singular values
+//===----------------------------------------------------------------------===//
+
+// The rotation [c s; -conj(s) c] that diagonalises [a b; conj(b) d] from both sides.
+template <typename T>
+void rotation(double a, double d, T b, double &c, T &s) {
+  double size = std::abs(b);
+  if (size == 0) {
+    c = 1;
+    s = 0;
+    return;
+  }
+  double tau = (d - a) / (2 * size), t = (tau >= 0 ? 1 : -1) / (std::fabs(tau) + std::hypot(1.0, tau));
+  c = 1 / std::hypot(1.0, t);
+  s = b * (t * c / size);
+}
+
+template <typename T>
+LogicalResult eigh(Evaluation &e, EighOp op, ArrayRef<Tensor> in, Tensors &out) {
+  Batch<T> batch(in[0]);
+  int64_t n = batch.rows;
+  Output<double> values;
+  Output<T> vectors;
+  if (failed(cubicWork(e, op, in[0], 30)) ||
+      failed(values.allocate(e, op, in[0], realType(in[0].dtype()), {n})) ||
+      failed(vectors.allocate(e, op, in[0], in[0].dtype(), {n, n})))
+    return failure();
+  for (int64_t k = 0; k < batch.count; ++k) {
+    Matrix<T> a = batch[k], v = Matrix<T>::identity(n);
+    for (int64_t i = 0; i < n; ++i) {
+      a(i, i) = realPart(a(i, i));
+      for (int64_t j = i + 1; j < n; ++j)
+        a(i, j) = conjugate(a(j, i));
+    }
+    for (int sweep = 0; sweep < 60; ++sweep) {
+      double off = 0, diagonal = 0;
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = 0; j < n; ++j)
+          (i == j ? diagonal : off) += square(a(i, j));
+      if (!(off > 1e-32 * diagonal) || !(off > 0))
+        break;
+      for (int64_t p = 0; p < n; ++p)
+        for (int64_t q = p + 1; q < n; ++q) {
+          double c;
+          T s;
+          rotation(realPart(a(p, p)), realPart(a(q, q)), a(p, q), c, s);
+          if (s == T(0))
+            continue;
+          // columns: (p, q) becomes (c p - conj(s) q, s p + c q); rows by the adjoint
+          for (int64_t i = 0; i < n; ++i) {
+            T x = a(i, p), y = a(i, q);
+            a(i, p) = c * x - conjugate(s) * y;
+            a(i, q) = s * x + c * y;
+            x = v(i, p), y = v(i, q);
+            v(i, p) = c * x - conjugate(s) * y;
+            v(i, q) = s * x + c * y;
+          }
+          for (int64_t i = 0; i < n; ++i) {
+            T x = a(p, i), y = a(q, i);
+            a(p, i) = c * x - s * y;
+            a(q, i) = conjugate(s) * x + c * y;
+          }
+        }
+    }
+    std::vector<int64_t> order(n);
+    std::iota(order.begin(), order.end(), 0);
+    llvm::sort(order, [&](int64_t i, int64_t j) {
+      return std::make_pair(realPart(a(i, i)), i) < std::make_pair(realPart(a(j, j)), j);
+    });
+    std::vector<double> sorted(n);
+    Matrix<T> columns(n, n);
+    for (int64_t j = 0; j < n; ++j) {
+      sorted[j] = realPart(a(order[j], order[j]));
+      for (int64_t i = 0; i < n; ++i)
+        columns(i, j) = v(i, order[j]);
+    }
+    values.append(sorted);
+    vectors.append(columns.values);
+  }
+  out.push_back(values.tensor);
+  out.push_back(vectors.tensor);
+  return success();
+}
+
+// Columns of u (rows x k, some of them zero) made an orthonormal basis of `wanted` columns.
+template <typename T>
+Matrix<T> complete(const Matrix<T> &u, ArrayRef<bool> isZero, int64_t wanted) {
+  Matrix<T> result(u.rows, wanted);
+  std::vector<bool> done(wanted, false);
+  for (int64_t j = 0; j < std::min(u.columns, wanted); ++j)
+    if (!isZero[j]) {
+      for (int64_t i = 0; i < u.rows; ++i)
+        result(i, j) = u(i, j);
+      done[j] = true;
+    }
+  int64_t axis = 0;
+  for (int64_t j = 0; j < wanted; ++j) {
+    while (!done[j] && axis < u.rows) {
+      std::vector<T> x(u.rows);
+      x[axis++] = 1;
+      // twice is enough
+      for (int pass = 0; pass < 2; ++pass)
+        for (int64_t k = 0; k < wanted; ++k) {
+          if (!done[k])
+            continue;
+          T sum = 0;
+          for (int64_t i = 0; i < u.rows; ++i)
+            sum += conjugate(result(i, k)) * x[i];
+          for (int64_t i = 0; i < u.rows; ++i)
+            x[i] -= sum * result(i, k);
+        }
+      double norm = 0;
+      for (T value : x)
+        norm += square(value);
+      norm = std::sqrt(norm);
+      if (norm < 1e-6)
+        continue;
+      for (int64_t i = 0; i < u.rows; ++i)
+        result(i, j) = x[i] / norm;
+      done[j] = true;
+    }
+  }
+  return result;
+}
+
+// One-sided rotations of the columns of a (rows >= columns) until they are orthogonal.
+template <typename T>
+void jacobiSvd(Matrix<T> a, std::vector<double> &s, Matrix<T> &u, Matrix<T> &v, SmallVector<bool> &isZero) {
+  int64_t m = a.rows, n = a.columns;
+  v = Matrix<T>::identity(n);
+  for (int sweep = 0; sweep < 60; ++sweep) {
+    bool rotated = false;
+    for (int64_t p = 0; p < n; ++p)
+      for (int64_t q = p + 1; q < n; ++q) {
+        double pp = 0, qq = 0;
+        T pq = 0;
+        for (int64_t i = 0; i < m; ++i) {
+          pp += square(a(i, p));
+          qq += square(a(i, q));
+          pq += conjugate(a(i, p)) * a(i, q);
+        }
+        if (!(std::abs(pq) > 1e-16 * std::sqrt(pp * qq)))
+          continue;
+        rotated = true;
+        double c;
+        T sn;
+        rotation(pp, qq, pq, c, sn);
+        auto turn = [&](Matrix<T> &w, int64_t rows) {
+          for (int64_t i = 0; i < rows; ++i) {
+            T x = w(i, p), y = w(i, q);
+            w(i, p) = c * x - conjugate(sn) * y;
+            w(i, q) = sn * x + c * y;
+          }
+        };
+        turn(a, m);
+        turn(v, n);
+      }
+    if (!rotated)
+      break;
+  }
+  std::vector<double> norms(n);
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < m; ++i)
+      norms[j] += square(a(i, j));
+    norms[j] = std::sqrt(norms[j]);
+  }
+  std::vector<int64_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  llvm::sort(order, [&](int64_t i, int64_t j) { return std::make_pair(-norms[i], i) < std::make_pair(-norms[j], j); });
+  Matrix<T> vSorted(n, n);
+  u = Matrix<T>(m, n);
+  s.assign(n, 0);
+  isZero.assign(n, false);
+  for (int64_t j = 0; j < n; ++j) {
+    s[j] = norms[order[j]];
+    isZero[j] = !(s[j] > 1e-300 && s[j] > 1e-15 * s[0]);
+    for (int64_t i = 0; i < m; ++i)
+      u(i, j) = isZero[j] ? T(0) : a(i, order[j]) / s[j];
+    for (int64_t i = 0; i < n; ++i)
+      vSorted(i, j) = v(i, order[j]);
+  }
+  v = vSorted;
+}
+
+template <typename T>
+LogicalResult svd(Evaluation &e, SvdOp op, ArrayRef<Tensor> in, Tensors &out) {
+  Batch<T> batch(in[0]);
+  int64_t m = batch.rows, n = batch.columns, k = std::min(m, n);
+  int64_t uColumns = op.getFullMatrices() ? m : k, vColumns = op.getFullMatrices() ? n : k;
+  Output<double> ss;
+  Output<T> us, vs;
+  if (failed(cubicWork(e, op, in[0], 60)) || failed(ss.allocate(e, op, in[0], realType(in[0].dtype()), {k})) ||
+      failed(us.allocate(e, op, in[0], in[0].dtype(), {m, uColumns})) ||
+      failed(vs.allocate(e, op, in[0], in[0].dtype(), {n, vColumns})))
+    return failure();
+  for (int64_t b = 0; b < batch.count; ++b) {
+    Matrix<T> a = batch[b], u(0, 0), v(0, 0);
+    std::vector<double> s;
+    SmallVector<bool> isZero, none(k, false);
+    if (m >= n) {
+      jacobiSvd(a, s, u, v, isZero);
+      u = complete(u, isZero, uColumns);
+      v = complete(v, none, vColumns);
+    } else {
+      jacobiSvd(a.adjoint(), s, v, u, isZero);
+      v = complete(v, isZero, vColumns);
+      u = complete(u, none, uColumns);
+    }
+    ss.append(s);
+    us.append(u.values);
+    vs.append(v.values);
+  }
+  out.push_back(ss.tensor);
+  out.push_back(us.tensor);
+  out.push_back(vs.tensor);
+  return success();
+}
+
+} // namespace
+
+// The handler for floats or complex numbers by the operand's type.
+template <typename OpT, LogicalResult (*forReal)(Evaluation &, OpT, ArrayRef<Tensor>, Tensors &),
+          LogicalResult (*forComplex)(Evaluation &, OpT, ArrayRef<Tensor>, Tensors &)>
+static LogicalResult byKind(Evaluation &e, OpT op, ArrayRef<Tensor> in, Tensors &out) {
+  for (const Tensor &t : in)
+    if (t.rank() < 2)
+      return e.fail(op, "expected matrices");
+  return kindOf(in[0].dtype()) == Kind::Complex ? forComplex(e, op, in, out) : forReal(e, op, in, out);
+}
+
+void registerMatrix(HandlerTable &table) {
+  add<CholeskyOp, byKind<CholeskyOp, cholesky<double>, cholesky<Complex>>>(table);
+  add<TriangularSolveOp, byKind<TriangularSolveOp, triangularSolve<double>, triangularSolve<Complex>>>(table);
+  add<QrOp, byKind<QrOp, qr<double>, qr<Complex>>>(table);
+  add<LuOp, byKind<LuOp, lu<double>, lu<Complex>>>(table);
+  add<EighOp, byKind<EighOp, eigh<double>, eigh<Complex>>>(table);
+  add<SvdOp, byKind<SvdOp, svd<double>, svd<Complex>>>(table);
+}
+
+} // namespace lathe::hlo::eval

@@ -1,0 +1,126 @@
+#include "EvalTest.h"
+
+using namespace lathe;
+using namespace lathe::hlo;
+using eval::Complex;
+
+namespace {
+
+struct EvalLinalg : EvalTest {
+  static Tensor c64(std::vector<int64_t> dims, std::vector<Complex> values) {
+    Tensor t = Tensor::allocate(DType::Complex64, dims);
+    eval::storeComplexes(DType::Complex64, values.data(), values.size(), t.data());
+    return t;
+  }
+};
+
+TEST_F(EvalLinalg, CholeskyAndSolve) {
+  auto r = run(R"(func.func @f(%a: tensor<2x2xf64>, %b: tensor<2x1xf64>) -> (tensor<2x2xf64>, tensor<2x1xf64>) {
+    %0 = "hlo.cholesky"(%a) <{lower = true}> : (tensor<2x2xf64>) -> tensor<2x2xf64>
+    %1 = "hlo.triangular_solve"(%0, %b) <{left_side = true, lower = true, unit_diagonal = false, transpose_a = #hlo<transpose TRANSPOSE>}> : (tensor<2x2xf64>, tensor<2x1xf64>) -> tensor<2x1xf64>
+    return %0, %1 : tensor<2x2xf64>, tensor<2x1xf64> })",
+               {make(DType::Float64, {2, 2}, {4, 99, 2, 5}), make(DType::Float64, {2, 1}, {4, 2})});
+  expect(r[0], {2, 2}, {2, 0, 1, 2}, 1e-15);
+  expect(r[1], {2, 1}, {1.5, 1}, 1e-15); // [2 1; 0 2] x = [4 2]
+}
+
+TEST_F(EvalLinalg, Factorisations) {
+  std::vector<double> a{1, 2, 3, 4, 5, 6, 7, 8, 10, -1, 2, 0};
+  auto r = run(R"(func.func @f(%a: tensor<4x3xf64>, %s: tensor<3x3xf64>) -> (tensor<4x3xf64>, tensor<3x3xf64>, tensor<3xf64>, tensor<4x3xf64>, tensor<3x3xf64>, tensor<3xf64>, tensor<3x3xf64>, tensor<3x3xf64>, tensor<3xi32>) {
+    %q, %r = "hlo.qr"(%a) : (tensor<4x3xf64>) -> (tensor<4x3xf64>, tensor<3x3xf64>)
+    %sv, %u, %v = "hlo.svd"(%a) : (tensor<4x3xf64>) -> (tensor<3xf64>, tensor<4x3xf64>, tensor<3x3xf64>)
+    %w, %x = "hlo.eigh"(%s) : (tensor<3x3xf64>) -> (tensor<3xf64>, tensor<3x3xf64>)
+    %lu, %p = "hlo.lu"(%s) : (tensor<3x3xf64>) -> (tensor<3x3xf64>, tensor<3xi32>)
+    return %q, %r, %sv, %u, %v, %w, %x, %lu, %p : tensor<4x3xf64>, tensor<3x3xf64>, tensor<3xf64>, tensor<4x3xf64>, tensor<3x3xf64>, tensor<3xf64>, tensor<3x3xf64>, tensor<3x3xf64>, tensor<3xi32> })",
+               {make(DType::Float64, {4, 3}, a), make(DType::Float64, {3, 3}, {2, 1, 0, 1, 3, -1, 0, -1, 4})});
+  auto q = eval::loadFloats(r[0]), rr = eval::loadFloats(r[1]), s = eval::loadFloats(r[2]), u = eval::loadFloats(r[3]),
+       v = eval::loadFloats(r[4]), w = eval::loadFloats(r[5]), x = eval::loadFloats(r[6]), l = eval::loadFloats(r[7]);
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 3; ++j) {
+      double byQr = 0, bySvd = 0;
+      for (int k = 0; k < 3; ++k) {
+        byQr += q[i * 3 + k] * rr[k * 3 + j];
+        bySvd += u[i * 3 + k] * s[k] * v[j * 3 + k];
+      }
+      EXPECT_NEAR(byQr, a[i * 3 + j], 1e-13);
+      EXPECT_NEAR(bySvd, a[i * 3 + j], 1e-13);
+    }
+  EXPECT_LT(rr[0], 0); // the sign of a Householder reflection of a positive head
+  EXPECT_EQ(rr[3], 0);
+  std::vector<double> sym{2, 1, 0, 1, 3, -1, 0, -1, 4};
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j) {
+      double sum = 0;
+      for (int k = 0; k < 3; ++k)
+        sum += x[i * 3 + k] * w[k] * x[j * 3 + k];
+      EXPECT_NEAR(sum, sym[i * 3 + j], 1e-13);
+    }
+  EXPECT_LT(w[0], w[1]);
+  EXPECT_NEAR(l[0] * l[4] * l[8], 18, 1e-13);
+  expect(r[8], {3}, {0, 1, 2});
+}
+
+TEST_F(EvalLinalg, ComplexFactorisations) {
+  std::vector<Complex> a{{1, 1}, {2, 0}, {0, -1}, {3, 2}};
+  auto r = run(R"(func.func @f(%a: tensor<2x2xcomplex<f32>>) -> (tensor<2x2xcomplex<f32>>, tensor<2x2xcomplex<f32>>, tensor<2xf32>, tensor<2x2xcomplex<f32>>, tensor<2x2xcomplex<f32>>) {
+    %q, %r = "hlo.qr"(%a) : (tensor<2x2xcomplex<f32>>) -> (tensor<2x2xcomplex<f32>>, tensor<2x2xcomplex<f32>>)
+    %s, %u, %v = "hlo.svd"(%a) : (tensor<2x2xcomplex<f32>>) -> (tensor<2xf32>, tensor<2x2xcomplex<f32>>, tensor<2x2xcomplex<f32>>)
+    return %q, %r, %s, %u, %v : tensor<2x2xcomplex<f32>>, tensor<2x2xcomplex<f32>>, tensor<2xf32>, tensor<2x2xcomplex<f32>>, tensor<2x2xcomplex<f32>> })",
+               {c64({2, 2}, a)});
+  auto q = eval::loadComplexes(r[0]), rr = eval::loadComplexes(r[1]), u = eval::loadComplexes(r[3]), v = eval::loadComplexes(r[4]);
+  auto s = eval::loadFloats(r[2]);
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 2; ++j) {
+      Complex byQr, bySvd;
+      for (int k = 0; k < 2; ++k) {
+        byQr += q[i * 2 + k] * rr[k * 2 + j];
+        bySvd += u[i * 2 + k] * s[k] * std::conj(v[j * 2 + k]);
+      }
+      EXPECT_LT(std::abs(byQr - a[i * 2 + j]), 1e-5);
+      EXPECT_LT(std::abs(bySvd - a[i * 2 + j]), 1e-5);
+    }
+}
+
+TEST_F(EvalLinalg, FourierBothWays) {
+  std::vector<double> x{1, 2, -3, 4, 5, 0.5};
+  auto r = run(R"(func.func @f(%a: tensor<6xf32>, %c: tensor<4xcomplex<f32>>) -> (tensor<4xcomplex<f32>>, tensor<6xf32>, tensor<4xcomplex<f32>>) {
+    %0 = "hlo.fft"(%a) <{fft_type = #hlo<fft_type RFFT>, fft_length = array<i64: 6>}> : (tensor<6xf32>) -> tensor<4xcomplex<f32>>
+    %1 = "hlo.fft"(%0) <{fft_type = #hlo<fft_type IRFFT>, fft_length = array<i64: 6>}> : (tensor<4xcomplex<f32>>) -> tensor<6xf32>
+    %2 = "hlo.fft"(%c) <{fft_type = #hlo<fft_type FFT>, fft_length = array<i64: 4>}> : (tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>>
+    return %0, %1, %2 : tensor<4xcomplex<f32>>, tensor<6xf32>, tensor<4xcomplex<f32>> })",
+               {f32({6}, x), c64({4}, {1, 0, 0, 0})});
+  auto half = eval::loadComplexes(r[0]);
+  for (int k = 0; k < 4; ++k) {
+    Complex sum;
+    for (int j = 0; j < 6; ++j)
+      sum += x[j] * std::polar(1.0, -2 * M_PI * k * j / 6);
+    EXPECT_LT(std::abs(sum - half[k]), 1e-5);
+  }
+  expect(r[1], {6}, x, 1e-6);
+  for (Complex value : eval::loadComplexes(r[2]))
+    EXPECT_LT(std::abs(value - 1.0), 1e-6);
+}
+
+TEST_F(EvalLinalg, BatchNorm) {
+  auto r = run(R"(func.func @f(%x: tensor<2x2xf32>, %s: tensor<2xf32>, %o: tensor<2xf32>) -> (tensor<2x2xf32>, tensor<2xf32>, tensor<2xf32>) {
+    %y, %m, %v = "hlo.batch_norm_training"(%x, %s, %o) <{epsilon = 0.0 : f32, feature_index = 1 : i64}> : (tensor<2x2xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<2x2xf32>, tensor<2xf32>, tensor<2xf32>)
+    return %y, %m, %v : tensor<2x2xf32>, tensor<2xf32>, tensor<2xf32> })",
+               {f32({2, 2}, {1, 2, 3, 4}), f32({2}, {1, 2}), f32({2}, {0, 1})});
+  expect(r[0], {2, 2}, {-1, -1, 1, 3});
+  expect(r[1], {2}, {2, 3});
+  expect(r[2], {2}, {1, 1});
+}
+
+// Threefry 2x32-20 and Philox 4x32-10 of zero key and counter, as published with Random123.
+TEST_F(EvalLinalg, RandomBits) {
+  auto r = run(R"(func.func @f(%k: tensor<2xui64>) -> (tensor<2xui64>, tensor<2xui32>, tensor<4xui32>) {
+    %s, %a = "hlo.rng_bit_generator"(%k) <{rng_algorithm = #hlo<rng_algorithm THREE_FRY>}> : (tensor<2xui64>) -> (tensor<2xui64>, tensor<2xui32>)
+    %t, %b = "hlo.rng_bit_generator"(%k) <{rng_algorithm = #hlo<rng_algorithm PHILOX>}> : (tensor<2xui64>) -> (tensor<2xui64>, tensor<4xui32>)
+    return %s, %a, %b : tensor<2xui64>, tensor<2xui32>, tensor<4xui32> })",
+               {make<int64_t>(DType::UInt64, {2}, {0, 0})});
+  expect(r[0], {2}, {0, 1});
+  expect(r[1], {2}, {0x6b200159u, 0x99ba4efeu});
+  expect(r[2], {4}, {0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u});
+}
+
+} // namespace
