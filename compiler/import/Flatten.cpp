@@ -360,14 +360,17 @@ bool FlatBuilder::follow(RawRef raw, Ref &ref) {
         return false;
       continue;
     }
-    int instance = instanceOf(raw.scope, raw.node);
-    if (instance < 0)
+    const FlatSignature *outputs = outputsOf(raw.scope, raw.node);
+    if (!outputs)
       return false;
-    if (raw.port >= static_cast<int>(graph->instances[instance].outTypes.size())) {
-      problems.add(graph->instances[instance].id(), Twine("has no output ") + Twine(raw.port));
+    if (raw.port >= static_cast<int>(outputs->types.size())) {
+      problems.add(idOf(raw.scope, raw.node), Twine("has no output ") + Twine(raw.port));
       failed = true;
       return false;
     }
+    int instance = instanceOf(raw.scope, raw.node);
+    if (instance < 0)
+      return false;
     ref = {instance, raw.port};
     return true;
   }

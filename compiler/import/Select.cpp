@@ -215,6 +215,15 @@ std::vector<NamedTensor> Selector::placeholders() {
   return tensors;
 }
 
+/// Nodes that tf.train.Saver adds are called "save/..." or "save_1/...".
+static bool isSaverNode(const Model &model, StringRef name) {
+  if (model.meta->saver_def().filename_tensor_name().empty() || !name.consume_front("save"))
+    return false;
+  if (name.consume_front("_"))
+    name = name.drop_while([](char c) { return c >= '0' && c <= '9'; });
+  return name.starts_with("/");
+}
+
 /// Why a node is no default output although nobody consumes it; weak reasons give way when nothing else is left.
 enum class Exclusion { None, Weak, Strong };
 
@@ -246,7 +255,8 @@ std::vector<NamedTensor> Selector::defaultOutputs() {
   for (Exclusion allowed : {Exclusion::None, Exclusion::Weak}) {
     std::vector<NamedTensor> tensors;
     for (size_t node = 0; node < main.defs.size(); ++node) {
-      if (consumed[node] || excluded(main, static_cast<int>(node)) > allowed)
+      if (consumed[node] || excluded(main, static_cast<int>(node)) > allowed ||
+          isSaverNode(model, main.defs[node]->name()))
         continue;
       const std::vector<DType> *types = flattener.mainOutputs(static_cast<int>(node));
       for (int port = 0; types && port < static_cast<int>(types->size()); ++port) {
