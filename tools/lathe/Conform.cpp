@@ -1,5 +1,6 @@
 // lathe conform: the adapter of the conformance corpus. Every case is compiled (once per distinct step), run step by step
 // over one state, and its fetches are written beside it.
+#include "tools/lathe/Reference.h"
 #include "tools/lathe/Session.h"
 #include "tools/lathe/Tensors.h"
 
@@ -26,6 +27,7 @@ struct ConformArgs {
   std::vector<std::string> single; ///< graph.pb feeds.npz out.npz FETCH...
   bool unknownShapes = false, constFeeds = false, noFuse = false;
   int threads = 1, optLevel = 1;
+  std::string reference; ///< evaluate after this phase instead of compiling
 };
 
 /// How a case ended.
@@ -48,6 +50,8 @@ public:
                                            const std::vector<std::string> &targets);
 
 private:
+  CompilerOptions makeOptions(const NamedTensors &feeds, const std::vector<std::string> &fetches,
+                              const std::vector<std::string> &targets) const;
   struct Compiled {
     std::string key;
     std::shared_ptr<LoadedModule> module;
@@ -58,12 +62,11 @@ private:
   const ConformArgs &args;
   std::string graph;
   std::vector<Compiled> compiled;
-  std::vector<std::pair<std::string, Tensor>> variables; ///< by name, carried from step to step
+  NamedTensors variables; ///< by name, carried from step to step
 };
 
-llvm::Expected<std::shared_ptr<LoadedModule>> Case::compile(const NamedTensors &feeds,
-                                                            const std::vector<std::string> &fetches,
-                                                            const std::vector<std::string> &targets) {
+CompilerOptions Case::makeOptions(const NamedTensors &feeds, const std::vector<std::string> &fetches,
+                                  const std::vector<std::string> &targets) const {
   CompilerOptions o;
   for (auto &[name, tensor] : feeds) {
     InputSpec input;
@@ -88,7 +91,13 @@ llvm::Expected<std::shared_ptr<LoadedModule>> Case::compile(const NamedTensors &
   o.maxMemory = int64_t(4) << 30;
   if (args.constFeeds)
     o.constantFeeds = feeds;
+  return o;
+}
 
+llvm::Expected<std::shared_ptr<LoadedModule>> Case::compile(const NamedTensors &feeds,
+                                                            const std::vector<std::string> &fetches,
+                                                            const std::vector<std::string> &targets) {
+  CompilerOptions o = makeOptions(feeds, fetches, targets);
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
   CollectedDiagnostics diagnostics(*context);
   Compiler compiler(*context, o);
@@ -111,6 +120,8 @@ llvm::Expected<std::shared_ptr<LoadedModule>> Case::compile(const NamedTensors &
 
 llvm::Expected<std::vector<Tensor>> Case::step(const NamedTensors &feeds, const std::vector<std::string> &fetches,
                                                const std::vector<std::string> &targets) {
+  if (auto phase = parsePhase(args.reference))
+    return evaluateStep(makeOptions(feeds, fetches, targets), graph, *phase, feeds, variables);
   std::string key;
   for (auto &[name, t] : feeds) {
     key += name + dtypeName(t.dtype()) + (args.unknownShapes ? std::to_string(t.rank()) : dimsToString(t.dims())) + ";";
@@ -274,6 +285,8 @@ Command addConform(CLI::App &root) {
   app->add_flag("--unknown-shapes", a->unknownShapes, "Compile with every fed dimension unknown");
   app->add_flag("--const-feeds", a->constFeeds, "Compile the fed values in as constants");
   app->add_flag("--no-fuse", a->noFuse, "One kernel an operation");
+  app->add_option("--reference", a->reference, "Evaluate what this phase makes of the graph, without compiling")
+      ->check(CLI::IsMember({"legalize", "simplify", "fuse"}));
   app->add_option("--threads", a->threads, "Threads")->check(CLI::Range(1, 64));
   app->add_option("--opt-level", a->optLevel, "LLVM's optimisation level")->check(CLI::Range(0, 3))->capture_default_str();
   return [a] { return a->cases.empty() ? runSingle(*a) : runBatch(*a); };
