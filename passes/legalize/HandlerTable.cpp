@@ -1,6 +1,7 @@
 // All families in one table, and what `lathe check` says about ops that are in none.
 #include "passes/legalize/HandlerTable.h"
 
+#include "passes/legalize/ArrayFamilies.h"
 #include "passes/legalize/Legalize.h"
 
 #include <algorithm>
@@ -30,6 +31,7 @@ const HandlerTable &allHandlers() {
     registerLists(t);
     registerState(t);
     registerOptimizers(t);
+    registerArrayFamilies(t);
     return t;
   }();
   return table;

@@ -1,0 +1,164 @@
+// Gather, scatter, in-place updates of rows, stitching.
+#include "passes/legalize/ArrayFamilies.h"
+#include "passes/legalize/ArrayHelpers.h"
+
+using namespace mlir;
+
+namespace lathe::legalize {
+namespace {
+
+LogicalResult lowerGather(NodeContext &c) {
+  Value params = c.input(0), indices = c.input(1);
+  int64_t axis = 0, batch = 0;
+  if (c.numInputs() > 2) {
+    auto a = c.axisInput(2, c.rank(params));
+    if (failed(a))
+      return failure();
+    axis = *a;
+    batch = c.attrInt("batch_dims");
+    if (batch < 0)
+      batch += c.rank(indices);
+    if (batch < 0)
+      return c.error("batch_dims is out of range");
+  } else if (c.rank(params) < 1) {
+    return c.error("params must have rank 1 or more");
+  }
+  return c.setResult(0, gather(c, params, indices, axis, batch));
+}
+
+LogicalResult lowerGatherNd(NodeContext &c) {
+  return c.setResult(0, gatherNd(c, c.input(0), c.input(1), c.attrInt("batch_dims")));
+}
+
+/// What TensorFlow checks before it scatters: updates = indices[:-1] + result[depth:].
+LogicalResult checkUpdates(NodeContext &c, Value operand, Value indices, Value updates) {
+  int64_t indexRank = c.rank(indices);
+  auto depth = indexRank ? constantOf(c.dim(indices, indexRank - 1)) : std::nullopt;
+  if (!depth || *depth > c.rank(operand))
+    return c.error("the last dimension of the indices must be known and at most the rank of the result");
+  Dims wanted = c.dims(indices), rest = c.dims(operand);
+  wanted.pop_back();
+  wanted.append(rest.begin() + *depth, rest.end());
+  Dims have = c.dims(updates);
+  if (have.empty() && !wanted.empty())
+    return success(); // one value for all, see TensorScatterUpdate
+  if (have.size() != wanted.size())
+    return c.error("expected updates of rank " + Twine(wanted.size()) + ", found " + Twine(have.size()));
+  for (auto [i, a] : llvm::enumerate(have))
+    if (!c.ctx.unify(a, wanted[i], c.name()))
+      return c.error("dimension " + Twine(i) + " of the updates is " + textOf(a) + ", expected " + textOf(wanted[i]));
+  return success();
+}
+
+/// An empty policy is TensorFlow's own: an error on a CPU.
+bool badIndicesFail(NodeContext &c) {
+  StringRef policy = c.attrString("bad_indices_policy");
+  return policy.empty() || policy == "DEFAULT" || policy == "ERROR";
+}
+
+LogicalResult lowerScatterNd(NodeContext &c) {
+  Value indices = c.input(0), updates = c.input(1);
+  auto shape = c.shapeInput(2);
+  if (failed(shape))
+    return failure();
+  Value zeros = c.splat(0, *shape, c.elementType(updates));
+  if (failed(checkUpdates(c, zeros, indices, updates)))
+    return failure();
+  return c.setResult(0, scatterNd(c, zeros, indices, updates, combineAdd, badIndicesFail(c)));
+}
+
+LogicalResult lowerTensorScatter(NodeContext &c, Combine combine) {
+  Value x = c.input(0), indices = c.input(1), updates = c.input(2);
+  if (failed(checkUpdates(c, x, indices, updates)))
+    return failure();
+  return c.setResult(0, scatterNd(c, x, indices, updates, combine, badIndicesFail(c)));
+}
+
+LogicalResult lowerInplace(NodeContext &c, Combine combine) {
+  Value x = c.input(0), rows = c.input(1), v = c.input(2);
+  // a scalar index takes one row
+  if (c.rank(rows) == 0)
+    rows = c.reshape(rows, ArrayRef<int64_t>{1});
+  if (c.rank(v) == c.rank(x) - 1) {
+    Dims dims = c.dims(v);
+    dims.insert(dims.begin(), c.size(1));
+    v = c.reshape(v, dims);
+  }
+  // rows count modulo the number of rows
+  Type t = c.elementType(rows);
+  Value n = c.sizeValue(c.dim(x, 0), t);
+  rows = c.make<hlo::RemOp>(rows, c.broadcastTo(n, c.dims(rows)));
+  rows = c.select(c.compare(Compare::LT, rows, c.scalarInt(0, t)), c.add(rows, n), rows);
+  return c.setResult(0, scatterRows(c, x, rows, v, combine, /*checked=*/false));
+}
+
+LogicalResult lowerDynamicStitch(NodeContext &c) {
+  unsigned n = c.numInputs() / 2;
+  SmallVector<Value> indices, data;
+  int64_t last = -1;
+  bool known = true;
+  for (unsigned i = 0; i < n; ++i) {
+    Value index = c.input(i), v = c.input(n + i);
+    int64_t r = c.rank(index);
+    if (c.rank(v) < r)
+      return c.error("data " + Twine(i) + " has fewer dimensions than its indices");
+    for (int64_t k = 0; k < r; ++k)
+      if (!c.ctx.unify(c.dim(index, k), c.dim(v, k), c.name()))
+        return c.error("dimension " + Twine(k) + " of data " + Twine(i) + " and its indices differ");
+    Dims dims = c.dims(v), flat;
+    AffineExpr count = productOf(ArrayRef<AffineExpr>(dims).take_front(r), c.b.getContext());
+    flat.push_back(count);
+    flat.append(dims.begin() + r, dims.end());
+    if (auto t = c.ctx.fold(index)) {
+      for (int64_t k = 0; k < t->numElements(); ++k) {
+        last = std::max<int64_t>(last, t->data<int32_t>()[k]);
+        if (t->data<int32_t>()[k] < 0)
+          return c.error("an index is negative");
+      }
+    } else {
+      known = false;
+    }
+    indices.push_back(c.reshape(index, ArrayRef<AffineExpr>{count}));
+    data.push_back(c.reshape(v, flat));
+  }
+  Value allIndices = c.concat(indices, 0), allData;
+  if (!sameDims(c, data, 0))
+    return failure();
+  allData = c.concat(data, 0);
+  AffineExpr rows = c.size(last + 1);
+  if (!known) {
+    // As many rows as the largest index says; each row has to come from somewhere, so there are no more than pieces.
+    Type t = c.elementType(allIndices);
+    Value most = c.reduceMax(c.concat({allIndices, c.Emitter::constantInts({-1}, t)}, 0), {0});
+    AffineExpr bound = c.dim(allIndices, 0);
+    rows = c.ctx.newDataSymbol(c.name(), bound);
+    hlo::SetSizeOp::create(c.b, c.loc, c.add(most, c.scalarInt(1, t)),
+                           int64_t(cast<AffineSymbolExpr>(rows).getPosition()), c.name());
+  }
+  Dims shape = c.dims(allData);
+  shape[0] = rows;
+  Value zeros = c.splat(0, shape, c.elementType(allData));
+  return c.setResult(0, scatterRows(c, zeros, allIndices, allData, nullptr));
+}
+
+} // namespace
+
+void registerGather(HandlerTable &t) {
+  t.add("Gather", 2, lowerGather);
+  t.add("GatherV2", 3, lowerGather);
+  t.add("GatherNd", 2, lowerGatherNd);
+  t.add("ScatterNd", 3, lowerScatterNd);
+  t.add("TensorScatterUpdate", 3, [](NodeContext &c) { return lowerTensorScatter(c, nullptr); });
+  t.add("TensorScatterAdd", 3, [](NodeContext &c) { return lowerTensorScatter(c, combineAdd); });
+  t.add("ScatterNdNonAliasingAdd", 3, [](NodeContext &c) { return lowerTensorScatter(c, combineAdd); });
+  t.add("TensorScatterSub", 3, [](NodeContext &c) { return lowerTensorScatter(c, combineSub); });
+  t.add("TensorScatterMin", 3, [](NodeContext &c) { return lowerTensorScatter(c, combineMin); });
+  t.add("TensorScatterMax", 3, [](NodeContext &c) { return lowerTensorScatter(c, combineMax); });
+  t.add("InplaceUpdate", 3, [](NodeContext &c) { return lowerInplace(c, nullptr); });
+  t.add("InplaceAdd", 3, [](NodeContext &c) { return lowerInplace(c, combineAdd); });
+  t.add("InplaceSub", 3, [](NodeContext &c) { return lowerInplace(c, combineSub); });
+  t.add("DynamicStitch", HandlerTable::atLeast(2), lowerDynamicStitch);
+  t.add("ParallelDynamicStitch", HandlerTable::atLeast(2), lowerDynamicStitch);
+}
+
+} // namespace lathe::legalize

@@ -1,0 +1,461 @@
+// Resizing, colour, patches and crops of images.
+#include "passes/legalize/ArrayFamilies.h"
+#include "passes/legalize/ArrayHelpers.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace lathe::legalize {
+namespace {
+
+/// What an output pixel reads along one dimension: `taps` places with weights each.
+struct Taps {
+  int64_t in = 0, out = 0, taps = 0;
+  std::vector<int64_t> places;
+  std::vector<double> weights;
+};
+
+struct ResizeSpec {
+  int64_t in[2], out[2];
+  bool alignCorners = false, halfPixel = false;
+
+  float scale(int d) const {
+    if (alignCorners && out[d] > 1)
+      return float(in[d] - 1) / float(out[d] - 1);
+    return float(in[d]) / float(out[d]);
+  }
+  float source(int d, int64_t x) const { return halfPixel ? (float(x) + 0.5f) * scale(d) - 0.5f : float(x) * scale(d); }
+};
+
+Taps linearTaps(const ResizeSpec &s, int d) {
+  Taps t{s.in[d], s.out[d], 2, {}, {}};
+  for (int64_t x = 0; x < t.out; ++x) {
+    float at = s.source(d, x), floor = std::floor(at);
+    int64_t lower = std::max<int64_t>(int64_t(floor), 0), upper = std::min<int64_t>(int64_t(std::ceil(at)), t.in - 1);
+    lower = std::min(lower, t.in - 1);
+    float lerp = at - floor;
+    t.places.insert(t.places.end(), {lower, std::max<int64_t>(upper, 0)});
+    t.weights.insert(t.weights.end(), {1.0 - lerp, lerp});
+  }
+  return t;
+}
+
+Taps nearestTaps(const ResizeSpec &s, int d) {
+  Taps t{s.in[d], s.out[d], 1, {}, {}};
+  for (int64_t x = 0; x < t.out; ++x) {
+    float at = s.halfPixel ? (float(x) + 0.5f) * s.scale(d) : float(x) * s.scale(d);
+    int64_t place = int64_t(s.alignCorners ? std::round(at) : std::floor(at));
+    t.places.push_back(std::max<int64_t>(std::min(place, t.in - 1), 0));
+    t.weights.push_back(1);
+  }
+  return t;
+}
+
+/// Keys' cubic with its coefficients in a table of 1024 steps, as TensorFlow's kernel has it.
+Taps cubicTaps(const ResizeSpec &s, int d) {
+  constexpr int64_t kTable = 1 << 10;
+  double a = s.halfPixel ? -0.5 : -0.75;
+  auto near = [&](float x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
+  auto far = [&](float x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
+  Taps t{s.in[d], s.out[d], 4, {}, {}};
+  for (int64_t x = 0; x < t.out; ++x) {
+    float at = s.source(d, x);
+    int64_t base = int64_t(std::floor(at)), offset = std::lrint((at - std::floor(at)) * kTable);
+    float u = float(double(offset) / kTable), v = float(double(kTable - offset) / kTable);
+    double w[4] = {far(u + 1), near(u), near(v), far(v + 1)}, sum = 0;
+    for (int k = 0; k < 4; ++k) {
+      int64_t place = base - 1 + k, inside = std::min(std::max<int64_t>(place, 0), t.in - 1);
+      if (s.halfPixel && place != inside)
+        w[k] = 0;
+      sum += w[k];
+      t.places.push_back(inside);
+    }
+    bool rescale = s.halfPixel && std::abs(sum) >= 1000 * double(std::numeric_limits<float>::min());
+    for (double k : w)
+      t.weights.push_back(rescale ? k / sum : k);
+  }
+  return t;
+}
+
+Taps areaTaps(const ResizeSpec &s, int d) {
+  Taps t{s.in[d], s.out[d], 0, {}, {}};
+  float scale = s.scale(d);
+  t.taps = int64_t(std::ceil(scale)) + 1;
+  for (int64_t x = 0; x < t.out; ++x) {
+    float from = float(x) * scale, to = float(x + 1) * scale;
+    int64_t first = int64_t(std::floor(from));
+    for (int64_t k = 0; k < t.taps; ++k) {
+      int64_t place = first + k;
+      double w = std::min<double>(place + 1, to) - std::max<double>(place, from);
+      t.places.push_back(std::min(std::max<int64_t>(place, 0), t.in - 1));
+      t.weights.push_back(w > 0 ? w / scale : 0);
+    }
+  }
+  return t;
+}
+
+Tensor floats(ArrayRef<float> values, std::vector<int64_t> dims) {
+  Tensor t = Tensor::allocate(DType::Float32, std::move(dims));
+  std::copy(values.begin(), values.end(), t.data<float>());
+  return t;
+}
+
+/// x (f32) with a dimension read through the taps.
+Value applyTaps(NodeContext &c, Value x, int64_t axis, const Taps &t) {
+  Type i32 = c.b.getI32Type();
+  Value sum;
+  for (int64_t k = 0; k < t.taps; ++k) {
+    SmallVector<int64_t> places;
+    SmallVector<float> weights;
+    bool ones = true, zeros = true;
+    for (int64_t i = 0; i < t.out; ++i) {
+      places.push_back(t.places[i * t.taps + k]);
+      weights.push_back(float(t.weights[i * t.taps + k]));
+      ones &= weights.back() == 1;
+      zeros &= weights.back() == 0;
+    }
+    if (zeros && (sum || k + 1 < t.taps))
+      continue;
+    Value v = gather(c, x, c.Emitter::constantInts(places, i32), axis, 0, /*checked=*/false);
+    if (!v)
+      return {};
+    if (!ones)
+      v = c.mul(v, c.broadcastInDim(c.constant(floats(weights, {t.out})), c.dims(v), {axis}));
+    sum = sum ? c.add(sum, v) : v;
+  }
+  return sum;
+}
+
+/// The transposed of applyTaps: what each input pixel gave to the output.
+Value transposeTaps(NodeContext &c, Value x, int64_t axis, const Taps &t) {
+  SmallVector<float> matrix(t.out * t.in, 0.0f);
+  for (int64_t i = 0; i < t.out; ++i)
+    for (int64_t k = 0; k < t.taps; ++k)
+      matrix[i * t.in + t.places[i * t.taps + k]] += float(t.weights[i * t.taps + k]);
+  Value m = c.constant(floats(matrix, {t.out, t.in}));
+  Type element = c.elementType(x);
+  Value v = c.dot(x, c.convert(m, element), {}, {}, {axis}, {0});
+  // the new dimension came out last
+  SmallVector<int64_t> perm;
+  int64_t r = c.rank(x);
+  for (int64_t d = 0; d < r; ++d)
+    perm.push_back(d < axis ? d : d == axis ? r - 1 : d - 1);
+  return v ? c.transpose(v, perm) : Value();
+}
+
+FailureOr<ResizeSpec> readSpec(NodeContext &c, Value image, ArrayRef<int64_t> out) {
+  if (c.rank(image) != 4)
+    return c.error("expected images of rank 4, found rank " + Twine(c.rank(image)));
+  ResizeSpec s;
+  s.alignCorners = c.attrBool("align_corners");
+  s.halfPixel = c.attrBool("half_pixel_centers");
+  if (s.alignCorners && s.halfPixel)
+    return c.error("align_corners and half_pixel_centers exclude each other");
+  if (out.size() != 2 || out[0] <= 0 || out[1] <= 0)
+    return c.error("the output size must be two positive numbers");
+  for (int d = 0; d < 2; ++d) {
+    auto n = constantOf(c.dim(image, d + 1));
+    if (!n || *n == 0)
+      return c.error("the size of the images must be known and positive; pass --input NAME=SHAPE");
+    s.in[d] = *n;
+    s.out[d] = out[d];
+  }
+  return s;
+}
+
+using TapsFn = Taps (*)(const ResizeSpec &, int);
+
+LogicalResult lowerResize(NodeContext &c, TapsFn taps, bool keepType) {
+  Value x = c.input(0);
+  auto size = c.constantInts(1);
+  if (failed(size))
+    return failure();
+  auto s = readSpec(c, x, *size);
+  if (failed(s))
+    return failure();
+  Type element = c.elementType(x);
+  if (!keepType)
+    x = c.convert(x, c.b.getF32Type());
+  for (int d = 0; d < 2; ++d)
+    if (x)
+      x = applyTaps(c, x, d + 1, taps(*s, d));
+  return c.setResult(0, x ? c.convert(x, keepType ? element : c.resultType(0)) : Value());
+}
+
+/// The gradient for an image of the given size; `taps` are those of the forward op.
+LogicalResult lowerResizeGrad(NodeContext &c, TapsFn taps, ArrayRef<int64_t> inSize) {
+  Value grad = c.input(0);
+  auto s = readSpec(c, grad, inSize);
+  if (failed(s))
+    return failure();
+  for (int d = 0; d < 2; ++d)
+    std::swap(s->in[d], s->out[d]);
+  Type element = c.resultType(0), wide = element.isF64() ? element : Type(c.b.getF32Type());
+  grad = c.convert(grad, wide);
+  for (int d = 0; d < 2; ++d)
+    if (grad)
+      grad = transposeTaps(c, grad, d + 1, taps(*s, d));
+  return c.setResult(0, grad ? c.convert(grad, element) : Value());
+}
+
+LogicalResult lowerResizeGradLike(NodeContext &c, TapsFn taps) {
+  Value original = c.input(1);
+  SmallVector<int64_t> size;
+  for (int d = 1; d < 3 && c.rank(original) == 4; ++d)
+    size.push_back(constantOf(c.dim(original, d)).value_or(-1));
+  return lowerResizeGrad(c, taps, size);
+}
+
+LogicalResult lowerNearestGrad(NodeContext &c) {
+  auto size = c.constantInts(1);
+  return failed(size) ? failure() : lowerResizeGrad(c, nearestTaps, *size);
+}
+
+//===----------------------------------------------------------------------===//
+// Colour
+//===----------------------------------------------------------------------===//
+
+/// Channels 0, 1, 2 of the last dimension, each with that dimension of size 1.
+SmallVector<Value> channels(NodeContext &c, Value x) {
+  SmallVector<Value> parts;
+  int64_t last = c.rank(x) - 1;
+  for (int64_t k = 0; k < 3; ++k)
+    parts.push_back(c.sliceDim(x, last, c.size(k), c.size(k + 1)));
+  return parts;
+}
+
+LogicalResult expectRgb(NodeContext &c, Value x) {
+  if (c.rank(x) < 1 || !c.ctx.unify(c.dim(x, c.rank(x) - 1), c.size(3), c.name()))
+    return c.error("expected a last dimension of 3 channels");
+  return success();
+}
+
+SmallVector<Value> rgbToHsv(NodeContext &c, ArrayRef<Value> rgb) {
+  Value r = rgb[0], g = rgb[1], b = rgb[2];
+  Value value = c.max(r, c.max(g, b)), range = c.sub(value, c.min(r, c.min(g, b)));
+  Value zero = c.like(r, 0), positive = c.compare(Compare::GT, value, zero);
+  Value saturation = c.select(positive, c.div(range, value), zero);
+  Value norm = c.div(c.like(r, 1.0 / 6.0), range);
+  Value hueR = c.mul(norm, c.sub(g, b));
+  Value hueG = c.add(c.mul(norm, c.sub(b, r)), c.like(r, 2.0 / 6.0));
+  Value hueB = c.add(c.mul(norm, c.sub(r, g)), c.like(r, 4.0 / 6.0));
+  Value hue = c.select(c.compare(Compare::EQ, r, value), hueR,
+                       c.select(c.compare(Compare::EQ, g, value), hueG, hueB));
+  hue = c.select(c.compare(Compare::GT, range, zero), hue, zero);
+  hue = c.select(c.compare(Compare::LT, hue, zero), c.add(hue, c.like(hue, 1)), hue);
+  return {hue, saturation, value};
+}
+
+SmallVector<Value> hsvToRgb(NodeContext &c, ArrayRef<Value> hsv) {
+  Value h = hsv[0], s = hsv[1], v = hsv[2], zero = c.like(h, 0), one = c.like(h, 1);
+  Value dh = c.mul(h, c.like(h, 6));
+  auto clamp = [&](Value x) { return c.min(c.max(x, zero), one); };
+  Value dr = clamp(c.sub(c.unary<hlo::AbsOp>(c.sub(dh, c.like(h, 3))), one));
+  Value dg = clamp(c.sub(c.like(h, 2), c.unary<hlo::AbsOp>(c.sub(dh, c.like(h, 2)))));
+  Value db = clamp(c.sub(c.like(h, 2), c.unary<hlo::AbsOp>(c.sub(dh, c.like(h, 4)))));
+  Value rest = c.sub(one, s);
+  SmallVector<Value> rgb;
+  for (Value d : {dr, dg, db})
+    rgb.push_back(c.mul(c.add(rest, c.mul(s, d)), v));
+  return rgb;
+}
+
+LogicalResult lowerColour(NodeContext &c, SmallVector<Value> (*fn)(NodeContext &, ArrayRef<Value>)) {
+  Value x = c.input(0);
+  if (failed(expectRgb(c, x)))
+    return failure();
+  Type element = c.elementType(x);
+  if (element.getIntOrFloatBitWidth() < 32)
+    x = c.convert(x, c.b.getF32Type());
+  return c.setResult(0, c.convert(c.concat(fn(c, channels(c, x)), c.rank(x) - 1), element));
+}
+
+LogicalResult lowerAdjust(NodeContext &c, bool hue) {
+  Value x = c.input(0), by = c.input(1);
+  if (failed(expectRgb(c, x)) || failed(c.expectRank(1, 0)))
+    return failure();
+  Type element = c.elementType(x), f32 = c.b.getF32Type();
+  x = c.convert(x, f32);
+  by = c.convert(by, f32);
+  SmallVector<Value> hsv = rgbToHsv(c, channels(c, x));
+  if (hue) {
+    Value turned = c.add(hsv[0], by);
+    hsv[0] = c.sub(turned, c.unary<hlo::FloorOp>(turned));
+  } else {
+    hsv[1] = c.min(c.max(c.mul(hsv[1], by), c.like(hsv[1], 0)), c.like(hsv[1], 1));
+  }
+  return c.setResult(0, c.convert(c.concat(hsvToRgb(c, hsv), c.rank(x) - 1), element));
+}
+
+LogicalResult lowerAdjustContrast(NodeContext &c) {
+  Value x = c.input(0), by = c.input(1);
+  int64_t r = c.rank(x);
+  if (r < 3 || failed(c.expectRank(1, 0)))
+    return c.error("expected images of rank 3 or more");
+  Type element = c.elementType(x), f32 = c.b.getF32Type();
+  x = c.convert(x, f32);
+  Value sum = c.reduceSum(x, {r - 3, r - 2});
+  Value pixels = c.sizeValue(productOf({c.dim(x, r - 3), c.dim(x, r - 2)}, c.b.getContext()), c.b.getI64Type());
+  Value mean = c.keepDims(c.div(sum, c.convert(pixels, f32)), {r - 3, r - 2}, r);
+  Value result = c.add(c.mul(c.sub(x, mean), c.convert(by, f32)), mean);
+  return c.setResult(0, c.convert(result, element));
+}
+
+//===----------------------------------------------------------------------===//
+// Patches and crops
+//===----------------------------------------------------------------------===//
+
+/// Number of windows and padding before, for SAME and VALID.
+std::optional<std::pair<int64_t, int64_t>> windows(StringRef padding, int64_t size, int64_t window, int64_t stride) {
+  if (padding == "VALID")
+    return std::make_pair(size < window ? 0 : (size - window) / stride + 1, int64_t(0));
+  if (padding != "SAME")
+    return std::nullopt;
+  int64_t out = (size + stride - 1) / stride;
+  return std::make_pair(out, std::max<int64_t>((out - 1) * stride + window - size, 0) / 2);
+}
+
+/// Windows of the spatial dimensions 1..n-2 as channels: [batch, out..., window... * depth].
+LogicalResult lowerPatches(NodeContext &c, bool dilated) {
+  Value x = c.input(0);
+  SmallVector<int64_t> sizes = c.attrInts("ksizes"), strides = c.attrInts("strides"), rates = c.attrInts("rates");
+  int64_t r = c.rank(x), spatial = r - 2;
+  if (!dilated)
+    rates.assign(r, 1);
+  if (int64_t(sizes.size()) != r || int64_t(strides.size()) != r || int64_t(rates.size()) != r)
+    return c.error("ksizes and strides must have " + Twine(r) + " entries");
+  SmallVector<int64_t> out, low(r, 0), high(r, 0);
+  int64_t total = 1;
+  for (int64_t d = 1; d <= spatial; ++d) {
+    auto n = constantOf(c.dim(x, d));
+    if (!n || sizes[d] < 1 || strides[d] < 1 || rates[d] < 1)
+      return c.error("the size of the images must be known and the window positive");
+    int64_t extent = (sizes[d] - 1) * rates[d] + 1;
+    auto w = windows(c.attrString("padding"), *n, extent, strides[d]);
+    if (!w)
+      return c.error("padding must be SAME or VALID");
+    out.push_back(w->first);
+    low[d] = w->second;
+    high[d] = std::max<int64_t>((w->first - 1) * strides[d] + extent - *n - w->second, 0);
+    total *= sizes[d];
+  }
+  if (total > 4096)
+    return c.error("a window of " + Twine(total) + " elements is too large");
+  x = c.pad(x, c.scalar(0, c.elementType(x)), low, high);
+  // One strided slice for each element of the window, row-major.
+  SmallVector<Value> parts;
+  for (int64_t k = 0; k < total; ++k) {
+    Dims starts(r, c.size(0)), limits = c.dims(x);
+    SmallVector<int64_t> steps(r, 1);
+    int64_t rest = k;
+    for (int64_t d = spatial; d >= 1; --d) {
+      int64_t at = rest % sizes[d] * rates[d];
+      rest /= sizes[d];
+      starts[d] = c.size(at);
+      limits[d] = c.size(out[d - 1] ? at + (out[d - 1] - 1) * strides[d] + 1 : at);
+      steps[d] = strides[d];
+    }
+    parts.push_back(c.slice(x, starts, limits, steps));
+  }
+  return c.setResult(0, c.concat(parts, r - 1));
+}
+
+/// Bilinear or nearest samples of one dimension of boxes: places for each output pixel, and whether they lie inside.
+struct BoxAxis {
+  Value low, high, weight, inside;
+};
+
+BoxAxis boxAxis(NodeContext &c, Value from, Value to, AffineExpr imageSize, int64_t crop, bool nearest) {
+  Type f32 = c.b.getF32Type(), i32 = c.b.getI32Type();
+  Dims table{c.dim(from, 0), c.size(crop)};
+  Value last = c.convert(c.sizeValue(imageSize - 1, i32), f32);
+  Value step, at;
+  auto spread = [&](Value v) { return c.broadcastInDim(v, table, {0}); };
+  if (crop > 1) {
+    step = c.div(c.mul(c.sub(to, from), last), c.scalar(double(crop - 1), f32));
+    at = c.add(spread(c.mul(from, last)), c.mul(c.iota(table, 1, f32), spread(step)));
+  } else {
+    at = spread(c.mul(c.mul(c.add(from, to), c.scalar(0.5, f32)), last));
+  }
+  BoxAxis a;
+  a.inside = c.logicalAnd(c.compare(Compare::GE, at, c.like(at, 0)), c.compare(Compare::LE, at, last));
+  at = c.select(a.inside, at, c.like(at, 0));
+  if (nearest) {
+    a.low = c.convert(c.unary<hlo::RoundOp>(at), i32);
+    return a;
+  }
+  Value floor = c.unary<hlo::FloorOp>(at);
+  a.low = c.convert(floor, i32);
+  a.high = c.convert(c.unary<hlo::CeilOp>(at), i32);
+  a.weight = c.sub(at, floor);
+  return a;
+}
+
+LogicalResult lowerCropAndResize(NodeContext &c) {
+  Value image = c.input(0), boxes = c.input(1), which = c.input(2);
+  auto crop = c.constantInts(3);
+  if (failed(crop) || failed(c.expectRank(0, 4)) || failed(c.expectRank(1, 2)) || failed(c.expectRank(2, 1)))
+    return failure();
+  if (crop->size() != 2 || (*crop)[0] <= 0 || (*crop)[1] <= 0)
+    return c.error("the crop size must be two positive numbers");
+  StringRef method = c.attrString("method", "bilinear");
+  if (method != "bilinear" && method != "nearest")
+    return c.error("method '" + method + "' is not supported");
+  if (!c.ctx.unify(c.dim(boxes, 1), c.size(4), c.name()) || !c.ctx.unify(c.dim(boxes, 0), c.dim(which, 0), c.name()))
+    return c.error("expected four numbers and an index for each box");
+  bool nearest = method == "nearest";
+  Type f32 = c.b.getF32Type(), i32 = c.b.getI32Type();
+  boxes = c.convert(boxes, f32);
+  checkRange(c, which, c.dim(image, 0), "box_ind is out of range");
+  auto corner = [&](int64_t k) { return c.reshape(c.sliceDim(boxes, 1, c.size(k), c.size(k + 1)), Dims{c.dim(boxes, 0)}); };
+  BoxAxis y = boxAxis(c, corner(0), corner(2), c.dim(image, 1), (*crop)[0], nearest);
+  BoxAxis x = boxAxis(c, corner(1), corner(3), c.dim(image, 2), (*crop)[1], nearest);
+  Dims grid{c.dim(boxes, 0), c.size((*crop)[0]), c.size((*crop)[1])}, result = grid;
+  result.push_back(c.dim(image, 3));
+  auto sample = [&](Value row, Value col) {
+    Dims one = grid;
+    one.push_back(c.size(1));
+    Value index = c.concat({c.reshape(c.broadcastInDim(c.convert(which, i32), grid, {0}), one),
+                            c.reshape(c.broadcastInDim(row, grid, {0, 1}), one),
+                            c.reshape(c.broadcastInDim(col, grid, {0, 2}), one)},
+                           3);
+    Value v = gatherNd(c, image, index, 0, /*checked=*/false);
+    return v ? c.convert(v, f32) : v;
+  };
+  Value value;
+  if (nearest) {
+    value = sample(y.low, x.low);
+  } else {
+    auto lerp = [&](Value a, Value b, Value w, int64_t axis) {
+      return c.add(a, c.mul(c.sub(b, a), c.broadcastInDim(w, result, {0, axis})));
+    };
+    Value top = lerp(sample(y.low, x.low), sample(y.low, x.high), x.weight, 2);
+    Value bottom = lerp(sample(y.high, x.low), sample(y.high, x.high), x.weight, 2);
+    value = lerp(top, bottom, y.weight, 1);
+  }
+  Value inside = c.logicalAnd(c.broadcastInDim(y.inside, result, {0, 1}), c.broadcastInDim(x.inside, result, {0, 2}));
+  return c.setResult(0, c.select(inside, value, c.scalar(c.attrFloat("extrapolation_value"), f32)));
+}
+
+} // namespace
+
+void registerImage(HandlerTable &t) {
+  t.add("ResizeBilinear", 2, [](NodeContext &c) { return lowerResize(c, linearTaps, false); });
+  t.add("ResizeNearestNeighbor", 2, [](NodeContext &c) { return lowerResize(c, nearestTaps, true); });
+  t.add("ResizeBicubic", 2, [](NodeContext &c) { return lowerResize(c, cubicTaps, false); });
+  t.add("ResizeArea", 2, [](NodeContext &c) { return lowerResize(c, areaTaps, false); });
+  t.add("ResizeBilinearGrad", 2, [](NodeContext &c) { return lowerResizeGradLike(c, linearTaps); });
+  t.add("ResizeBicubicGrad", 2, [](NodeContext &c) { return lowerResizeGradLike(c, cubicTaps); });
+  t.add("ResizeNearestNeighborGrad", 2, lowerNearestGrad);
+  t.add("RGBToHSV", 1, [](NodeContext &c) { return lowerColour(c, rgbToHsv); });
+  t.add("HSVToRGB", 1, [](NodeContext &c) { return lowerColour(c, hsvToRgb); });
+  t.add("AdjustHue", 2, [](NodeContext &c) { return lowerAdjust(c, true); });
+  t.add("AdjustSaturation", 2, [](NodeContext &c) { return lowerAdjust(c, false); });
+  t.add("AdjustContrastv2", 2, lowerAdjustContrast);
+  t.add("ExtractImagePatches", 1, [](NodeContext &c) { return lowerPatches(c, true); });
+  t.add("ExtractVolumePatches", 1, [](NodeContext &c) { return lowerPatches(c, false); });
+  t.add("CropAndResize", 4, lowerCropAndResize);
+}
+
+} // namespace lathe::legalize
