@@ -17,6 +17,8 @@ namespace lathe::import {
 
 // Attributes hold at most this many elements: MLIR uniques, hashes and never frees them.
 static constexpr int64_t kMaxInlineElements = 64;
+// A few values of which the last repeats may become this large; files that mean more hold it.
+static constexpr int64_t kMaxRepeatedBytes = INT64_C(256) << 20;
 // TensorFlow's own limit.
 static constexpr int kMaxRank = 254;
 
@@ -139,6 +141,10 @@ Attribute AttributeReader::readStrings(const tf::TensorProto &proto, RankedTenso
     values.push_back(b.getStringAttr(s));
   if (values.empty())
     values.push_back(b.getStringAttr(""));
+  if (values.size() > 1 && static_cast<int64_t>(values.size()) < count && count > kMaxRepeatedBytes / 16) {
+    error = "holds " + std::to_string(values.size()) + " values for " + std::to_string(count) + " elements";
+    return {};
+  }
   if (values.size() > 1)
     values.resize(static_cast<size_t>(count), values.back());
   return graph::StringsAttr::get(context, type, b.getArrayAttr(values));
@@ -226,6 +232,11 @@ Attribute AttributeReader::readTensor(const tf::TensorProto &proto, std::string 
     bytes.assign(size, 0);
   else if (bytes.size() > size && bytes.size() < count * size) {
     // the last value repeats
+    if (count * size > static_cast<size_t>(kMaxRepeatedBytes)) {
+      error = "holds " + std::to_string(bytes.size() / size) + " values, its shape " + what + " needs " +
+              std::to_string(count) + ", which are too many to repeat the last one";
+      return {};
+    }
     size_t have = bytes.size() / size;
     bytes.resize(count * size);
     for (size_t i = have; i < count; ++i)

@@ -23,6 +23,8 @@ namespace lathe::import {
 static constexpr size_t kMaxFunctions = 20'000;
 // A reference that passes this many calls without reaching a node goes round in a circle.
 static constexpr int kMaxHops = 100'000;
+// Between a variable's handle and its use; each use is followed on its own.
+static constexpr int kMaxHandleHops = 1000;
 
 static bool isCallOp(StringRef op) { return op == "PartitionedCall" || op == "StatefulPartitionedCall"; }
 
@@ -56,7 +58,7 @@ std::string variableKey(const Instance &variable) {
 }
 
 std::string findVariable(const FlatGraph &graph, Ref ref, bool *through) {
-  for (size_t hops = 0; hops <= graph.instances.size(); ++hops) {
+  for (int hops = 0; hops < kMaxHandleHops; ++hops) {
     if (ref.isArgument())
       return static_cast<size_t>(ref.argument()) < graph.bindings.size() ? graph.bindings[ref.argument()] : "";
     const Instance &instance = graph.instances[ref.instance];
@@ -206,7 +208,8 @@ int FlatBuilder::childScope(int scope, int node) {
   result = -1;
   const tf::NameAttrList *call = nullptr;
   const Body *body = calleeOf(scope, node, call);
-  if (!body || !flattener.takeNode(idOf(scope, node))) {
+  size_t nameSize = scopes[scope].prefix.size() + scopes[scope].body->defs[node]->name().size();
+  if (!body || !flattener.takeNode(idOf(scope, node), nameSize, 0)) {
     failed = true;
     return -1;
   }
@@ -216,11 +219,6 @@ int FlatBuilder::childScope(int scope, int node) {
   child.parent = scope;
   child.callNode = node;
   child.prefix = scopes[scope].prefix + def.name() + "/";
-  if (child.prefix.size() > (1 << 20)) {
-    problems.add(idOf(scope, node), "has a name longer than a megabyte");
-    failed = true;
-    return -1;
-  }
   AttrLookup caller(&def, &scopes[scope].attrs);
   for (const auto &[name, value] : call ? call->attr() : def.attr())
     if (const tf::AttrValue *resolved = caller.resolve(value))
@@ -385,7 +383,8 @@ int FlatBuilder::instanceOf(int scope, int node) {
     return known->second;
   scopes[scope].instances[node] = -1;
   const FlatSignature *outputs = outputsOf(scope, node);
-  if (!outputs || !flattener.takeNode(idOf(scope, node))) {
+  size_t nameSize = scopes[scope].prefix.size() + scopes[scope].body->defs[node]->name().size();
+  if (!outputs || !flattener.takeNode(idOf(scope, node), nameSize, outputs->types.size())) {
     failed = true;
     return -1;
   }
@@ -416,7 +415,7 @@ int FlatBuilder::controlOf(int scope, int node) {
   auto known = scopes[scope].callEnds.find(node);
   if (known != scopes[scope].callEnds.end())
     return known->second;
-  if (childScope(scope, node) < 0 || !flattener.takeNode(idOf(scope, node)))
+  if (childScope(scope, node) < 0 || !flattener.takeNode(idOf(scope, node), scopes[scope].prefix.size(), 0))
     return -1;
   Instance end;
   end.info = ops::findOp("NoOp");
@@ -710,8 +709,9 @@ std::unique_ptr<FlatGraph> FlatBuilder::buildFunction(const Flattener::Request &
 // Flattener
 //===----------------------------------------------------------------------===//
 
-bool Flattener::takeNode(const NodeId &id) {
-  if (nodesLeft-- > 0)
+bool Flattener::takeNode(const NodeId &id, size_t nameSize, size_t numOutputs) {
+  nodesLeft -= static_cast<int64_t>(1 + nameSize / 128 + numOutputs / 8);
+  if (nodesLeft >= 0)
     return true;
   if (!outOfNodes)
     problems.add(id, "inlining functions gives more nodes than the limit");

@@ -88,7 +88,8 @@ private:
   friend class FlatBuilder;
   int requestFunction(const tf::NameAttrList &function, const AttrLookup &caller, const NodeId &user,
                       std::vector<std::string> bindings);
-  bool takeNode(const NodeId &id);
+  /// Counts a node against the limit, long names and many outputs as several. False, and reported, beyond it.
+  bool takeNode(const NodeId &id, size_t nameSize, size_t numOutputs);
 
   struct Request {
     const Body *body;

@@ -51,8 +51,8 @@ struct ImportOptions {
   bool unknownLeading = false;
   /// The largest constant, and the largest file.
   int64_t maxBytes = INT64_C(16) << 30;
-  /// The largest number of nodes after inlining.
-  int64_t maxNodes = 4'000'000;
+  /// The largest number of nodes after inlining; about a kilobyte each.
+  int64_t maxNodes = 1'500'000;
 };
 
 struct ImportedModel {

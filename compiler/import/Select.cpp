@@ -16,6 +16,8 @@ using llvm::Twine;
 
 namespace lathe::import {
 
+static constexpr size_t kMaxDefaultOutputs = 10'000;
+
 static bool isPlaceholder(StringRef op) { return op == "Placeholder" || op == "PlaceholderV2"; }
 
 static std::string tensorName(const Body &main, MainTensor at) {
@@ -262,6 +264,10 @@ std::vector<NamedTensor> Selector::defaultOutputs() {
       for (int port = 0; types && port < static_cast<int>(types->size()); ++port) {
         MainTensor at{static_cast<int>(node), port};
         NamedTensor tensor;
+        if (tensors.size() == kMaxDefaultOutputs) {
+          problems.add("the graph has too many outputs; name some with --output");
+          return {};
+        }
         if ((*types)[port] != DType::Resource && (*types)[port] != DType::Variant &&
             makeTensor(defaultName(main, at), at, tensor))
           tensors.push_back(std::move(tensor));

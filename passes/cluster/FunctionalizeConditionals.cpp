@@ -21,6 +21,8 @@ using namespace mlir;
 namespace lathe::cluster {
 
 static constexpr size_t kMaxDepth = 100;
+// Identities between a predicate and its use.
+static constexpr int kMaxHops = 1000;
 
 namespace {
 struct Literal {
@@ -86,9 +88,9 @@ private:
 } // namespace
 
 static Value canonicalPredicate(Value value) {
-  // bounded by the graph; a cycle was refused before
-  while (auto node = value.getDefiningOp<graph::NodeOp>()) {
-    if ((!isOp(node, "Identity") && !isOp(node, "Switch")) || node.getInputs().empty())
+  for (int hops = 0; hops < kMaxHops; ++hops) {
+    auto node = value.getDefiningOp<graph::NodeOp>();
+    if (!node || (!isOp(node, "Identity") && !isOp(node, "Switch")) || node.getInputs().empty())
       break;
     value = node.getInputs()[0];
   }

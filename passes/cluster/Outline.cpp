@@ -107,8 +107,10 @@ Resolution Slice::resolve(Value value, Value &stands) {
       stands = r.alias;
       continue;
     }
-    if (r.kind == Resolution::Outside && isOp(stands, "Const"))
+    if (r.kind == Resolution::Outside && isOp(stands, "Const")) {
+      outsideConstants.insert(stands.getDefiningOp());
       return Resolution::inside();
+    }
     return r;
   }
   ok = false;
@@ -151,7 +153,7 @@ void Slice::drain() {
   while (!work.empty()) {
     auto node = cast<graph::NodeOp>(work.pop_back_val());
     // a constant taken in from outside leaves its edges behind
-    if (isOp(node, "Const"))
+    if (outsideConstants.contains(node))
       continue;
     for (Value input : node.getInputs()) {
       Value stands;
@@ -218,7 +220,7 @@ graph::FuncOp Slice::build(ModuleOp module, SymbolTable &symbols, StringRef name
     for (Value input : old.getInputs())
       inputs.push_back(lookup(input));
     clone.getInputsMutable().assign(inputs);
-    if (!isOp(old, "Const"))
+    if (!outsideConstants.contains(old))
       clone.getControlsMutable().assign(mapControls(old.getControls()));
   }
   SmallVector<Value> results;

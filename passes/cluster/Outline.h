@@ -53,6 +53,7 @@ private:
 
   Resolver resolver;
   llvm::SetVector<mlir::Operation *> nodes;
+  llvm::DenseSet<mlir::Operation *> outsideConstants;
   llvm::SmallVector<mlir::Operation *> work;
   bool ok = true;
 };

@@ -184,6 +184,21 @@ TEST(Malformed, FunctionsThatGrowExponentially) {
   expectError(importBytes(graph + "}", options), "inlining functions gives more nodes than the limit");
 }
 
+TEST(Malformed, ManyOutputs) {
+  std::string graph = placeholder();
+  for (int i = 0; i < 50; ++i)
+    graph += "node { name: \"u" + std::to_string(i) +
+             "\" op: \"Unpack\" input: \"x\" attr { key: \"T\" value { type: DT_FLOAT } } attr { key: \"num\" value { i: "
+             "1000000 } } }\n";
+  expectError(importBytes(graph), "the graph has too many outputs; name some with --output");
+  ImportOptions options;
+  for (int i = 0; i < 50; ++i)
+    options.outputs.push_back("u" + std::to_string(i));
+  Imported m = importBytes(graph, options);
+  EXPECT_FALSE(m.ok);
+  expectContains(m.errors, "more nodes than the limit");
+}
+
 TEST(Malformed, Functions) {
   std::string call = placeholder() + "node { name: \"y\" op: \"PartitionedCall\" input: \"x\" attr { key: \"f\" value "
                                      "{ func { name: \"f\" } } } attr { key: \"Tin\" value { list { type: DT_FLOAT } } }"
@@ -229,6 +244,8 @@ TEST(Malformed, HugeConstants) {
   expectError(importBytes(constant("dtype: DT_FLOAT tensor_shape { dim { size: 9000000000 } dim { size: 9000000000 } "
                                    "}")),
               "has more elements than 64 bits can count");
+  expectError(importBytes(constant("dtype: DT_FLOAT tensor_shape { dim { size: 1000000000 } } float_val: 1 float_val: 2")),
+              "too many to repeat the last one");
   // a large splat within the limit costs nothing
   EXPECT_TRUE(importBytes(constant("dtype: DT_FLOAT tensor_shape { dim { size: 1000000000 } } float_val: 1")).ok);
 }

@@ -64,3 +64,26 @@ graph.func @nested(%x: tensor<i32>, %y: tensor<i32>, %v: tensor<!graph.resource>
 // CHECK: %[[INNER:.*]]:2, %{{.*}} = graph.node "While"{{.*}}body = #graph.func<@inner_body>
 // CHECK: %[[ASSIGN:.*]] = graph.node "AssignVariableOp"(%{{.*}}, %[[INNER]]#0)
 // CHECK: graph.return %[[INNER]]#0, %{{.*}}, %{{.*}}[%[[ASSIGN]]]
+
+// -----
+
+// An edge to a constant orders what stands before it.
+// CHECK-LABEL: graph.func @edge_to_constant(
+graph.func @edge_to_constant(%x: tensor<i32>, %v: tensor<!graph.resource>) -> tensor<*xi32> {
+  %e, %c0 = graph.node "Enter"(%x) {T = i32, frame_name = "o", is_constant = false} : (tensor<i32>) -> tensor<*xi32>
+  %s, %c1 = graph.node "Enter"(%v) {T = !graph.resource, frame_name = "o", is_constant = true} : (tensor<!graph.resource>) -> tensor<*x!graph.resource>
+  %i, %index, %c2 = graph.node "Merge"(%e, %next) {T = i32} : (tensor<*xi32>, tensor<*xi32>) -> (tensor<*xi32>, tensor<i32>)
+  %ten, %c3 = graph.node "Const"() [%c2] {dtype = i32, value = dense<10> : tensor<i32>} : () -> tensor<i32>
+  %less, %c4 = graph.node "Less"(%i, %ten) {T = i32} : (tensor<*xi32>, tensor<i32>) -> tensor<*xi1>
+  %go, %c5 = graph.node "LoopCond"(%less) {} : (tensor<*xi1>) -> tensor<*xi1> loc("loop/LoopCond")
+  %out, %in, %c6 = graph.node "Switch"(%i, %go) {T = i32} : (tensor<*xi32>, tensor<*xi1>) -> (tensor<*xi32>, tensor<*xi32>)
+  %pushed, %push = graph.node "StackPushV2"(%s, %in) {T = i32} : (tensor<*x!graph.resource>, tensor<*xi32>) -> tensor<*xi32>
+  %one, %c7 = graph.node "Const"() [%push] {dtype = i32, value = dense<1> : tensor<i32>} : () -> tensor<i32>
+  %sum, %c8 = graph.node "AddV2"(%in, %one) {T = i32} : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32>
+  %next, %c9 = graph.node "NextIteration"(%sum) {T = i32} : (tensor<*xi32>) -> tensor<*xi32>
+  %exit, %c10 = graph.node "Exit"(%out) {T = i32} : (tensor<*xi32>) -> tensor<*xi32>
+  graph.return %exit : tensor<*xi32>
+}
+// CHECK-LABEL: graph.func private @loop_body(
+// CHECK: %{{.*}}, %[[PUSH:.*]] = graph.node "StackPushV2"
+// CHECK: graph.node "Const"() [%[[PUSH]]] {{.*}}dense<1>
