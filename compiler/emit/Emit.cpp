@@ -4,6 +4,7 @@
 #include "compiler/emit/Header.h"
 #include "compiler/emit/Tables.h"
 #include "compiler/emit/Target.h"
+#include "passes/codegen/cpu/Passes.h"
 #include "passes/lower/Lower.h"
 #include "runtime/abi/module_abi.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -145,6 +146,8 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   cpu::loadKernelDialects(*context);
   context->getOrLoadDialect<mlir::LLVM::LLVMDialect>();
 
+  if (mlir::failed(cpu::packWeights(kernelModule, target->kernelTarget)))
+    return createStringError("the model could not be compiled");
   CompiledArtifact artifact;
   artifact.triple = target->triple;
   artifact.prefix = options.symbolPrefix;

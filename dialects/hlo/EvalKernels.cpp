@@ -181,6 +181,11 @@ inline Complex power(Complex x, Complex y) {
     return y == Complex() ? Complex(1) : (y.real() > 0 ? Complex() : Complex(std::pow(0.0, y.real())));
   return std::pow(x, y);
 }
+// by the conjugate, as TensorFlow's kernels do: infinite operands give NaN
+inline Complex divide(Complex x, Complex y) {
+  double a = x.real(), b = x.imag(), c = y.real(), d = y.imag(), n = c * c + d * d;
+  return {(a * c + b * d) / n, (b * c - a * d) / n};
+}
 inline Complex atan2(Complex y, Complex x) {
   Complex i(0, 1);
   return -i * std::log((x + i * y) / std::sqrt(x * x + y * y));
@@ -237,7 +242,7 @@ Table makeTable() {
   add("add", {FLOAT2(x + y), INT2(info.width == 1 ? x | y : s(u(x) + u(y))), COMPLEX2(x + y)});
   add("and", {nullptr, INT2(x & y), nullptr});
   add("atan2", {FLOAT2(std::atan2(x, y)), nullptr, COMPLEX2(atan2(x, y))});
-  add("divide", {FLOAT2(x / y), INT2(divideInt(x, y, info)), COMPLEX2(x / y)});
+  add("divide", {FLOAT2(x / y), INT2(divideInt(x, y, info)), COMPLEX2(divide(x, y))});
   add("maximum", {FLOAT2(maxFloat(x, y)), INT2(less(x, y, info) ? y : x), COMPLEX2(lessComplex(x, y) ? y : x)});
   add("minimum", {FLOAT2(minFloat(x, y)), INT2(less(y, x, info) ? y : x), COMPLEX2(lessComplex(y, x) ? y : x)});
   add("multiply", {FLOAT2(x * y), INT2(s(u(x) * u(y))), COMPLEX2(x * y)});

@@ -44,8 +44,8 @@ double zetaOf(double x, double q) {
   if (x < 1)
     return nan;
   if (q <= 0) {
-    if (q == std::floor(q))
-      return infinity;
+    if (q == std::floor(q)) // a pole: one-sided limits agree for even exponents only
+      return x == std::floor(x) && std::fmod(x, 2) == 0 ? infinity : nan;
     if (x != std::floor(x))
       return nan; // a negative base to a broken power
   }

@@ -1,5 +1,6 @@
 // Cheap, local folds: identities and constants of a few elements.
 #include "dialects/hlo/Constants.h"
+#include "dialects/hlo/Evaluator.h"
 #include "dialects/hlo/Infer.h"
 
 #include "mlir/IR/Matchers.h"
@@ -25,32 +26,65 @@ OpFoldResult SizeOp::fold(FoldAdaptor) {
   return DenseElementsAttr::get(type, values);
 }
 
+// The op's value on constants of few elements; what is bigger is folded by the simplification passes.
+static OpFoldResult foldSmall(Operation *op, ArrayRef<Attribute> operands) {
+  auto isSmall = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.hasStaticShape() && tensor.getNumElements() <= maxInlineElements;
+  };
+  if (op->getNumResults() != 1 || !isSmall(op->getResult(0).getType()))
+    return {};
+  SmallVector<Tensor> tensors;
+  for (Attribute operand : operands) {
+    auto elements = dyn_cast_if_present<ElementsAttr>(operand);
+    if (!elements || !isSmall(elements.getType()))
+      return {};
+    auto tensor = readConstant(elements);
+    if (failed(tensor))
+      return {};
+    tensors.push_back(*tensor);
+  }
+  EvalOptions options;
+  options.silent = true;
+  options.maxBytes = 1 << 16;
+  auto results = evaluateOp(op, tensors, options);
+  if (failed(results) || typeOfTensor(op->getContext(), results->front()) != op->getResult(0).getType())
+    return {};
+  return makeElements(op->getContext(), results->front());
+}
+
 // An operand of the result's type stands for it.
 static OpFoldResult sameType(Operation *op, Value operand) {
   return operand.getType() == op->getResult(0).getType() ? OpFoldResult(operand) : OpFoldResult();
 }
 
 OpFoldResult AssumeShapeOp::fold(FoldAdaptor) { return sameType(*this, getOperand()); }
-OpFoldResult ConvertOp::fold(FoldAdaptor) { return sameType(*this, getOperand()); }
+OpFoldResult ConvertOp::fold(FoldAdaptor adaptor) {
+  if (OpFoldResult same = sameType(*this, getOperand()))
+    return same;
+  return foldSmall(*this, adaptor.getOperands());
+}
 
-OpFoldResult ReshapeOp::fold(FoldAdaptor) {
+OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
   if (OpFoldResult same = sameType(*this, getOperand()))
     return same;
   if (auto inner = getOperand().getDefiningOp<ReshapeOp>()) {
     setOperand(inner.getOperand());
     return getResult();
   }
-  return {};
+  return foldSmall(*this, adaptor.getOperands());
 }
 
-OpFoldResult BroadcastInDimOp::fold(FoldAdaptor) {
+OpFoldResult BroadcastInDimOp::fold(FoldAdaptor adaptor) {
+  if (OpFoldResult folded = foldSmall(*this, adaptor.getOperands()))
+    return folded;
   for (auto [i, dim] : llvm::enumerate(getBroadcastDimensions()))
     if (dim != static_cast<int64_t>(i))
       return {};
   return sameType(*this, getOperand());
 }
 
-OpFoldResult TransposeOp::fold(FoldAdaptor) {
+OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
   ArrayRef<int64_t> permutation = getPermutation();
   bool identity = true;
   for (auto [i, dim] : llvm::enumerate(permutation))
@@ -65,19 +99,21 @@ OpFoldResult TransposeOp::fold(FoldAdaptor) {
     setOperand(inner.getOperand());
     return getResult();
   }
-  return {};
+  return foldSmall(*this, adaptor.getOperands());
 }
 
-OpFoldResult ReverseOp::fold(FoldAdaptor) {
-  return getDimensions().empty() ? sameType(*this, getOperand()) : OpFoldResult();
+OpFoldResult ReverseOp::fold(FoldAdaptor adaptor) {
+  return getDimensions().empty() ? sameType(*this, getOperand()) : foldSmall(*this, adaptor.getOperands());
 }
 
-OpFoldResult ConcatenateOp::fold(FoldAdaptor) {
-  return getInputs().size() == 1 ? sameType(*this, getInputs().front()) : OpFoldResult();
+OpFoldResult ConcatenateOp::fold(FoldAdaptor adaptor) {
+  return getInputs().size() == 1 ? sameType(*this, getInputs().front()) : foldSmall(*this, adaptor.getOperands());
 }
 
-OpFoldResult SliceOp::fold(FoldAdaptor) {
+OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
   // equal sizes and strides of one leave no room for another start
+  if (OpFoldResult folded = foldSmall(*this, adaptor.getOperands()))
+    return folded;
   for (int64_t stride : getStrides())
     if (stride != 1)
       return {};
@@ -87,12 +123,12 @@ OpFoldResult SliceOp::fold(FoldAdaptor) {
   return sameType(*this, getOperand());
 }
 
-OpFoldResult PadOp::fold(FoldAdaptor) {
+OpFoldResult PadOp::fold(FoldAdaptor adaptor) {
   auto zero = [](int64_t value) { return value == 0; };
   if (llvm::all_of(getEdgePaddingLow(), zero) && llvm::all_of(getEdgePaddingHigh(), zero) &&
       llvm::all_of(getInteriorPadding(), zero))
     return sameType(*this, getOperand());
-  return {};
+  return foldSmall(*this, adaptor.getOperands());
 }
 
 OpFoldResult GetDimensionSizeOp::fold(FoldAdaptor) {
@@ -122,14 +158,14 @@ OpFoldResult AddOp::fold(FoldAdaptor adaptor) {
     return sameType(*this, getLhs());
   if (auto value = splatFloat(adaptor.getRhs()); value && value->isNegZero())
     return sameType(*this, getLhs());
-  return {};
+  return foldSmall(*this, adaptor.getOperands());
 }
 OpFoldResult SubtractOp::fold(FoldAdaptor adaptor) {
   if (auto value = splatInt(adaptor.getRhs()); value && value->isZero())
     return sameType(*this, getLhs());
   if (auto value = splatFloat(adaptor.getRhs()); value && value->isPosZero())
     return sameType(*this, getLhs());
-  return {};
+  return foldSmall(*this, adaptor.getOperands());
 }
 static bool isOne(Attribute attr) {
   if (auto value = splatInt(attr))
@@ -138,42 +174,42 @@ static bool isOne(Attribute attr) {
   return value && value->isExactlyValue(1.0);
 }
 OpFoldResult MulOp::fold(FoldAdaptor adaptor) {
-  return isOne(adaptor.getRhs()) ? sameType(*this, getLhs()) : OpFoldResult();
+  return isOne(adaptor.getRhs()) ? sameType(*this, getLhs()) : foldSmall(*this, adaptor.getOperands());
 }
 OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
-  return isOne(adaptor.getRhs()) ? sameType(*this, getLhs()) : OpFoldResult();
+  return isOne(adaptor.getRhs()) ? sameType(*this, getLhs()) : foldSmall(*this, adaptor.getOperands());
 }
 OpFoldResult AndOp::fold(FoldAdaptor adaptor) {
   if (getLhs() == getRhs())
     return sameType(*this, getLhs());
   if (auto value = splatInt(adaptor.getRhs()); value && value->isAllOnes())
     return sameType(*this, getLhs());
-  return {};
+  return foldSmall(*this, adaptor.getOperands());
 }
 OpFoldResult OrOp::fold(FoldAdaptor adaptor) {
   if (getLhs() == getRhs())
     return sameType(*this, getLhs());
   if (auto value = splatInt(adaptor.getRhs()); value && value->isZero())
     return sameType(*this, getLhs());
-  return {};
+  return foldSmall(*this, adaptor.getOperands());
 }
-OpFoldResult NegOp::fold(FoldAdaptor) {
+OpFoldResult NegOp::fold(FoldAdaptor adaptor) {
   if (auto inner = getOperand().getDefiningOp<NegOp>())
     return sameType(*this, inner.getOperand());
-  return {};
+  return foldSmall(*this, adaptor.getOperands());
 }
-OpFoldResult NotOp::fold(FoldAdaptor) {
+OpFoldResult NotOp::fold(FoldAdaptor adaptor) {
   if (auto inner = getOperand().getDefiningOp<NotOp>())
     return sameType(*this, inner.getOperand());
-  return {};
+  return foldSmall(*this, adaptor.getOperands());
 }
-OpFoldResult CompareOp::fold(FoldAdaptor) { return {}; }
+OpFoldResult CompareOp::fold(FoldAdaptor adaptor) { return foldSmall(*this, adaptor.getOperands()); }
 OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {
   if (getOnTrue() == getOnFalse())
     return sameType(*this, getOnTrue());
   if (auto pred = splatInt(adaptor.getPred()))
     return sameType(*this, pred->isZero() ? getOnFalse() : getOnTrue());
-  return {};
+  return foldSmall(*this, adaptor.getOperands());
 }
 
 } // namespace lathe::hlo

@@ -40,4 +40,13 @@ def HloFuse : Pass<"hlo-fuse", "::mlir::ModuleOp"> {
   let dependentDialects = ["::lathe::kernel::KernelDialect", "::lathe::hlo::HloDialect"];
 }
 
+def KernelExpand : Pass<"kernel-expand", "::mlir::ModuleOp"> {
+  let summary = "Turns kernel ops back into the hlo operations they stand for.";
+  let description = [{
+    The inverse of `hlo-fuse` up to the names of values: `lathe verify` evaluates the result with the reference evaluator.
+    Needs operands as they were before `kernel-pack-weights`.
+  }];
+  let dependentDialects = ["::lathe::hlo::HloDialect"];
+}
+
 #endif

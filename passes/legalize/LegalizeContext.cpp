@@ -16,9 +16,9 @@ namespace lathe::legalize {
 /// Function calls nest at most this deep (recursive functions have no compiled form).
 static constexpr size_t kMaxDepth = 64;
 /// What folding of shapes and axes may hold, and the largest tensor it computes with.
-[[maybe_unused]] static constexpr int64_t kFoldBytes = int64_t(256) << 20;
+static constexpr int64_t kFoldBytes = int64_t(256) << 20;
 static constexpr int64_t kFoldElements = int64_t(1) << 20;
-[[maybe_unused]] static constexpr int64_t kFoldWork = int64_t(1) << 26;
+static constexpr int64_t kFoldWork = int64_t(1) << 26;
 /// Nodes translated over all instances of functions: nested loops and calls must not multiply without end.
 static constexpr int64_t kMaxNodes = 2000000;
 
@@ -125,9 +125,6 @@ std::optional<Tensor> LegalizeContext::fold(Value value) {
       stack.pop_back();
       continue;
     }
-#if !__has_include("dialects/hlo/Eval.h")
-    return giveUp();
-#else
     hlo::EvalOptions options;
     options.maxBytes = kFoldBytes;
     options.maxWork = kFoldWork;
@@ -142,7 +139,6 @@ std::optional<Tensor> LegalizeContext::fold(Value value) {
     if (foldedBytes > kFoldBytes)
       return giveUp();
     stack.pop_back();
-#endif
   }
   const Tensor &result = folded[value];
   return result.valid() ? std::optional<Tensor>(result) : std::nullopt;

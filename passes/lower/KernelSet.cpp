@@ -22,6 +22,14 @@ LogicalResult KernelSet::add(Operation *op) {
   Operation *alone = op->clone();
   alone->print(os, OpPrintingFlags().useLocalScope().printGenericOpForm());
   alone->destroy();
+  // which operands are one value: a generator may read them through one pointer
+  for (auto [i, v] : llvm::enumerate(op->getOperands())) {
+    unsigned first = 0;
+    while (op->getOperand(first) != v)
+      ++first;
+    if (first != i)
+      os << ' ' << i << '=' << first;
+  }
   auto [it, isNew] = byKey.try_emplace(key, static_cast<int>(kernels.size()));
   if (!isNew) {
     if (it->second < 0)

@@ -410,7 +410,8 @@ void Planner::placeArena() {
     if (b.kind != Buffer::Arena || b.spans.empty())
       continue;
     for (const Buffer::Span &s : b.spans) {
-      b.begin = std::min(b.begin, s.begin);
+      // what parallel copies write must not lie where another of them still reads
+      b.begin = std::min(b.begin, s.begin & ~int64_t(1));
       b.end = std::max(b.end, s.end);
     }
     auto [unit, times] = splitFactor(b.bytes);

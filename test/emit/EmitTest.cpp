@@ -1,66 +1,13 @@
 // Text of a module -> object -> JIT -> results, for everything that is this room's: buffers, control flow, constants,
 // run-time sizes, variables, threads.
-#include "compiler/emit/Emit.h"
+#include "CompileText.h"
 #include "compiler/emit/Elf.h"
-#include "compiler/jit/Jit.h"
-#include "dialects/hlo/Hlo.h"
-#include "dialects/kernel/Kernel.h"
 #include "runtime/cpu/ThreadPool.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Parser/Parser.h"
-#include <gtest/gtest.h>
+#include <cmath>
 
 using namespace lathe;
 
 namespace {
-
-struct Compiled {
-  mlir::MLIRContext context;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  CompiledArtifact artifact;
-  std::shared_ptr<LoadedModule> loaded;
-};
-
-std::unique_ptr<Compiled> compile(llvm::StringRef text, EmitOptions options = {}, bool load = true) {
-  auto c = std::make_unique<Compiled>();
-  c->context.loadDialect<mlir::func::FuncDialect, hlo::HloDialect, kernel::KernelDialect>();
-  c->module = mlir::parseSourceString<mlir::ModuleOp>(text, &c->context);
-  if (!c->module) {
-    ADD_FAILURE() << "parse error";
-    return nullptr;
-  }
-  options.cpu = options.triple.empty() ? "host" : options.cpu;
-  auto artifact = emitModule(*c->module, options);
-  if (!artifact) {
-    ADD_FAILURE() << llvm::toString(artifact.takeError());
-    return nullptr;
-  }
-  c->artifact = std::move(*artifact);
-  if (!load)
-    return c;
-  auto loaded = loadObject(c->artifact.object, options.symbolPrefix);
-  if (!loaded) {
-    ADD_FAILURE() << llvm::toString(loaded.takeError());
-    return nullptr;
-  }
-  c->loaded = *loaded;
-  return c;
-}
-
-std::vector<Tensor> call(Compiled &c, llvm::ArrayRef<Tensor> inputs, int entry = 0) {
-  ModuleRunner runner(c.loaded, entry);
-  auto result = runner.call(inputs);
-  if (!result) {
-    ADD_FAILURE() << llvm::toString(result.takeError());
-    return {};
-  }
-  return *result;
-}
-
-Tensor floats(std::vector<float> v) { return Tensor::vector<float>(DType::Float32, v); }
-std::vector<float> values(const Tensor &t) {
-  return std::vector<float>(t.data<float>(), t.data<float>() + t.numElements());
-}
 
 TEST(Emit, AddWithConstant) {
   auto c = compile(R"(
@@ -299,17 +246,84 @@ TEST(Emit, AArch64ObjectHasItsConstants) {
 }
 
 TEST(Emit, ManyOpsAreCutIntoFunctions) {
-  std::string text = "func.func @main(%v0: tensor<4xf32>) -> tensor<4xf32> {\n";
+  std::string text = "func.func @main(%v0: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {\n";
   const int n = 1500;
   for (int i = 0; i < n; ++i)
     text += "  %v" + std::to_string(i + 1) + " = \"hlo.add\"(%v" + std::to_string(i) +
-            ", %v0) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n";
+            (i ? ", %v0)" : ", %y)") + " : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n";
   text += "  return %v" + std::to_string(n) + " : tensor<4xf32>\n}";
   auto c = compile(text);
   ASSERT_TRUE(c);
-  EXPECT_EQ(values(call(*c, {floats({1, 2, 3, 4})})[0])[3], 4.0f * (n + 1));
+  EXPECT_EQ(values(call(*c, {floats({1, 2, 3, 4}), floats({1, 2, 3, 4})})[0])[3], 4.0f * (n + 1));
   EXPECT_EQ(c->artifact.report.arenaBytes, 128);
   EXPECT_EQ(c->artifact.report.kernels, 1);
+}
+
+// A kernel of many units through parallel_for: the same bits with one thread, two, and without a pool.
+TEST(Emit, ThreadsGiveTheSameBits) {
+  EmitOptions options;
+  options.threads = 2;
+  auto c = compile(R"(
+    func.func @main(%x: tensor<300x1000xf32>, %i: tensor<3xi32>) -> tensor<300x1000xf32> {
+      %0 = "hlo.exponential"(%x) : (tensor<300x1000xf32>) -> tensor<300x1000xf32>
+      %1 = "hlo.divide"(%x, %0) : (tensor<300x1000xf32>, tensor<300x1000xf32>) -> tensor<300x1000xf32>
+      return %1 : tensor<300x1000xf32>
+    })", options);
+  ASSERT_TRUE(c);
+  Tensor x = Tensor::allocate(DType::Float32, {300, 1000}), i = Tensor::allocate(DType::Int32, {3});
+  for (int k = 0; k < 300000; ++k)
+    x.data<float>()[k] = static_cast<float>(k % 977) * 0.01f;
+  std::vector<float> first;
+  for (int threads : {0, 1, 2, 3}) {
+    ThreadPool pool(threads);
+    ModuleRunner runner(c->loaded);
+    if (threads)
+      runner.setParallelFor(&ThreadPool::parallelFor, &pool, threads);
+    for (int turn = 0; turn < 20; ++turn) {
+      auto r = runner.call({x, i});
+      ASSERT_TRUE(bool(r)) << llvm::toString(r.takeError());
+      if (first.empty())
+        first = values((*r)[0]);
+      EXPECT_EQ(values((*r)[0]), first) << threads;
+    }
+  }
+  EXPECT_NEAR(first[100], std::exp(-1.0f), 1e-6);
+}
+
+TEST(Emit, FailedCheckNamesItsNode) {
+  auto c = compile(R"(
+    func.func @main(%p: tensor<3xi1>, %x: tensor<2xf32>) -> tensor<2xf32> {
+      "hlo.check"(%p) {message = "no luck", node = "a/Assert"} : (tensor<3xi1>) -> () loc("a/Assert"("Assert"))
+      %0 = "hlo.add"(%x, %x) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    })");
+  ASSERT_TRUE(c);
+  ModuleRunner runner(c->loaded);
+  Tensor p = Tensor::allocate(DType::Bool, {3});
+  p.data<bool>()[0] = p.data<bool>()[1] = true;
+  auto bad = runner.call({p, floats({1, 2})});
+  ASSERT_FALSE(bool(bad));
+  EXPECT_EQ(llvm::toString(bad.takeError()), "node 'a/Assert' (Assert): no luck");
+  p.data<bool>()[2] = true;
+  EXPECT_EQ(values(call(*c, {p, floats({1, 2})})[0]), (std::vector<float>{2, 4}));
+}
+
+// where: a size that depends on data, up to its bound.
+TEST(Emit, DataDependentSize) {
+  auto c = compile(R"(
+    module attributes {hlo.symbols = [{name = "count", bound = 4 : i64, kind = "data"}]} {
+    func.func @main(%x: tensor<4xi1>) -> tensor<?x1xi64, affine_map<()[s0] -> (s0, 1)>> {
+      %0 = "hlo.where"(%x) {symbol = 0 : i64} : (tensor<4xi1>) -> tensor<?x1xi64, affine_map<()[s0] -> (s0, 1)>>
+      return %0 : tensor<?x1xi64, affine_map<()[s0] -> (s0, 1)>>
+    }})");
+  ASSERT_TRUE(c);
+  Tensor x = Tensor::allocate(DType::Bool, {4});
+  x.data<bool>()[1] = x.data<bool>()[3] = true;
+  auto r = call(*c, {x});
+  ASSERT_EQ(r.size(), 1u);
+  ASSERT_EQ(r[0].dims(), (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(r[0].data<int64_t>()[0], 1);
+  EXPECT_EQ(r[0].data<int64_t>()[1], 3);
 }
 
 } // namespace

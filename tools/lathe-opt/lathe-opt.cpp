@@ -3,8 +3,10 @@
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/cluster/Passes.h"
+#include "passes/codegen/cpu/Passes.h"
 #include "passes/fusion/Passes.h"
 #include "passes/legalize/Passes.h"
+#include "passes/lower/Passes.h"
 #include "passes/simplify/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,6 +25,8 @@ int main(int argc, char **argv) {
   lathe::legalize::registerLegalizePhase();
   lathe::simplify::registerSimplifyPhase();
   lathe::fusion::registerFusionPhase();
+  lathe::lower::registerLowerPhase();
+  lathe::cpu::registerCodegenCpuPhase();
   mlir::DialectRegistry registry;
   registry.insert<lathe::graph::GraphDialect, lathe::hlo::HloDialect, lathe::kernel::KernelDialect, mlir::func::FuncDialect,
                   mlir::scf::SCFDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::math::MathDialect,

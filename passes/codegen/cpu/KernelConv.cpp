@@ -24,9 +24,41 @@ struct Spatial {
   Value extentValue, step, position;
 };
 
+/// What kernel.conv and kernel.depthwise_conv have in common.
+struct ConvAttributes {
+  RankedTensorType input, filter, acc;
+  ArrayRef<int64_t> strides, padding, inDilation, tapDilation, kernelShape;
+  int64_t groups = 1, batchGroups = 1;
+  std::optional<int64_t> panel;
+
+  explicit ConvAttributes(Operation *o) {
+    auto read = [&](auto op) {
+      input = cast<RankedTensorType>(op.getInput().getType());
+      filter = cast<RankedTensorType>(op.getFilter().getType());
+      acc = op.getAccType();
+      strides = op.getStrides();
+      padding = op.getPadding();
+      inDilation = op.getLhsDilation();
+      tapDilation = op.getRhsDilation();
+      groups = op.getGroups();
+      batchGroups = op.getBatchGroups();
+    };
+    if (auto conv = dyn_cast<kernel::ConvOp>(o)) {
+      read(conv);
+      if (conv.getPanel()) {
+        panel = *conv.getPanel();
+        kernelShape = *conv.getKernelShape();
+      }
+    } else {
+      read(cast<kernel::DepthwiseConvOp>(o));
+      groups = input.getShape().back();
+    }
+  }
+};
+
 class ConvEmitter {
 public:
-  ConvEmitter(kernel::ConvOp op, KernelBuilder &b) : op(op), b(b), epilogue(b, op) {}
+  ConvEmitter(Operation *op, KernelBuilder &b) : attributes(op), b(b), epilogue(b, op) {}
   LogicalResult emit();
 
 private:
@@ -43,7 +75,7 @@ private:
                    Value validColumns);
   SmallVector<Value> resultIndex(Value row, Value pixel, Value column);
 
-  kernel::ConvOp op;
+  ConvAttributes attributes;
   KernelBuilder &b;
   Epilogue epilogue;
   LogicalResult ok = success();
@@ -72,15 +104,15 @@ private:
 };
 
 void ConvEmitter::readOp() {
-  input = cast<RankedTensorType>(op.getInput().getType());
-  filter = cast<RankedTensorType>(op.getFilter().getType());
-  acc = op.getAccType();
+  input = attributes.input;
+  filter = attributes.filter;
+  acc = attributes.acc;
   aElem = input.getElementType();
   bElem = filter.getElementType();
   accElem = acc.getElementType();
-  groups = op.getGroups();
-  batchGroups = op.getBatchGroups();
-  packed = op.getPanel().has_value();
+  groups = attributes.groups;
+  batchGroups = attributes.batchGroups;
+  packed = attributes.panel.has_value();
   accDims = hlo::getDims(acc);
   SmallVector<AffineExpr> inDims = hlo::getDims(input), filterDims = hlo::getDims(filter);
   images = accDims[0];
@@ -98,12 +130,12 @@ void ConvEmitter::readOp() {
     Spatial d;
     d.inExpr = inDims[i + 1];
     d.outExpr = accDims[i + 1];
-    d.taps = packed ? getAffineConstantExpr((*op.getKernelShape())[i], b.getContext()) : filterDims[i];
-    d.stride = op.getStrides()[i];
-    d.padLow = op.getPadding()[2 * i];
-    d.padHigh = op.getPadding()[2 * i + 1];
-    d.inDilation = op.getLhsDilation()[i];
-    d.tapDilation = op.getRhsDilation()[i];
+    d.taps = packed ? getAffineConstantExpr(attributes.kernelShape[i], b.getContext()) : filterDims[i];
+    d.stride = attributes.strides[i];
+    d.padLow = attributes.padding[2 * i];
+    d.padHigh = attributes.padding[2 * i + 1];
+    d.inDilation = attributes.inDilation[i];
+    d.tapDilation = attributes.tapDilation[i];
     d.resultDim = i + 1;
     // sizes of one do not count, so that the pixels of a tile run along a real dimension
     if (d.inExpr == one && d.outExpr == one && d.taps == one && d.padLow == 0)
@@ -145,7 +177,7 @@ LogicalResult ConvEmitter::emitPointwise() {
   spec.bStep = outChannels;
   spec.bColumn = b.i64(1);
   if (packed)
-    spec.panel = *op.getPanel();
+    spec.panel = *attributes.panel;
   spec.columnDim = accDims.size() - 1;
   SmallVector<Value> sizes = b.dims(acc);
   sizes.pop_back();
@@ -162,7 +194,7 @@ void ConvEmitter::plan() {
   std::optional<int64_t> width = hlo::constantValue(pixel.outExpr);
   tile = groupColumns ? chooseTile(b.target, accElem, width, groupColumns) : TileShape();
   if (packed)
-    tile = panelTile(b.target, accElem, *op.getPanel(), width);
+    tile = panelTile(b.target, accElem, *attributes.panel, width);
   pixels = RowTiles(width, tile.rows);
   int64_t columns = tile.columns();
   tailColumns = groupColumns ? *groupColumns % columns : 0;
@@ -499,6 +531,6 @@ LogicalResult ConvEmitter::emit() {
 
 } // namespace
 
-LogicalResult emitConv(Operation *op, KernelBuilder &b) { return ConvEmitter(cast<kernel::ConvOp>(op), b).emit(); }
+LogicalResult emitConv(Operation *op, KernelBuilder &b) { return ConvEmitter(op, b).emit(); }
 
 } // namespace lathe::cpu

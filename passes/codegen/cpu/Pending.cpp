@@ -14,7 +14,5 @@ LogicalResult emitLu(Operation *op, KernelBuilder &) { return pending(op); }
 LogicalResult emitQr(Operation *op, KernelBuilder &) { return pending(op); }
 LogicalResult emitEigh(Operation *op, KernelBuilder &) { return pending(op); }
 LogicalResult emitSvd(Operation *op, KernelBuilder &) { return pending(op); }
-LogicalResult emitDepthwiseConv(Operation *op, KernelBuilder &) { return pending(op); }
-LogicalResult emitPool(Operation *op, KernelBuilder &) { return pending(op); }
 
 } // namespace lathe::cpu

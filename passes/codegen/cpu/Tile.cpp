@@ -34,7 +34,7 @@ TileShape chooseTile(const CpuTarget &target, Type accElem, std::optional<int64_
   double bestCost = 0;
   for (unsigned vecs : {2u, 3u, 4u, 1u}) {
     unsigned height = maxTileRows(target, vecs);
-    if (height * vecs < 8 && vecs != 1)
+    if (vecs != 1 && (height * vecs < 8 || (columns && *columns <= (vecs - 1) * best.lanes)))
       continue;
     unsigned width = vecs * best.lanes;
     int64_t m = rows.value_or(1000), n = columns.value_or(1000 * width);

@@ -1,4 +1,4 @@
-// RUN: lathe-opt %s | lathe-opt | FileCheck %s
+// RUN: lathe-opt %s | lathe-opt --mlir-print-local-scope | FileCheck %s
 
 // Types with symbolic sizes, one-type and functional forms.
 module attributes {hlo.symbols = [{name = "batch", bound = -1 : i64, kind = "input"}]} {

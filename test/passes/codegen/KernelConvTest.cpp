@@ -184,6 +184,64 @@ void check(ConvCase c, const Processor &processor) {
   EXPECT_LT(worst, 1e-5 * std::sqrt(double(taps * icg)) + 1e-6);
 }
 
+void checkPool(const char *kind, int64_t n, const Ints &size, int64_t channels, const Ints &window, const Ints &strides,
+               const Ints &padding) {
+  MLIRContext context;
+  context.loadDialect<kernel::KernelDialect, func::FuncDialect>();
+  OpBuilder b(&context);
+  Location loc = b.getUnknownLoc();
+  OwningOpRef<ModuleOp> module(ModuleOp::create(loc));
+  size_t rank = size.size();
+  Ints in = size, out(rank), inShape = {n}, outShape = {n};
+  for (size_t d = 0; d < rank; ++d) {
+    out[d] = (size[d] + padding[2 * d] + padding[2 * d + 1] - window[d]) / strides[d] + 1;
+    inShape.push_back(size[d]);
+    outShape.push_back(out[d]);
+  }
+  inShape.push_back(channels);
+  outShape.push_back(channels);
+  auto input = RankedTensorType::get(inShape, b.getF32Type()), result = RankedTensorType::get(outShape, b.getF32Type());
+  b.setInsertionPointToEnd(module->getBody());
+  auto func = func::FuncOp::create(b, loc, "main", b.getFunctionType({input}, {result}));
+  b.setInsertionPointToStart(func.addEntryBlock());
+  auto op = kernel::PoolOp::create(b, loc, TypeRange{result}, func.getArgument(0), ValueRange{}, kind, window, strides, padding,
+                                   ArrayRef<int64_t>{}, b.getF32Type(),
+                                   [](OpBuilder &, Location, ValueRange v) -> SmallVector<Value> { return {v[0]}; });
+  for (const Processor &processor : {Processor::host(), Processor::baseline()}) {
+    auto kernel = CompiledKernel::compile(op, processor);
+    ASSERT_TRUE(kernel);
+    std::vector<float> x(product(inShape));
+    fill(x, 3);
+    std::vector<float> z = runBothWays(*kernel, {x.data()}, product(outShape), {});
+    int64_t pixel = 0;
+    for (int64_t i = 0; i < n; ++i)
+      forEach(out, [&](const Ints &at) {
+        for (int64_t c = 0; c < channels; ++c) {
+          double sum = 0, high = -INFINITY, low = INFINITY;
+          int64_t count = 0;
+          forEach(window, [&](const Ints &t) {
+            int64_t source = i;
+            for (size_t d = 0; d < rank; ++d) {
+              int64_t p = at[d] * strides[d] + t[d] - padding[2 * d];
+              if (p < 0 || p >= size[d])
+                return;
+              source = source * size[d] + p;
+            }
+            float v = x[source * channels + c];
+            sum += v;
+            high = std::max<double>(high, v);
+            low = std::min<double>(low, v);
+            ++count;
+          });
+          std::string k = kind;
+          double want = k == "max" ? high : k == "min" ? low : k == "sum" ? sum : sum / count;
+          EXPECT_NEAR(z[pixel * channels + c], want, 1e-5);
+        }
+        ++pixel;
+      });
+  }
+}
+
 void checkAll(const ConvCase &c) {
   for (const Processor &p : {Processor::host(), Processor::avx2(), Processor::baseline()})
     check(c, p);
@@ -224,6 +282,37 @@ TEST(KernelConv, OtherRanks) {
   checkAll(packed({2, {40}, 6, 18, {5}, {1}, {2, 2}}));
   checkAll({1, {5, 6, 7}, 3, 17, {3, 2, 3}, {1, 2, 1}, {1, 1, 0, 1, 1, 1}});
   checkAll({1, {30, 1}, 4, 8, {3, 1}, {1, 1}, {1, 1, 0, 0}}); // trivial last dimension
+}
+
+ConvCase depthwise(ConvCase c) {
+  c.depthwise = true;
+  c.groups = c.ic;
+  return c;
+}
+
+TEST(KernelDepthwise, Static) {
+  checkAll(depthwise({1, {14, 14}, 32, 32, {3, 3}, {1, 1}, {1, 1, 1, 1}}));
+  checkAll(depthwise({2, {15, 17}, 24, 24, {3, 3}, {2, 2}, {0, 1, 0, 1}}));
+  checkAll(depthwise({1, {7, 30}, 9, 9, {5, 5}, {1, 1}, {2, 2, 2, 2}}));
+  checkAll(depthwise({1, {9, 9}, 16, 16, {3, 3}, {1, 1}, {2, 2, 2, 2}, {}, {2, 2}}));
+  checkAll(depthwise({1, {3, 2}, 5, 5, {5, 5}, {1, 1}, {2, 2, 2, 2}})); // window larger than the image
+}
+
+TEST(KernelDepthwise, Other) {
+  checkAll(depthwise({1, {8, 8}, 16, 32, {3, 3}, {1, 1}, {1, 1, 1, 1}}));
+  checkAll(depthwise({1, {8, 8}, 5, 15, {3, 3}, {1, 1}, {1, 1, 1, 1}}));
+  checkAll(depthwise({1, {8, 8}, 6, 6, {3, 3}, {1, 1}, {1, 1, 1, 1}, {2, 2}}));
+  checkAll(depthwise({1, {20}, 16, 16, {4}, {1}, {3, 0}}));
+  checkAll(depthwise({2, {9, 11}, 20, 20, {3, 3}, {2, 2}, {1, 1, 1, 1}, {}, {}, 1, 1, false, true, {true, true, true}}));
+}
+
+TEST(KernelPool, Kinds) {
+  for (const char *kind : {"max", "min", "sum", "avg"})
+    for (int64_t channels : {1, 20, 64}) {
+      checkPool(kind, 2, {9, 8}, channels, {3, 2}, {2, 1}, {0, 1, 1, 0});
+      checkPool(kind, 1, {7, 7}, channels, {7, 7}, {1, 1}, {0, 0, 0, 0});
+    }
+  checkPool("max", 1, {30}, 8, {4}, {2}, {1, 1});
 }
 
 TEST(KernelConv, RunTimeSizes) {

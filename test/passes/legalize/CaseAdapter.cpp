@@ -7,10 +7,8 @@
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Evaluator.h"
 #include "dialects/hlo/Hlo.h"
-#include "passes/legalize/Passes.h"
-#if __has_include("passes/cluster/Passes.h")
 #include "passes/cluster/Passes.h"
-#endif
+#include "passes/legalize/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -100,9 +98,7 @@ bool Runner::step(const llvm::json::Object &step, int64_t index, const llvm::jso
     return false;
   ModuleOp module = *imported->module;
   PassManager pm(&context);
-#if __has_include("passes/cluster/Passes.h")
   lathe::cluster::buildClusterPipeline(pm);
-#endif
   lathe::legalize::buildLegalizePipeline(pm);
   if (failed(pm.run(module)))
     return false;
@@ -139,11 +135,7 @@ bool Runner::step(const llvm::json::Object &step, int64_t index, const llvm::jso
     }
     inputs.push_back(state[name]);
   }
-#if __has_include("dialects/hlo/Eval.h")
   auto results = lathe::hlo::evaluateFunction(function, inputs);
-#else
-  FailureOr<SmallVector<lathe::Tensor>> results = failure();
-#endif
   if (failed(results))
     return false;
   size_t output = 0;

@@ -6,10 +6,8 @@
 #include "dialects/graph/Graph.h"
 #include "dialects/hlo/Evaluator.h"
 #include "dialects/hlo/Hlo.h"
-#include "passes/legalize/Passes.h"
-#if __has_include("passes/cluster/Passes.h")
 #include "passes/cluster/Passes.h"
-#endif
+#include "passes/legalize/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -92,9 +90,7 @@ int main(int argc, char **argv) {
   if (printGraph)
     module.print(llvm::outs());
   PassManager pm(&context);
-#if __has_include("passes/cluster/Passes.h")
   lathe::cluster::buildClusterPipeline(pm);
-#endif
   lathe::legalize::buildLegalizePipeline(pm);
   if (failed(pm.run(module)))
     return 1;
@@ -133,7 +129,6 @@ int main(int argc, char **argv) {
     }
     inputs.push_back(*tensor);
   }
-#if __has_include("dialects/hlo/Eval.h")
   auto results = lathe::hlo::evaluateFunction(function, inputs);
   if (failed(results))
     return 1;
@@ -152,7 +147,4 @@ int main(int argc, char **argv) {
       bad += compare(name, result, *want);
   }
   return bad ? 2 : 0;
-#else
-  return 0;
-#endif
 }

@@ -1,0 +1,190 @@
+#include "compiler/driver/Compiler.h"
+
+#include "dialects/graph/Graph.h"
+#include "dialects/hlo/Hlo.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/cluster/Passes.h"
+#include "passes/fusion/Passes.h"
+#include "passes/legalize/Passes.h"
+#include "passes/simplify/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+
+using namespace mlir;
+
+namespace lathe {
+
+void registerDialects(DialectRegistry &registry) {
+  registry.insert<graph::GraphDialect, hlo::HloDialect, kernel::KernelDialect, func::FuncDialect, scf::SCFDialect,
+                  arith::ArithDialect, cf::ControlFlowDialect, math::MathDialect, vector::VectorDialect,
+                  LLVM::LLVMDialect>();
+}
+
+Compiler::Compiler(MLIRContext &context, CompilerOptions options) : context(context), opts(std::move(options)) {}
+
+ImportOptions Compiler::importOptions() const {
+  ImportOptions io;
+  for (const InputSpec &input : opts.inputs) {
+    std::optional<std::vector<int64_t>> dims;
+    if (input.dims) {
+      dims.emplace();
+      for (const DimSpec &d : *input.dims)
+        dims->push_back(d.size);
+    }
+    io.inputs.emplace_back(input.name, std::move(dims));
+  }
+  io.outputs = opts.outputs;
+  io.targets = opts.targets;
+  for (const EntrySpec &e : opts.entries)
+    io.entries.push_back({e.name, e.fetches, e.targets});
+  io.signature = opts.signature;
+  io.tag = opts.tag;
+  io.keepVariables = opts.keepVariables;
+  io.unknownLeading = opts.unknownLeading;
+  io.onlyListedInputs = opts.onlyListedInputs;
+  io.constantFeeds = opts.constantFeeds;
+  io.maxBytes = opts.maxMemory;
+  return io;
+}
+
+namespace {
+struct Stopwatch {
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+};
+} // namespace
+
+void Compiler::finishPhase(Phase phase, double seconds) {
+  phaseTimes.push_back({phase, seconds});
+  done = phase;
+  if (opts.timing)
+    llvm::errs() << llvm::format("%-10s %8.3f s\n", phaseName(phase), seconds);
+  if (afterPhase)
+    afterPhase(phase, module());
+  if (!opts.dumpDir.empty())
+    dump(phase);
+}
+
+void Compiler::dump(Phase phase) {
+  if (std::error_code error = llvm::sys::fs::create_directories(opts.dumpDir)) {
+    emitError(UnknownLoc::get(&context)) << "cannot make folder " << opts.dumpDir << ": " << error.message();
+    return;
+  }
+  llvm::SmallString<128> path(opts.dumpDir);
+  llvm::sys::path::append(path, std::to_string(int(phase)) + "-" + phaseName(phase) + ".mlir");
+  std::error_code error;
+  llvm::raw_fd_ostream os(path, error);
+  if (error) {
+    emitError(UnknownLoc::get(&context)) << "cannot write " << path << ": " << error.message();
+    return;
+  }
+  OpPrintingFlags flags;
+  flags.enableDebugInfo().elideLargeElementsAttrs(16).elideLargeResourceString(64);
+  module().print(os, flags);
+}
+
+LogicalResult Compiler::import() {
+  Stopwatch watch;
+  FailureOr<ImportedModel> model = importModel(&context, opts.model, importOptions());
+  if (failed(model))
+    return failure();
+  imported = std::move(*model);
+  haveModule = true;
+  finishPhase(Phase::Import, watch.seconds());
+  return success();
+}
+
+LogicalResult Compiler::importBytes(llvm::StringRef graphDef) {
+  Stopwatch watch;
+  FailureOr<ImportedModel> model = importModelBytes(&context, graphDef, "graph.pb", importOptions());
+  if (failed(model))
+    return failure();
+  imported = std::move(*model);
+  haveModule = true;
+  finishPhase(Phase::Import, watch.seconds());
+  return success();
+}
+
+LogicalResult Compiler::runPhase(Phase phase) {
+  Stopwatch watch;
+  PassManager pm(&context);
+  if (configurePassManager && failed(configurePassManager(pm)))
+    return failure();
+  switch (phase) {
+  case Phase::Cluster:
+    cluster::buildClusterPipeline(pm);
+    break;
+  case Phase::Legalize:
+    legalize::buildLegalizePipeline(pm);
+    break;
+  case Phase::Simplify: {
+    simplify::SimplifyOptions so;
+    so.foldBytes = opts.maxFoldBytes;
+    so.exact = opts.exact;
+    simplify::buildSimplifyPipeline(pm, so);
+    break;
+  }
+  case Phase::Fuse: {
+    fusion::FusionOptions fo;
+    fo.fuse = opts.fuse;
+    fusion::buildFusionPipeline(pm, fo);
+    break;
+  }
+  default:
+    return success();
+  }
+  if (failed(pm.run(module()))) {
+    return failure();
+  }
+  finishPhase(phase, watch.seconds());
+  return success();
+}
+
+LogicalResult Compiler::runUntil(Phase last) {
+  if (!haveModule && failed(import()))
+    return failure();
+  while (done < last && done < Phase::Fuse)
+    if (failed(runPhase(static_cast<Phase>(static_cast<int>(done) + 1))))
+      return failure();
+  return success();
+}
+
+llvm::Expected<CompiledArtifact> Compiler::emit(EmitWants wants) {
+  if (failed(runUntil(Phase::Fuse)))
+    return llvm::createStringError(""); // said already, through diagnostics
+  Stopwatch watch;
+  EmitOptions eo;
+  eo.triple = opts.triple;
+  eo.cpu = opts.cpu;
+  if (!opts.symbolPrefix.empty())
+    eo.symbolPrefix = opts.symbolPrefix;
+  eo.className = opts.className;
+  eo.threads = opts.threads;
+  eo.optLevel = opts.optLevel;
+  eo.sanitize = opts.sanitize;
+  eo.externalWeights = opts.weights != "embed";
+  eo.wantAsm = wants.assembly;
+  eo.wantLlvm = wants.llvm;
+  auto artifact = emitModule(module(), eo);
+  if (artifact)
+    finishPhase(Phase::Emit, watch.seconds());
+  return artifact;
+}
+
+} // namespace lathe

@@ -1,0 +1,70 @@
+// Bytes in, artifacts out: the one pipeline that the command line, the conformance adapter and the JIT share.
+#ifndef LATHE_COMPILER_DRIVER_COMPILER_H
+#define LATHE_COMPILER_DRIVER_COMPILER_H
+
+#include "compiler/driver/Options.h"
+#include "compiler/emit/Emit.h"
+#include "compiler/import/Import.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/Error.h"
+
+#include <functional>
+#include <memory>
+
+namespace lathe {
+
+struct PhaseTime {
+  Phase phase;
+  double seconds;
+};
+
+/// Texts that emit() makes beside the object.
+struct EmitWants {
+  bool assembly = false, llvm = false;
+};
+
+/// Compiles one model. Diagnostics go to the context's handler; every method returns failure after at least one error.
+class Compiler {
+public:
+  Compiler(mlir::MLIRContext &context, CompilerOptions options);
+
+  /// Reads the model of the options (or `graphDef`, the bytes of a GraphDef) into the graph dialect.
+  mlir::LogicalResult import();
+  mlir::LogicalResult importBytes(llvm::StringRef graphDef);
+  /// Runs the phases after import up to and including `last`.
+  mlir::LogicalResult runUntil(Phase last);
+  /// Does what is left of runUntil(Phase::Fuse), then lowers and emits. An error without text was told as a diagnostic.
+  llvm::Expected<CompiledArtifact> emit(EmitWants wants = {});
+
+  mlir::ModuleOp module() { return imported.module.get(); }
+  const ImportedModel &model() const { return imported; }
+  const CompilerOptions &options() const { return opts; }
+  llvm::ArrayRef<PhaseTime> times() const { return phaseTimes; }
+  /// Called after each phase with the module as it then is (dumps, tests).
+  std::function<void(Phase, mlir::ModuleOp)> afterPhase;
+  /// Called on every pass manager before it runs (MLIR's debugging flags).
+  std::function<mlir::LogicalResult(mlir::PassManager &)> configurePassManager;
+
+private:
+  mlir::LogicalResult runPhase(Phase phase);
+  void finishPhase(Phase phase, double seconds);
+  void dump(Phase phase);
+  ImportOptions importOptions() const;
+
+  mlir::MLIRContext &context;
+  CompilerOptions opts;
+  ImportedModel imported;
+  Phase done = Phase::Import;
+  bool haveModule = false;
+  std::vector<PhaseTime> phaseTimes;
+};
+
+/// Registers the dialects that the pipeline uses.
+void registerDialects(mlir::DialectRegistry &registry);
+
+} // namespace lathe
+
+#endif

@@ -1,0 +1,111 @@
+#include "compiler/driver/Cost.h"
+
+#include "dialects/hlo/Hlo.h"
+#include "dialects/kernel/Kernel.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace lathe {
+
+static int64_t dimOf(RankedTensorType t, int64_t i) { return t.isDynamicDim(i) ? 1 : t.getDimSize(i); }
+
+static int64_t elements(Type type) {
+  auto t = dyn_cast<RankedTensorType>(type);
+  int64_t n = 1;
+  for (int64_t i = 0; t && i < t.getRank(); ++i)
+    n *= dimOf(t, i);
+  return n;
+}
+
+static int64_t bytes(Type type) {
+  auto t = dyn_cast<RankedTensorType>(type);
+  if (!t)
+    return 0;
+  Type e = t.getElementType();
+  int64_t factor = 1;
+  if (auto c = dyn_cast<ComplexType>(e)) {
+    e = c.getElementType();
+    factor = 2;
+  }
+  return elements(type) * factor * (e.isIntOrFloat() ? std::max<int64_t>(1, e.getIntOrFloatBitWidth() / 8) : 1);
+}
+
+/// Operations of what a region computes beside its core: one an element and elementwise op.
+static int64_t regionFlops(Operation *op) {
+  int64_t n = 0;
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      for (Operation &inner : block) {
+        if (inner.hasTrait<OpTrait::IsTerminator>() || isa<hlo::ConstantOp, hlo::BroadcastInDimOp, hlo::ReshapeOp>(inner))
+          continue;
+        if (isa<hlo::ReduceOp>(inner))
+          n += elements(inner.getOperand(0).getType());
+        else if (inner.getNumResults())
+          n += elements(inner.getResult(0).getType());
+      }
+  return n;
+}
+
+Cost operationCost(Operation *op) {
+  Cost c;
+  for (Value v : op->getOperands())
+    c.bytes += bytes(v.getType());
+  for (Value v : op->getResults())
+    c.bytes += bytes(v.getType());
+  if (auto dot = dyn_cast<kernel::DotOp>(op)) {
+    auto lhs = cast<RankedTensorType>(dot.getLhs().getType());
+    int64_t k = dimOf(lhs, dot.getLhsDims().back());
+    c.flops = 2 * elements(dot.getAccType()) * k + regionFlops(op);
+  } else if (isa<kernel::ConvOp, kernel::DepthwiseConvOp>(op)) {
+    auto filter = cast<RankedTensorType>(op->getOperand(1).getType());
+    RankedTensorType acc = isa<kernel::ConvOp>(op) ? cast<kernel::ConvOp>(op).getAccType()
+                                                   : cast<kernel::DepthwiseConvOp>(op).getAccType();
+    int64_t oc = std::max<int64_t>(1, dimOf(acc, acc.getRank() - 1));
+    c.flops = 2 * elements(acc) * (elements(filter) / oc) + regionFlops(op);
+  } else if (auto pool = dyn_cast<kernel::PoolOp>(op)) {
+    int64_t window = 1;
+    for (int64_t w : pool.getWindow())
+      window *= w;
+    c.flops = elements(pool.getAccType()) * window + regionFlops(op);
+  } else if (isa<hlo::DotGeneralOp>(op)) {
+    int64_t l = elements(op->getOperand(0).getType()), r = elements(op->getOperand(1).getType()),
+            o = std::max<int64_t>(1, elements(op->getResult(0).getType()));
+    // l * r * o = (batch^3) (m n k)^2; without the batch this is exact
+    c.flops = int64_t(2 * std::sqrt(double(l) * double(r) * double(o)));
+  } else {
+    c.flops = op->getNumRegions() ? regionFlops(op) : op->getNumResults() ? elements(op->getResult(0).getType()) : 0;
+  }
+  return c;
+}
+
+std::vector<OpCost> moduleCosts(ModuleOp module) {
+  std::vector<OpCost> all;
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    bool kernel = isa_and_nonnull<kernel::KernelDialect>(op->getDialect());
+    bool bare = isa_and_nonnull<hlo::HloDialect>(op->getDialect());
+    if (bare && (isa<hlo::ConstantOp, hlo::ReshapeOp, hlo::WhileOp, hlo::IfOp, hlo::CaseOp>(op) ||
+                 op->hasTrait<OpTrait::IsTerminator>()))
+      return WalkResult::advance();
+    if (!kernel && !bare)
+      return WalkResult::advance();
+    all.push_back({op, operationCost(op)});
+    return WalkResult::skip(); // what the region does is counted
+  });
+  return all;
+}
+
+int64_t parameterCount(ModuleOp module) {
+  int64_t n = 0;
+  module.walk([&](hlo::ConstantOp c) {
+    if (!c->getParentOfType<kernel::LoopOp>())
+      n += elements(c->getResult(0).getType());
+  });
+  return n;
+}
+
+} // namespace lathe

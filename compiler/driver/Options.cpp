@@ -1,0 +1,93 @@
+#include "compiler/driver/Options.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace lathe {
+
+static const std::pair<Phase, const char *> phases[] = {
+    {Phase::Import, "import"},     {Phase::Cluster, "cluster"}, {Phase::Legalize, "legalize"},
+    {Phase::Simplify, "simplify"}, {Phase::Fuse, "fuse"},       {Phase::Lower, "lower"},
+    {Phase::Emit, "emit"}};
+
+const char *phaseName(Phase phase) {
+  for (auto &p : phases)
+    if (p.first == phase)
+      return p.second;
+  return "unknown";
+}
+
+std::optional<Phase> parsePhase(const std::string &name) {
+  for (auto &p : phases)
+    if (name == p.second)
+      return p.first;
+  return std::nullopt;
+}
+
+static bool parseSize(absl::string_view text, int64_t &value) {
+  return absl::SimpleAtoi(text, &value) && value >= 0 && value <= (int64_t(1) << 40);
+}
+
+absl::StatusOr<std::vector<DimSpec>> parseShape(const std::string &text) {
+  std::vector<DimSpec> dims;
+  if (text.empty())
+    return dims;
+  for (absl::string_view part : absl::StrSplit(text, 'x')) {
+    DimSpec d;
+    size_t range = part.find("..");
+    if (part == "?") {
+    } else if (range != absl::string_view::npos) {
+      if (!parseSize(part.substr(0, range), d.minimum) || !parseSize(part.substr(range + 2), d.maximum) ||
+          d.maximum < d.minimum)
+        return absl::InvalidArgumentError(absl::StrCat("shape '", text, "': expected MIN..MAX, found '", part, "'"));
+    } else if (!parseSize(part, d.size)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape '", text, "': expected a size, '?' or MIN..MAX, found '", part, "'"));
+    }
+    dims.push_back(d);
+  }
+  return dims;
+}
+
+absl::StatusOr<InputSpec> parseInput(const std::string &text) {
+  InputSpec spec;
+  size_t equals = text.find('=');
+  spec.name = text.substr(0, equals);
+  if (spec.name.empty())
+    return absl::InvalidArgumentError(absl::StrCat("--input '", text, "': expected NAME or NAME=SHAPE"));
+  if (equals == std::string::npos)
+    return spec;
+  absl::StatusOr<std::vector<DimSpec>> dims = parseShape(text.substr(equals + 1));
+  if (!dims.ok())
+    return absl::InvalidArgumentError(absl::StrCat("--input ", spec.name, ": ", dims.status().message()));
+  spec.dims = *std::move(dims);
+  return spec;
+}
+
+absl::StatusOr<EntrySpec> parseEntry(const std::string &text) {
+  EntrySpec spec;
+  size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    return absl::InvalidArgumentError(absl::StrCat("--entry '", text, "': expected NAME=FETCHES[/TARGETS]"));
+  spec.name = text.substr(0, equals);
+  // Node names hold slashes too: targets begin at a leading '/' or at the first '/' right behind a ":N".
+  std::string list = text.substr(equals + 1), fetches = list, targets;
+  for (size_t i = 0; i < list.size(); ++i) {
+    size_t digits = i;
+    while (digits > 0 && list[digits - 1] >= '0' && list[digits - 1] <= '9')
+      --digits;
+    if (list[i] == '/' && (i == 0 || (digits < i && digits > 0 && list[digits - 1] == ':'))) {
+      fetches = list.substr(0, i);
+      targets = list.substr(i + 1);
+      break;
+    }
+  }
+  spec.fetches = absl::StrSplit(fetches, ',', absl::SkipEmpty());
+  spec.targets = absl::StrSplit(targets, ',', absl::SkipEmpty());
+  if (spec.fetches.empty() && spec.targets.empty())
+    return absl::InvalidArgumentError(absl::StrCat("--entry '", text, "': names no fetch and no target"));
+  return spec;
+}
+
+} // namespace lathe

@@ -1,0 +1,79 @@
+// The only list of the compiler's options: the command line, the driver and the JIT read this one.
+#ifndef LATHE_COMPILER_DRIVER_OPTIONS_H
+#define LATHE_COMPILER_DRIVER_OPTIONS_H
+
+#include "base/Tensor.h"
+
+#include "absl/status/statusor.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lathe {
+
+/// One dimension of an --input shape: a size, or unknown with an optional range.
+struct DimSpec {
+  int64_t size = -1; ///< -1: known at run time only
+  int64_t minimum = 0, maximum = -1; ///< -1: unbounded
+};
+
+/// --input NAME[=SHAPE].
+struct InputSpec {
+  std::string name;
+  std::optional<std::vector<DimSpec>> dims; ///< absent: as the graph says
+};
+
+/// --entry NAME=FETCHES[/TARGETS].
+struct EntrySpec {
+  std::string name;
+  std::vector<std::string> fetches, targets;
+};
+
+/// The phases in the order in which they run; --compile-to names one.
+enum class Phase { Import, Cluster, Legalize, Simplify, Fuse, Lower, Emit };
+
+const char *phaseName(Phase phase);
+std::optional<Phase> parsePhase(const std::string &name);
+
+struct CompilerOptions {
+  std::string model;
+  std::vector<InputSpec> inputs;
+  std::vector<std::string> outputs, targets;
+  std::vector<EntrySpec> entries;
+  std::string signature, tag;
+  bool keepVariables = false;
+  bool onlyListedInputs = false; ///< placeholders that `inputs` does not name are not inputs
+  std::vector<std::pair<std::string, Tensor>> constantFeeds; ///< these inputs become constants
+
+  std::string triple, cpu = "x86-64-v3";
+  std::string className, symbolPrefix;
+  int threads = 1;
+  std::string weights = "embed";
+  std::string precision = "f32";
+  bool exact = false, fuse = true, allowHost = false, unknownLeading = false;
+  std::string sanitize;
+  int optLevel = 3;
+
+  int64_t maxMemory = int64_t(16) << 30; ///< bytes that import and folding may hold
+  int64_t maxFoldBytes = int64_t(1) << 30;
+  int timeoutSeconds = 0; ///< 0: none
+
+  Phase compileTo = Phase::Emit;
+  std::string dumpDir;
+  bool progress = false;
+  bool timing = false;
+};
+
+/// "1x224x224x3", "?x8", "1..64x128", "" (a scalar). INVALID_ARGUMENT says what is wrong.
+absl::StatusOr<std::vector<DimSpec>> parseShape(const std::string &text);
+/// "NAME" or "NAME=SHAPE".
+absl::StatusOr<InputSpec> parseInput(const std::string &text);
+/// "NAME=a:0,b:0/target,target"; with targets the fetches name their outputs ("a:0"), "NAME=/target" has no fetch.
+absl::StatusOr<EntrySpec> parseEntry(const std::string &text);
+
+} // namespace lathe
+
+#endif

@@ -1,0 +1,222 @@
+// kernel-pack-weights: constant right operands in the order in which the register tiles read them.
+//
+//   kernel.dot(%x, %w) : (tensor<8x64xf32>, tensor<64x40xf32>)      -- tiles of 32 columns
+//   kernel.dot(%x, %p) {panel = 32} : (tensor<8x64xf32>, tensor<2x64x32xf32>)
+#include "dialects/hlo/Constants.h"
+#include "dialects/hlo/Shape.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/Passes.h"
+#include "passes/codegen/cpu/Tile.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <cstring>
+#include <map>
+
+using namespace mlir;
+
+namespace lathe::cpu {
+
+#define GEN_PASS_DEF_PACKWEIGHTS
+#define GEN_PASS_REGISTRATION
+#include "passes/codegen/cpu/Passes.h.inc"
+
+namespace {
+
+/// A matrix in a blob: [batch, k, n] with strides in elements.
+struct MatrixView {
+  int64_t batch = 1, k = 0, n = 0;
+  int64_t kStride = 0, nStride = 1;
+  SmallVector<int64_t> batchOffsets;
+};
+
+/// [batch][ceil(n / panel)][k][panel]
+Tensor pack(const Tensor &from, const MatrixView &view, int64_t panel, std::vector<int64_t> dims) {
+  Tensor to = Tensor::allocate(from.dtype(), std::move(dims));
+  int64_t bytes = dtypeSize(from.dtype()), panels = llvm::divideCeil(view.n, panel);
+  const char *in = static_cast<const char *>(from.data());
+  char *out = static_cast<char *>(to.data());
+  std::memset(out, 0, to.sizeBytes());
+  for (int64_t i = 0; i < view.batch; ++i)
+    for (int64_t p = 0; p < panels; ++p) {
+      int64_t columns = std::min(panel, view.n - p * panel);
+      for (int64_t k = 0; k < view.k; ++k) {
+        const char *source = in + (view.batchOffsets[i] + k * view.kStride + p * panel * view.nStride) * bytes;
+        char *target = out + (((i * panels + p) * view.k + k) * panel) * bytes;
+        if (view.nStride == 1)
+          std::memcpy(target, source, columns * bytes);
+        else
+          for (int64_t c = 0; c < columns; ++c)
+            std::memcpy(target + c * bytes, source + c * view.nStride * bytes, bytes);
+      }
+    }
+  return to;
+}
+
+class Packer {
+public:
+  explicit Packer(const CpuTarget &target) : target(target) {}
+  LogicalResult packDot(kernel::DotOp op);
+  LogicalResult packConv(kernel::ConvOp op);
+  unsigned packed = 0;
+
+private:
+  /// Replaces operand 1 by its packed form.
+  LogicalResult replace(Operation *op, const MatrixView &view, int64_t panel, std::vector<int64_t> dims);
+
+  const CpuTarget &target;
+  // Equal constants (by attribute) packed the same way are packed once, where the first one stood.
+  std::map<std::pair<const void *, std::string>, Value> done;
+};
+
+/// The hlo.constant behind an operand, through views.
+hlo::ConstantOp constantBehind(Value v) {
+  while (auto reshape = v.getDefiningOp<hlo::ReshapeOp>())
+    v = reshape->getOperand(0);
+  return v.getDefiningOp<hlo::ConstantOp>();
+}
+
+LogicalResult Packer::replace(Operation *op, const MatrixView &view, int64_t panel, std::vector<int64_t> dims) {
+  hlo::ConstantOp constant = constantBehind(op->getOperand(1));
+  std::string key;
+  llvm::raw_string_ostream os(key);
+  os << view.batch << ' ' << view.k << ' ' << view.n << ' ' << view.kStride << ' ' << view.nStride << ' ' << panel;
+  for (int64_t o : view.batchOffsets)
+    os << ' ' << o;
+  // a packed constant only serves the block it dominates: the constant's own
+  os << ' ' << constant->getBlock();
+  Value &value = done[{constant.getValue().getAsOpaquePointer(), os.str()}];
+  if (!value) {
+    FailureOr<Tensor> tensor = hlo::readConstant(constant.getValue());
+    if (failed(tensor))
+      return op->emitOpError("constant operand cannot be read");
+    OpBuilder b(constant->getContext());
+    b.setInsertionPointToStart(constant->getBlock());
+    value = hlo::makeConstant(b, constant.getLoc(), pack(*tensor, view, panel, std::move(dims)));
+    if (!value)
+      return failure();
+  }
+  op->setOperand(1, value);
+  ++packed;
+  return success();
+}
+
+LogicalResult Packer::packDot(kernel::DotOp op) {
+  auto rhs = cast<RankedTensorType>(op.getRhs().getType());
+  RankedTensorType acc = op.getAccType();
+  int64_t batchRank = op.getBatchRank();
+  bool batched = rhs.getRank() > 2;
+  if (op.getPanel() || !constantBehind(op.getRhs()))
+    return success();
+  if (!rhs.hasStaticShape() || rhs.getNumElements() == 0 || target.lanes(acc.getElementType()) == 1)
+    return success();
+  SmallVector<int64_t> strides(rhs.getRank(), 1);
+  for (int64_t i = rhs.getRank() - 1; i-- > 0;)
+    strides[i] = strides[i + 1] * rhs.getDimSize(i + 1);
+  ArrayRef<int64_t> dims = op.getRhsDims();
+  MatrixView view;
+  view.k = rhs.getDimSize(dims[dims.size() - 2]);
+  view.n = rhs.getDimSize(dims.back());
+  view.kStride = strides[dims[dims.size() - 2]];
+  view.nStride = strides[dims.back()];
+  view.batchOffsets = {0};
+  std::vector<int64_t> shape;
+  for (int64_t i = 0; batched && i < batchRank; ++i) {
+    SmallVector<int64_t> next;
+    for (int64_t base : view.batchOffsets)
+      for (int64_t x = 0; x < rhs.getDimSize(dims[i]); ++x)
+        next.push_back(base + x * strides[dims[i]]);
+    view.batchOffsets = next;
+    shape.push_back(rhs.getDimSize(dims[i]));
+  }
+  view.batch = view.batchOffsets.size();
+  int64_t m = acc.getDimSize(op.getResultDims()[batchRank]);
+  TileShape tile = chooseTile(target, acc.getElementType(), ShapedType::isDynamic(m) ? std::nullopt : std::optional(m), view.n);
+  int64_t panel = tile.columns();
+  shape.insert(shape.end(), {int64_t(llvm::divideCeil(view.n, panel)), view.k, panel});
+  if (failed(replace(op, view, panel, shape)))
+    return failure();
+  op.setPanel(panel);
+  op.setRhsDims(llvm::to_vector(llvm::seq<int64_t>(0, shape.size())));
+  return success();
+}
+
+LogicalResult Packer::packConv(kernel::ConvOp op) {
+  auto filter = cast<RankedTensorType>(op.getFilter().getType());
+  RankedTensorType acc = op.getAccType();
+  if (op.getPanel() || !constantBehind(op.getFilter()))
+    return success();
+  int64_t rank = filter.getRank(), groups = op.getGroups() * op.getBatchGroups();
+  if (!filter.hasStaticShape() || filter.getNumElements() == 0 || target.lanes(acc.getElementType()) == 1 ||
+      filter.getDimSize(rank - 1) % groups)
+    return success();
+  int64_t oc = filter.getDimSize(rank - 1);
+  std::vector<int64_t> taps(filter.getShape().begin(), filter.getShape().end() - 2);
+  MatrixView view;
+  view.batch = groups;
+  view.k = filter.getNumElements() / oc;
+  view.n = oc / groups;
+  view.kStride = oc;
+  for (int64_t g = 0; g < groups; ++g)
+    view.batchOffsets.push_back(g * view.n);
+  // the pixels of a tile run along one image row, for 1x1 filters over the whole image
+  SmallVector<int64_t> sizes(acc.getShape().drop_back());
+  bool pointwise = groups == 1 && llvm::all_of(taps, [](int64_t t) { return t == 1; }) &&
+                   llvm::all_of(op.getStrides(), [](int64_t s) { return s == 1; });
+  std::optional<int64_t> rows;
+  if (pointwise && llvm::none_of(sizes, ShapedType::isDynamic)) {
+    rows = 1;
+    for (int64_t s : sizes)
+      rows = *rows * s;
+  } else if (!pointwise && !ShapedType::isDynamic(sizes.back())) {
+    rows = sizes.back();
+  }
+  int64_t panel = chooseTile(target, acc.getElementType(), rows, view.n).columns();
+  if (failed(replace(op, view, panel, {groups, int64_t(llvm::divideCeil(view.n, panel)), view.k, panel})))
+    return failure();
+  op.setPanel(panel);
+  op.setKernelShape(taps);
+  return success();
+}
+
+struct PackWeights : impl::PackWeightsBase<PackWeights> {
+  using PackWeightsBase::PackWeightsBase;
+  void runOnOperation() override {
+    FailureOr<unsigned> n = packWeights(getOperation(), CpuTarget::get(triple.getValue(), features.getValue()));
+    if (failed(n))
+      return signalPassFailure();
+    numPacked += *n;
+  }
+};
+
+} // namespace
+
+FailureOr<unsigned> packWeights(ModuleOp module, const CpuTarget &target) {
+  Packer packer(target);
+  SmallVector<hlo::ConstantOp> constants;
+  WalkResult r = module.walk([&](Operation *op) {
+    LogicalResult ok = success();
+    if (auto dot = dyn_cast<kernel::DotOp>(op))
+      ok = packer.packDot(dot);
+    else if (auto conv = dyn_cast<kernel::ConvOp>(op))
+      ok = packer.packConv(conv);
+    else if (auto c = dyn_cast<hlo::ConstantOp>(op))
+      constants.push_back(c);
+    return failed(ok) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (r.wasInterrupted())
+    return failure();
+  // views of constants first, then the constants nobody reads any more
+  for (hlo::ConstantOp c : constants) {
+    for (Operation *user : llvm::make_early_inc_range(c->getUsers()))
+      if (isa<hlo::ReshapeOp>(user) && user->use_empty())
+        user->erase();
+    if (c->use_empty())
+      c->erase();
+  }
+  return packer.packed;
+}
+
+void registerCodegenCpuPhase() { registerCodegenCpuPasses(); }
+
+} // namespace lathe::cpu

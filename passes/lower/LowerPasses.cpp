@@ -1,0 +1,108 @@
+// The two passes are views of what emission does, for lathe-opt; emission calls the functions.
+#include "passes/lower/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "passes/lower/Lower.h"
+
+namespace lathe::lower {
+#define GEN_PASS_DEF_KERNELPLANMEMORY
+#define GEN_PASS_DEF_KERNELTOLLVM
+#define GEN_PASS_REGISTRATION
+#include "passes/lower/Passes.h.inc"
+} // namespace lathe::lower
+
+using namespace mlir;
+
+namespace lathe::lower {
+namespace {
+
+std::string place(const Buffer &b) {
+  std::string n = std::to_string(b.index);
+  switch (b.kind) {
+  case Buffer::Input: return "input " + n;
+  case Buffer::Output: return "output " + n;
+  case Buffer::Variable: return "variable " + n;
+  case Buffer::Constant: return "constant +" + n;
+  case Buffer::Fill: return "fill";
+  case Buffer::Arena: break;
+  }
+  return "arena " + std::to_string(b.group) + " +" + std::to_string(b.offset);
+}
+
+struct PlanMemory : impl::KernelPlanMemoryBase<PlanMemory> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    llvm::StringMap<int64_t> variables;
+    if (auto list = module->getAttrOfType<ArrayAttr>("hlo.variables"))
+      for (auto v : list.getAsRange<DictionaryAttr>())
+        if (auto name = v.getAs<StringAttr>("name"))
+          variables.try_emplace(name.getValue(), variables.size());
+    ConstantPool pool;
+    for (auto func : module.getOps<func::FuncOp>()) {
+      if (!func.isPublic() || func.isExternal())
+        continue;
+      FailureOr<MemoryPlan> plan = MemoryPlan::create(func, pool, variables);
+      if (failed(plan))
+        return signalPassFailure();
+      annotate(func, *plan);
+      const PlanStatistics &s = plan->statistics();
+      if (static_cast<uint64_t>(s.arenaBytes) >= arenaBytes.getValue()) {
+        arenaBytes = s.arenaBytes;
+        sumOfBuffers = s.sumOfBuffers;
+        numBuffers = s.buffers;
+      }
+      numCopies += s.copies;
+      numInPlace += s.inPlace;
+    }
+  }
+
+  void annotate(func::FuncOp func, const MemoryPlan &plan) {
+    OpBuilder b(func);
+    SmallVector<Attribute> groups;
+    for (const ArenaGroup &g : plan.groups()) {
+      std::string text;
+      llvm::raw_string_ostream(text) << g.bytes << " x " << g.unit;
+      groups.push_back(b.getStringAttr(text));
+    }
+    func->setAttr("memory.groups", b.getArrayAttr(groups));
+    func.walk([&](Operation *op) {
+      if (op == func || (op->getParentOp() != func && !isControlFlow(op->getParentOp())))
+        return;
+      SmallVector<Attribute> places, copies;
+      if (!isView(op))
+        for (Value v : op->getResults())
+          places.push_back(b.getStringAttr(place(plan.of(v))));
+      for (const Copy &c : plan.copiesAt(op))
+        copies.push_back(b.getStringAttr(place(plan.buffer(c.from)) + " -> " + place(plan.buffer(c.to))));
+      if (!places.empty())
+        op->setAttr("memory.at", b.getArrayAttr(places));
+      if (!copies.empty())
+        op->setAttr("memory.copies", b.getArrayAttr(copies));
+    });
+  }
+};
+
+struct ToLlvm : impl::KernelToLlvmBase<ToLlvm> {
+  using KernelToLlvmBase::KernelToLlvmBase;
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<LLVM::LLVMDialect>();
+  }
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    LowerOptions options;
+    options.target = cpu::CpuTarget::get(triple, features);
+    options.threads = threads;
+    FailureOr<LoweredModule> lowered = lowerModule(module, options);
+    if (failed(lowered))
+      return signalPassFailure();
+    module.getBody()->clear();
+    module.getBody()->getOperations().splice(module.getBody()->end(), lowered->module->getBody()->getOperations());
+    for (StringRef name : {"hlo.symbols", "hlo.variables"})
+      module->removeAttr(name);
+  }
+};
+
+} // namespace
+
+void registerLowerPhase() { registerLowerPasses(); }
+
+} // namespace lathe::lower

@@ -1,0 +1,39 @@
+// Passes of the lower room.
+#ifndef LATHE_PASSES_LOWER_PASSES_TD
+#define LATHE_PASSES_LOWER_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def KernelPlanMemory : Pass<"kernel-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "Shows where every tensor of the entry functions will live.";
+  let description = [{
+    Plans each public function on its own and notes the plan in attributes, for people and tests; lowering plans anew.
+    `memory.at` lists the places of an op's results: `input 0`, `output 1`, `variable 0`, `constant +64` (offset in the
+    pool), `fill`, `arena 2 +128` (group, offset in units of the group). `memory.copies` lists the copies that run
+    before the op (for terminators: before the block ends). The function gets `memory.groups`, the unit and the size of
+    each group. Nothing else changes.
+  }];
+  let statistics = [
+    Statistic<"arenaBytes", "arena-bytes", "bytes of the largest arena; run-time units count as one">,
+    Statistic<"sumOfBuffers", "sum-of-buffers", "what its buffers would take without sharing">,
+    Statistic<"numBuffers", "buffers", "buffers in arenas">,
+    Statistic<"numCopies", "copies", "copies that could not be avoided">,
+    Statistic<"numInPlace", "in-place", "updates that share their operand's buffer">
+  ];
+}
+
+def KernelToLlvm : Pass<"kernel-to-llvm", "::mlir::ModuleOp"> {
+  let summary = "Emits every distinct kernel and the functions of the entries in the LLVM dialect.";
+  let description = [{
+    Expects public functions of kernel ops, bare hlo ops, constants, views and control flow. Leaves what object emission
+    translates, without the tables and the content of the constants.
+  }];
+  let options = [
+    Option<"triple", "triple", "std::string", /*default=*/"\"x86_64-unknown-linux-gnu\"", "target triple">,
+    Option<"features", "features", "std::string", /*default=*/"\"+avx,+avx2,+fma,+f16c\"", "features of the CPU, resolved">,
+    Option<"threads", "threads", "int", /*default=*/"1", "more than 1: kernels go through parallel_for">
+  ];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+#endif

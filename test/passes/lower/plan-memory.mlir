@@ -1,0 +1,56 @@
+// RUN: lathe-opt %s --kernel-plan-memory | FileCheck %s
+
+// A chain needs two buffers; the last result is written where it is returned.
+// CHECK-LABEL: func.func @chain
+// CHECK-SAME: memory.groups = ["128 x 1"]
+func.func @chain(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // CHECK: hlo.add {{.*}}memory.at = ["arena 0 +[[A:.*]]"]
+  %0 = "hlo.add"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: hlo.multiply {{.*}}memory.at = ["arena 0 +
+  %1 = "hlo.multiply"(%0, %0) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: hlo.add {{.*}}memory.at = ["arena 0 +[[A]]"]
+  %2 = "hlo.add"(%1, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: hlo.add {{.*}}memory.at = ["output 0"]
+  %3 = "hlo.add"(%2, %2) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %3 : tensor<4xf32>
+}
+
+// An input that is returned is copied; so is a second return of one value.
+// CHECK-LABEL: func.func @copies
+func.func @copies(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %0 = "hlo.add"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: return {memory.copies = ["input 0 -> output 0", "output 1 -> output 2"]}
+  return %x, %0, %0 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// Buffers that grow with a run-time size lie in a group of their own.
+// CHECK-LABEL: func.func @batch
+// CHECK-SAME: memory.groups = ["0 x 1", "128 x s0"]
+func.func @batch(%x: tensor<?x32xf32, affine_map<()[s0] -> (s0, 32)>>) -> tensor<?x32xf32, affine_map<()[s0] -> (s0, 32)>> {
+  // CHECK: hlo.add {{.*}}memory.at = ["arena 1 +0"]
+  %0 = "hlo.add"(%x, %x) : (tensor<?x32xf32, affine_map<()[s0] -> (s0, 32)>>, tensor<?x32xf32, affine_map<()[s0] -> (s0, 32)>>) -> tensor<?x32xf32, affine_map<()[s0] -> (s0, 32)>>
+  %1 = "hlo.add"(%0, %x) : (tensor<?x32xf32, affine_map<()[s0] -> (s0, 32)>>, tensor<?x32xf32, affine_map<()[s0] -> (s0, 32)>>) -> tensor<?x32xf32, affine_map<()[s0] -> (s0, 32)>>
+  return %1 : tensor<?x32xf32, affine_map<()[s0] -> (s0, 32)>>
+}
+
+// The updated buffer of a loop is the output itself: filled once, then written in place; no copy in the body.
+// CHECK-LABEL: func.func @loop
+func.func @loop(%n: tensor<i32>, %u: tensor<1xf32>) -> tensor<1000xf32> {
+  %one = "hlo.constant"() {value = dense<1> : tensor<i32>} : () -> tensor<i32>
+  %init = "hlo.constant"() {value = dense<0.5> : tensor<1000xf32>} : () -> tensor<1000xf32>
+  %r:2 = "hlo.while"(%one, %init) ({
+  ^bb0(%i: tensor<i32>, %a: tensor<1000xf32>):
+    %p = "hlo.compare"(%i, %n) {comparison_direction = #hlo<comparison_direction LT>} : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    "hlo.return"(%p) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%i: tensor<i32>, %a: tensor<1000xf32>):
+    // CHECK: hlo.dynamic_update_slice {{.*}}memory.at = ["output 0"]
+    %d = "hlo.dynamic_update_slice"(%a, %u, %i) : (tensor<1000xf32>, tensor<1xf32>, tensor<i32>) -> tensor<1000xf32>
+    %i1 = "hlo.add"(%i, %one) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    // CHECK: hlo.return
+    // CHECK-NOT: output
+    "hlo.return"(%i1, %d) : (tensor<i32>, tensor<1000xf32>) -> ()
+  // CHECK: memory.at = ["arena 0 +{{[0-9]+}}", "output 0"], memory.copies = ["constant +0 -> arena 0 +{{[0-9]+}}", "fill -> output 0"]
+  }) : (tensor<i32>, tensor<1000xf32>) -> (tensor<i32>, tensor<1000xf32>)
+  return %r#1 : tensor<1000xf32>
+}

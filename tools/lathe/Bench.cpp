@@ -1,0 +1,80 @@
+// lathe bench: latencies of a model or a compiled shared library; compiling and loading are not in them.
+#include "tools/lathe/Session.h"
+#include "tools/lathe/Tensors.h"
+
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+
+namespace lathe::cli {
+namespace {
+
+struct BenchArgs {
+  ModelArgs model;
+  std::vector<std::string> feeds;
+  std::string npz;
+  double seconds = 2;
+  int64_t size = 1;
+  bool json = false;
+};
+
+int execute(BenchArgs &a) {
+  using Clock = std::chrono::steady_clock;
+  if (!a.model.finish())
+    return BadInput;
+  Loaded loaded;
+  if (int status = load(a.model, loaded))
+    return status;
+  const lathe_entry &e = *loaded.module->abi().entries[0];
+  absl::StatusOr<std::vector<Tensor>> inputs;
+  if (a.feeds.empty() && a.npz.empty()) {
+    inputs = makeInputs(e, a.size);
+  } else {
+    auto feeds = readFeeds(a.feeds, a.npz);
+    inputs = feeds.ok() ? orderInputs(e, *feeds) : feeds.status();
+  }
+  if (!inputs.ok())
+    return fail(std::string(inputs.status().message()));
+
+  Runner runner(loaded.module, 0, a.model.options.threads);
+  if (llvm::Error error = runner->prepare(*inputs))
+    return fail(std::move(error));
+  if (llvm::Error error = runner->run()) // touches every page once
+    return fail(std::move(error));
+  std::vector<double> us;
+  Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(a.seconds));
+  while (us.size() < 3 || (Clock::now() < end && us.size() < 1000000)) {
+    Clock::time_point start = Clock::now();
+    llvm::Error error = runner->run();
+    us.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+    if (error)
+      return fail(std::move(error));
+  }
+  if (a.json) {
+    nlohmann::json j = {{"latency_us", us}, {"compile_s", loaded.compileSeconds}, {"threads", a.model.options.threads}};
+    printf("%s\n", j.dump().c_str());
+    return Fine;
+  }
+  std::sort(us.begin(), us.end());
+  printf("%zu runs: fastest %.1f us, median %.1f us; compiled in %.2f s\n", us.size(), us.front(), us[us.size() / 2],
+         loaded.compileSeconds);
+  return Fine;
+}
+
+} // namespace
+
+Command addBench(CLI::App &root) {
+  auto a = std::make_shared<BenchArgs>();
+  CLI::App *app = root.add_subcommand("bench", "Measure latencies of a model or a compiled .so");
+  a->model.add(*app, "host", "A model, or a .so that lathe compile made");
+  app->add_option("--feed", a->feeds, "Feed one input")->type_name("NAME=FILE.npy");
+  app->add_option("--feeds", a->npz, "Inputs; without feeds seeded random floats and small integers")->type_name("FILE.npz");
+  app->add_option("--seconds", a->seconds, "How long to measure")->capture_default_str();
+  app->add_option("--unknown-size", a->size, "Value of unknown dimensions when nothing is fed")->capture_default_str();
+  app->add_flag("--json", a->json, "The last line of stdout is a JSON object with latency_us and compile_s");
+  return [a] { return execute(*a); };
+}
+
+} // namespace lathe::cli

@@ -1,0 +1,136 @@
+// lathe check: what of a model compiles, without compiling it.
+#include "tools/lathe/Session.h"
+
+#include "compiler/support/Diagnostics.h"
+#include "dialects/graph/Graph.h"
+#include "ops/Registry.h"
+#include "passes/legalize/Legalize.h"
+
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <set>
+
+namespace lathe::cli {
+namespace {
+
+struct CheckArgs {
+  ModelArgs model;
+  bool json = false, listOps = false;
+};
+
+enum class Support { Compiled, Host, Unknown };
+
+Support supportOf(llvm::StringRef op) {
+  if (legalize::hasHandler(op))
+    return Support::Compiled;
+  return ops::findOp(op) ? Support::Host : Support::Unknown;
+}
+
+const char *supportName(Support s) {
+  return s == Support::Compiled ? "compiled" : s == Support::Host ? "host" : "unknown";
+}
+
+struct Problem {
+  std::string node, op, function, reason;
+  bool host;
+};
+
+int listOps() {
+  for (const ops::OpInfo &op : ops::allOps())
+    printf("%-40s %s\n", std::string(op.name).c_str(), supportName(supportOf(op.name)));
+  return Fine;
+}
+
+std::string shapeText(const TensorSpec &t) {
+  if (!t.dims)
+    return "<unknown rank>";
+  std::string s = "[";
+  for (int64_t d : *t.dims)
+    s += (s.size() > 1 ? "," : "") + (d < 0 ? std::string("?") : std::to_string(d));
+  return s + "]";
+}
+
+int execute(CheckArgs &a) {
+  if (a.listOps)
+    return listOps();
+  if (a.model.options.model.empty())
+    return fail("check: expected MODEL");
+  if (!a.model.finish())
+    return BadInput;
+  std::unique_ptr<mlir::MLIRContext> context = makeContext();
+  Compiler compiler(*context, a.model.options);
+  if (failed(compiler.import()))
+    return BadInput;
+
+  std::map<std::string, int> counts;
+  std::vector<Problem> problems;
+  compiler.module().walk([&](graph::NodeOp node) {
+    std::string op = node.getOp().str();
+    ++counts[op];
+    Support s = supportOf(op);
+    if (s == Support::Compiled)
+      return;
+    auto parent = node->getParentOfType<graph::FuncOp>();
+    problems.push_back({node.getNodeName().str(), op, parent ? parent.getSymName().str() : "",
+                        s == Support::Host ? "runs on the host: no compiled form" : "no such op in TensorFlow's registry",
+                        s == Support::Host});
+  });
+  bool hostOnly = std::all_of(problems.begin(), problems.end(), [](const Problem &p) { return p.host; });
+
+  // With nothing in the way by its type, the front end tells what attributes and shapes are.
+  std::string legalizeText;
+  if (problems.empty()) {
+    CollectedDiagnostics diagnostics(*context);
+    if (failed(compiler.runUntil(Phase::Legalize)))
+      legalizeText = diagnostics.text();
+  }
+  int status = hostOnly && legalizeText.empty() ? Fine : BadInput;
+
+  if (a.json) {
+    nlohmann::json j;
+    for (auto &[op, n] : counts)
+      j["ops"][op] = {{"count", n}, {"support", supportName(supportOf(op))}};
+    j["problems"] = nlohmann::json::array();
+    for (const Problem &p : problems)
+      j["problems"].push_back({{"node", p.node}, {"op", p.op}, {"function", p.function}, {"reason", p.reason}});
+    if (!legalizeText.empty())
+      j["errors"] = legalizeText;
+    j["compiles"] = problems.empty() && legalizeText.empty();
+    printf("%s\n", j.dump(1).c_str());
+    return status;
+  }
+  for (const auto &entry : compiler.model().entries) {
+    printf("entry %s\n", entry.name.c_str());
+    for (const TensorSpec &t : entry.inputs)
+      printf("  input  %s  %s  %s%s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype), shapeText(t).c_str());
+    for (const TensorSpec &t : entry.outputs)
+      printf("  output %s  %s  %s%s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype), shapeText(t).c_str());
+  }
+  printf("ops\n");
+  for (auto &[op, n] : counts)
+    printf("  %6d  %-32s %s\n", n, op.c_str(), supportName(supportOf(op)));
+  for (const Problem &p : problems)
+    printf("node '%s' (%s) in function '%s': %s\n", p.node.c_str(), p.op.c_str(), p.function.c_str(), p.reason.c_str());
+  if (!legalizeText.empty())
+    printf("%s\n", legalizeText.c_str());
+  if (problems.empty() && legalizeText.empty())
+    printf("everything compiles\n");
+  else if (hostOnly && legalizeText.empty())
+    printf("%zu nodes run on the host; --input and --output can cut the compiled part out of the graph\n", problems.size());
+  return status;
+}
+
+} // namespace
+
+Command addCheck(CLI::App &root) {
+  auto a = std::make_shared<CheckArgs>();
+  CLI::App *app = root.add_subcommand("check", "Say what of a model compiles, and what does not and why");
+  a->model.add(*app, "host", "GraphDef, MetaGraph or SavedModel folder");
+  app->get_option("MODEL")->required(false);
+  app->add_flag("--json", a->json, "Print a JSON object");
+  app->add_flag("--list-ops", a->listOps, "List every known op and how it runs");
+  return [a] { return execute(*a); };
+}
+
+} // namespace lathe::cli

@@ -1,0 +1,49 @@
+// The subcommands of lathe: each file declares its options on an App and returns the exit status when it is the one chosen.
+#ifndef LATHE_TOOLS_LATHE_COMMANDS_H
+#define LATHE_TOOLS_LATHE_COMMANDS_H
+
+#include "compiler/driver/Options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lathe::cli {
+
+/// Exit statuses; see docs/cli.md.
+enum ExitStatus { Fine = 0, BadInput = 1, Differs = 2, Internal = 3 };
+
+/// The options that compile, run, bench and others share, as text until finish() turns them into CompilerOptions.
+struct ModelArgs {
+  CompilerOptions options;
+  std::vector<std::string> inputs, entries;
+  bool noFuse = false;
+  std::string compileTo;
+
+  /// Adds the options to `app`; `defaultCpu` is what --cpu is without the option.
+  void add(CLI::App &app, const std::string &defaultCpu, const std::string &modelHelp);
+  /// Checks and converts; prints what is wrong and returns false.
+  bool finish();
+};
+
+using Command = std::function<int()>;
+Command addCompile(CLI::App &root);
+Command addRun(CLI::App &root);
+Command addBench(CLI::App &root);
+Command addCheck(CLI::App &root);
+Command addInspect(CLI::App &root);
+Command addVerify(CLI::App &root);
+Command addConform(CLI::App &root);
+
+/// Prints "lathe: error: TEXT" on stderr and returns BadInput.
+int fail(const std::string &text);
+
+/// Ends the process with status 1 and a message after `seconds`; 0 is never.
+void startTimeout(int seconds);
+
+} // namespace lathe::cli
+
+#endif

@@ -1,0 +1,295 @@
+// lathe conform: the adapter of the conformance corpus. Every case is compiled (once per distinct step), run step by step
+// over one state, and its fetches are written beside it.
+#include "tools/lathe/Reference.h"
+#include "tools/lathe/Session.h"
+#include "tools/lathe/Tensors.h"
+
+#include "compiler/support/Diagnostics.h"
+#include "dialects/graph/Graph.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+namespace lathe::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+struct ConformArgs {
+  std::string cases, report;
+  std::vector<std::string> single; ///< graph.pb feeds.npz out.npz FETCH...
+  bool unknownShapes = false, constFeeds = false, noFuse = false;
+  int threads = 1, optLevel = 1;
+  std::string reference; ///< evaluate after this phase instead of compiling
+};
+
+/// How a case ended.
+struct Outcome {
+  std::string status = "ok", message;
+};
+
+/// What the ops without a compiled form say; see LegalizeContext.
+bool saysUnsupported(const std::string &message) {
+  return message.find("no compiled form") != std::string::npos || message.find("not supported") != std::string::npos ||
+         message.find("UNIMPLEMENTED") != std::string::npos;
+}
+
+class Case {
+public:
+  Case(const ConformArgs &args, std::string graph) : args(args), graph(std::move(graph)) {}
+
+  /// One execution; outputs in fetch order.
+  llvm::Expected<std::vector<Tensor>> step(const NamedTensors &feeds, const std::vector<std::string> &fetches,
+                                           const std::vector<std::string> &targets);
+
+private:
+  CompilerOptions makeOptions(const NamedTensors &feeds, const std::vector<std::string> &fetches,
+                              const std::vector<std::string> &targets) const;
+  struct Compiled {
+    std::string key;
+    std::shared_ptr<LoadedModule> module;
+  };
+  llvm::Expected<std::shared_ptr<LoadedModule>> compile(const NamedTensors &feeds, const std::vector<std::string> &fetches,
+                                                        const std::vector<std::string> &targets);
+
+  const ConformArgs &args;
+  std::string graph;
+  std::vector<Compiled> compiled;
+  NamedTensors variables; ///< by name, carried from step to step
+};
+
+CompilerOptions Case::makeOptions(const NamedTensors &feeds, const std::vector<std::string> &fetches,
+                                  const std::vector<std::string> &targets) const {
+  CompilerOptions o;
+  for (auto &[name, tensor] : feeds) {
+    InputSpec input;
+    input.name = name;
+    input.dims.emplace();
+    for (int64_t d : tensor.dims()) {
+      DimSpec dim;
+      dim.size = args.unknownShapes ? -1 : d;
+      input.dims->push_back(dim);
+    }
+    o.inputs.push_back(std::move(input));
+  }
+  o.outputs = fetches;
+  o.targets = targets;
+  o.keepVariables = true;
+  o.onlyListedInputs = true;
+  o.cpu = "host";
+  o.fuse = !args.noFuse;
+  o.optLevel = args.optLevel;
+  o.threads = args.threads;
+  o.symbolPrefix = "conform_case";
+  o.maxMemory = int64_t(4) << 30;
+  if (args.constFeeds)
+    o.constantFeeds = feeds;
+  return o;
+}
+
+llvm::Expected<std::shared_ptr<LoadedModule>> Case::compile(const NamedTensors &feeds,
+                                                            const std::vector<std::string> &fetches,
+                                                            const std::vector<std::string> &targets) {
+  CompilerOptions o = makeOptions(feeds, fetches, targets);
+  std::unique_ptr<mlir::MLIRContext> context = makeContext();
+  CollectedDiagnostics diagnostics(*context);
+  Compiler compiler(*context, o);
+  auto failed = [&](llvm::Error error) -> llvm::Error {
+    std::string text = diagnostics.text();
+    if (error) {
+      std::string more = llvm::toString(std::move(error));
+      if (text.empty())
+        text = more;
+    }
+    return llvm::createStringError(text.empty() ? std::string("failed without a message") : text);
+  };
+  if (mlir::failed(compiler.importBytes(graph)))
+    return failed(llvm::Error::success());
+  auto artifact = compiler.emit();
+  if (!artifact)
+    return failed(artifact.takeError());
+  return loadObject(artifact->object, artifact->prefix);
+}
+
+llvm::Expected<std::vector<Tensor>> Case::step(const NamedTensors &feeds, const std::vector<std::string> &fetches,
+                                               const std::vector<std::string> &targets) {
+  if (auto phase = parsePhase(args.reference))
+    return evaluateStep(makeOptions(feeds, fetches, targets), graph, *phase, feeds, variables);
+  std::string key;
+  for (auto &[name, t] : feeds) {
+    key += name + dtypeName(t.dtype()) + (args.unknownShapes ? std::to_string(t.rank()) : dimsToString(t.dims())) + ";";
+    if (args.constFeeds)
+      key.append(static_cast<const char *>(t.data()), t.sizeBytes());
+  }
+  for (const std::string &f : fetches)
+    key += "|" + f;
+  for (const std::string &t : targets)
+    key += "^" + t;
+  std::shared_ptr<LoadedModule> module;
+  for (Compiled &c : compiled)
+    if (c.key == key)
+      module = c.module;
+  if (!module) {
+    auto made = compile(feeds, fetches, targets);
+    if (!made)
+      return made.takeError();
+    module = *made;
+    compiled.push_back({key, module});
+  }
+
+  const lathe_module &m = module->abi();
+  const lathe_entry &e = *m.entries[0];
+  std::vector<Tensor> inputs(e.num_inputs);
+  for (int i = 0; i < e.num_inputs; ++i) {
+    for (auto &[name, t] : feeds)
+      if (name == e.inputs[i]->name || name == e.inputs[i]->tensor)
+        inputs[i] = t;
+    if (!inputs[i].valid())
+      return llvm::createStringError(std::string("input '") + e.inputs[i]->name + "' is not fed");
+  }
+
+  // the state lives here, since each step may have a module of its own
+  void *const *slots = module->variables();
+  auto find = [&](int i) {
+    return std::find_if(variables.begin(), variables.end(),
+                        [&](auto &v) { return v.first == m.variables[i]->tensor->name; });
+  };
+  auto bytesOf = [&](int i) {
+    const lathe_tensor_info &t = *m.variables[i]->tensor;
+    int64_t n = t.element_size;
+    for (int d = 0; d < t.rank; ++d)
+      n *= t.dims[d];
+    return n;
+  };
+  for (int i = 0; i < m.num_variables; ++i) {
+    auto v = find(i);
+    if (v == variables.end())
+      continue;
+    if (v->second.sizeBytes() != bytesOf(i))
+      return llvm::createStringError(std::string("variable '") + v->first + "' changed its shape between steps");
+    std::memcpy(slots[i], v->second.data(), v->second.sizeBytes());
+  }
+  Runner runner(module, 0, args.threads);
+  auto outputs = runner->call(inputs);
+  for (int i = 0; i < m.num_variables; ++i) {
+    const lathe_tensor_info &t = *m.variables[i]->tensor;
+    auto v = find(i);
+    if (v == variables.end()) {
+      std::vector<int64_t> dims(t.dims, t.dims + t.rank);
+      variables.emplace_back(t.name, Tensor::allocate(static_cast<DType>(t.dtype), dims));
+      v = variables.end() - 1;
+    }
+    std::memcpy(v->second.data(), slots[i], v->second.sizeBytes());
+  }
+  return outputs;
+}
+
+std::string readText(const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  return buffer ? (*buffer)->getBuffer().str() : std::string();
+}
+
+Outcome runCase(const ConformArgs &args, const std::string &dir) {
+  Outcome outcome;
+  auto failWith = [&](const std::string &message) {
+    outcome.status = saysUnsupported(message) ? "unsupported" : "error";
+    outcome.message = message.substr(0, 2000);
+    return outcome;
+  };
+  Json meta = Json::parse(readText(dir + "/case.json"), nullptr, false);
+  if (meta.is_discarded() || !meta.contains("steps"))
+    return failWith("case.json does not parse");
+  Case c(args, readText(dir + "/graph.pb"));
+  int s = 0;
+  for (const Json &step : meta["steps"]) {
+    NamedTensors feeds;
+    for (auto &[name, file] : step["feeds"].items()) {
+      std::string f = file.get<std::string>();
+      auto t = readTensorFile(dir + "/" + f, parseDType(meta["dtypes"].value(f, std::string("float32"))));
+      if (!t.ok())
+        return failWith(std::string(t.status().message()));
+      feeds.emplace_back(name, *std::move(t));
+    }
+    auto fetches = step["fetches"].get<std::vector<std::string>>();
+    auto outputs = c.step(feeds, fetches, step.value("targets", std::vector<std::string>()));
+    if (!outputs)
+      return failWith(llvm::toString(outputs.takeError()));
+    for (size_t i = 0; i < fetches.size(); ++i) {
+      std::string stem = dir + "/actual_" + std::to_string(s) + "_" + std::to_string(i);
+      absl::Status written = writeTensorFile(stem, (*outputs)[i]);
+      if (!written.ok())
+        return failWith(std::string(written.message()));
+    }
+    ++s;
+  }
+  return outcome;
+}
+
+int runBatch(const ConformArgs &args) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (llvm::sys::fs::directory_iterator it(args.cases, error), end; it != end && !error; it.increment(error))
+    if (llvm::sys::fs::exists(it->path() + "/case.json"))
+      names.push_back(llvm::sys::path::filename(it->path()).str());
+  if (error)
+    return fail("cannot read " + args.cases + ": " + error.message());
+  std::sort(names.begin(), names.end());
+  std::ofstream report(args.report, std::ios::app);
+  if (!report)
+    return fail("cannot write " + args.report);
+  auto say = [&](const Json &line) { report << line.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl; };
+  for (const std::string &name : names) {
+    say({{"name", name}, {"status", "start"}});
+    Outcome o = runCase(args, args.cases + "/" + name);
+    Json line = {{"name", name}, {"status", o.status}};
+    if (!o.message.empty())
+      line["message"] = o.message;
+    say(line);
+  }
+  return Fine;
+}
+
+int runSingle(const ConformArgs &args) {
+  if (args.single.size() < 4)
+    return fail("conform: expected --cases DIR --report FILE, or GRAPH FEEDS OUT FETCH...");
+  auto feeds = readNpz(args.single[1]);
+  if (!feeds.ok())
+    return fail(std::string(feeds.status().message()));
+  Case c(args, readText(args.single[0]));
+  std::vector<std::string> fetches(args.single.begin() + 3, args.single.end());
+  auto outputs = c.step(*feeds, fetches, {});
+  if (!outputs)
+    return fail(outputs.takeError());
+  NamedTensors named;
+  for (size_t i = 0; i < fetches.size(); ++i)
+    named.emplace_back(fetches[i], (*outputs)[i]);
+  absl::Status written = writeNpz(args.single[2], named);
+  return written.ok() ? Fine : fail(std::string(written.message()));
+}
+
+} // namespace
+
+Command addConform(CLI::App &root) {
+  auto a = std::make_shared<ConformArgs>();
+  CLI::App *app = root.add_subcommand("conform", "Run conformance cases (the adapter of the corpus' runner)");
+  app->add_option("--cases", a->cases, "Folder of case folders")->type_name("DIR");
+  app->add_option("--report", a->report, "Append a JSON line per case to this file")->type_name("FILE");
+  app->add_option("SINGLE", a->single, "Single mode: GRAPH.pb FEEDS.npz OUT.npz FETCH...");
+  app->add_flag("--unknown-shapes", a->unknownShapes, "Compile with every fed dimension unknown");
+  app->add_flag("--const-feeds", a->constFeeds, "Compile the fed values in as constants");
+  app->add_flag("--no-fuse", a->noFuse, "One kernel an operation");
+  app->add_option("--reference", a->reference, "Evaluate what this phase makes of the graph, without compiling")
+      ->check(CLI::IsMember({"legalize", "simplify", "fuse"}));
+  app->add_option("--threads", a->threads, "Threads")->check(CLI::Range(1, 64));
+  app->add_option("--opt-level", a->optLevel, "LLVM's optimisation level")->check(CLI::Range(0, 3))->capture_default_str();
+  return [a] { return a->cases.empty() ? runSingle(*a) : runBatch(*a); };
+}
+
+} // namespace lathe::cli

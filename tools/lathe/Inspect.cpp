@@ -1,0 +1,139 @@
+// lathe inspect: what a model or an artifact holds: signature, parameters, and the work of every operation.
+#include "tools/lathe/Session.h"
+
+#include "compiler/driver/Cost.h"
+#include "compiler/support/Diagnostics.h"
+#include "dialects/graph/Types.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace lathe::cli {
+namespace {
+
+struct InspectArgs {
+  ModelArgs model;
+  std::string html;
+  bool json = false;
+  int top = 30;
+};
+
+struct Row {
+  std::string node, op;
+  Cost cost;
+};
+
+std::string infoText(const lathe_tensor_info &t) {
+  std::string s = std::string(t.name) + "  " + t.tensor + "  " + dtypeName(static_cast<DType>(t.dtype)) + "[";
+  for (int i = 0; i < t.rank; ++i)
+    s += (i ? "," : "") + (t.dims[i] >= 0 ? std::to_string(t.dims[i]) : std::string("?"));
+  return s + "]";
+}
+
+int inspectLibrary(const std::string &path) {
+  auto loaded = loadSharedLibrary(path);
+  if (!loaded)
+    return fail(loaded.takeError());
+  const lathe_module &m = (*loaded)->abi();
+  printf("module %s  (%s, %s)\nconstants %.2f MB\n", m.name, m.producer, m.target, m.constants_size / 1e6);
+  for (int k = 0; k < m.num_entries; ++k) {
+    const lathe_entry &e = *m.entries[k];
+    printf("entry %s\n", e.name);
+    for (int i = 0; i < e.num_inputs; ++i)
+      printf("  input  %s\n", infoText(*e.inputs[i]).c_str());
+    for (int i = 0; i < e.num_outputs; ++i)
+      printf("  output %s\n", infoText(*e.outputs[i]).c_str());
+  }
+  for (int i = 0; i < m.num_variables; ++i)
+    printf("variable %s\n", infoText(*m.variables[i]->tensor).c_str());
+  return Fine;
+}
+
+std::string escape(const std::string &s) {
+  std::string out;
+  for (char c : s)
+    out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
+  return out;
+}
+
+bool writeHtml(const std::string &path, const std::string &model, const std::vector<Row> &rows, const Cost &total) {
+  std::error_code error;
+  llvm::raw_fd_ostream os(path, error);
+  if (error) {
+    fail("cannot write " + path + ": " + error.message());
+    return false;
+  }
+  os << "<!doctype html><meta charset=\"utf-8\"><title>" << escape(model) << "</title>\n"
+     << "<style>body{font:14px sans-serif;margin:2em}table{border-collapse:collapse}td,th{padding:.2em .8em;text-align:left;"
+        "border-bottom:1px solid #ddd}td.n{text-align:right}.bar{background:#4a7;height:.8em}</style>\n"
+     << "<h1>" << escape(model) << "</h1><p>" << rows.size() << " kernels, "
+     << llvm::format("%.3f", total.flops / 1e9) << " GFLOP, " << llvm::format("%.2f", total.bytes / 1e6)
+     << " MB moved</p>\n<table><tr><th>kernel<th>nodes<th>MFLOP<th>MB<th>share of FLOPs</tr>\n";
+  for (const Row &r : rows)
+    os << "<tr><td>" << escape(r.op) << "<td>" << escape(r.node) << "<td class=n>"
+       << llvm::format("%.3f", r.cost.flops / 1e6) << "<td class=n>" << llvm::format("%.3f", r.cost.bytes / 1e6)
+       << "<td><div class=bar style=\"width:" << int(200.0 * r.cost.flops / std::max<int64_t>(1, total.flops))
+       << "px\"></div></tr>\n";
+  os << "</table>\n";
+  return true;
+}
+
+int execute(InspectArgs &a) {
+  if (llvm::StringRef(a.model.options.model).ends_with(".so"))
+    return inspectLibrary(a.model.options.model);
+  if (!a.model.finish())
+    return BadInput;
+  std::unique_ptr<mlir::MLIRContext> context = makeContext();
+  Compiler compiler(*context, a.model.options);
+  if (failed(compiler.import()) || failed(compiler.runUntil(Phase::Fuse)))
+    return BadInput;
+  std::vector<Row> rows;
+  Cost total;
+  for (const OpCost &c : moduleCosts(compiler.module())) {
+    rows.push_back({graph::getNodeName(c.op->getLoc()).str(), c.op->getName().getStringRef().str(), c.cost});
+    total.flops += c.cost.flops;
+    total.bytes += c.cost.bytes;
+  }
+  int64_t parameters = parameterCount(compiler.module());
+  if (a.json) {
+    nlohmann::json j = {{"parameters", parameters}, {"flops", total.flops}, {"bytes", total.bytes}};
+    j["kernels"] = nlohmann::json::array();
+    for (const Row &r : rows)
+      j["kernels"].push_back({{"node", r.node}, {"op", r.op}, {"flops", r.cost.flops}, {"bytes", r.cost.bytes}});
+    printf("%s\n", j.dump().c_str());
+  } else {
+    for (const auto &entry : compiler.model().entries) {
+      printf("entry %s\n", entry.name.c_str());
+      for (const TensorSpec &t : entry.inputs)
+        printf("  input  %s  %s  %s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype));
+      for (const TensorSpec &t : entry.outputs)
+        printf("  output %s  %s  %s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype));
+    }
+    printf("%lld parameters, %.3f GFLOP, %.2f MB moved, %zu kernels; unknown sizes count as 1\n", (long long)parameters,
+           total.flops / 1e9, total.bytes / 1e6, rows.size());
+    std::vector<Row> sorted = rows;
+    std::stable_sort(sorted.begin(), sorted.end(), [](const Row &x, const Row &y) { return x.cost.flops > y.cost.flops; });
+    for (size_t i = 0; i < sorted.size() && i < size_t(a.top); ++i)
+      printf("%10.3f MFLOP %9.3f MB  %-20s %s\n", sorted[i].cost.flops / 1e6, sorted[i].cost.bytes / 1e6,
+             sorted[i].op.c_str(), sorted[i].node.c_str());
+  }
+  return a.html.empty() || writeHtml(a.html, a.model.options.model, rows, total) ? Fine : BadInput;
+}
+
+} // namespace
+
+Command addInspect(CLI::App &root) {
+  auto a = std::make_shared<InspectArgs>();
+  CLI::App *app = root.add_subcommand("inspect", "Show inputs, outputs, parameters and the work of each kernel");
+  a->model.add(*app, "host", "A model, or a .so that lathe compile made");
+  app->add_option("--html", a->html, "Write a page with every kernel")->type_name("FILE");
+  app->add_flag("--json", a->json, "Print a JSON object");
+  app->add_option("--top", a->top, "How many kernels to list")->capture_default_str();
+  return [a] { return execute(*a); };
+}
+
+} // namespace lathe::cli

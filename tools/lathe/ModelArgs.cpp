@@ -1,0 +1,104 @@
+#include "tools/lathe/Commands.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <unistd.h>
+
+namespace lathe::cli {
+
+int fail(const std::string &text) {
+  fprintf(stderr, "lathe: error: %s\n", text.c_str());
+  return BadInput;
+}
+
+void startTimeout(int seconds) {
+  if (seconds <= 0)
+    return;
+  std::thread([seconds] {
+    std::this_thread::sleep_for(std::chrono::seconds(seconds));
+    fprintf(stderr, "lathe: error: timeout after %d s (DEADLINE_EXCEEDED)\n", seconds);
+    _exit(BadInput);
+  }).detach();
+}
+
+void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::string &modelHelp) {
+  options.cpu = defaultCpu;
+  app.add_option("MODEL", options.model, modelHelp)->required();
+  app.add_option("--input", inputs, "Feed NAME, a signature key, tensor or node, optionally with its shape "
+                                    "(1x224x224x3; ? is any size, 1..64 a bounded one)")
+      ->type_name("NAME[=SHAPE]");
+  app.add_option("--output", options.outputs, "Fetch NAME: a signature key, tensor (x:0) or node (x means x:0)")
+      ->type_name("NAME");
+  app.add_option("--signature", options.signature, "SavedModel signature (serving_default, else the only one)")
+      ->type_name("KEY");
+  app.add_option("--tag", options.tag, "SavedModel tag (serve, else the only one)")->type_name("TAG");
+  app.add_option("--entry", entries, "An entry point over the module's state; a TARGETS part runs for its effects")
+      ->type_name("NAME=FETCHES[/TARGETS]");
+  app.add_flag("--keep-variables", options.keepVariables,
+               "Keep variables as state of the instance (implied by --entry) instead of freezing them");
+  app.add_option("--triple", options.triple, "Target triple (this machine's)")->type_name("TRIPLE");
+  app.add_option("--cpu", options.cpu, "host, v2, v3, v4, x86-64-v2 ... or LLVM's name of a CPU")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--class", options.className, "C++ class of the generated header")->type_name("ns::Name");
+  app.add_option("--symbol-prefix", options.symbolPrefix, "Prefix of the C symbols (from --class, else the file name)")
+      ->type_name("ID");
+  app.add_option("--threads", options.threads, "Most threads that the code will use")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--weights", options.weights, "embed, or a file for the constants")
+      ->type_name("embed|FILE")
+      ->capture_default_str();
+  app.add_option("--precision", options.precision, "Arithmetic of products and convolutions")
+      ->check(CLI::IsMember({"f32"}))
+      ->capture_default_str();
+  app.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
+  app.add_flag("--no-fuse", noFuse, "One kernel an operation");
+  app.add_flag("--allow-host", options.allowHost, "Let the object call host kernels");
+  app.add_flag("--unknown-leading", options.unknownLeading,
+               "Make the leading dimension of every input a run-time size");
+  app.add_option("--max-memory", options.maxMemory, "Bytes that compiling may hold (suffixes K, M, G)")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--max-fold-bytes", options.maxFoldBytes, "Bytes that constant folding may produce")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--timeout", options.timeoutSeconds, "Give up after so many seconds")->type_name("SECONDS");
+  app.add_option("--compile-to", compileTo, "Stop after a phase: import, cluster, legalize, simplify, fuse, lower, emit")
+      ->type_name("PHASE");
+  app.add_option("--dump-dir", options.dumpDir, "Write the IR after each phase to this folder")->type_name("DIR");
+  app.add_flag("--timing", options.timing, "Print the time of each phase");
+}
+
+bool ModelArgs::finish() {
+  auto take = [](auto parsed, auto &list) {
+    if (!parsed.ok()) {
+      fail(std::string(parsed.status().message()));
+      return false;
+    }
+    list.push_back(*std::move(parsed));
+    return true;
+  };
+  for (const std::string &text : inputs)
+    if (!take(parseInput(text), options.inputs))
+      return false;
+  for (const std::string &text : entries)
+    if (!take(parseEntry(text), options.entries))
+      return false;
+  options.keepVariables |= !options.entries.empty();
+  options.fuse = !noFuse;
+  if (!compileTo.empty()) {
+    std::optional<Phase> phase = parsePhase(compileTo);
+    if (!phase) {
+      fail("--compile-to " + compileTo + ": no such phase");
+      return false;
+    }
+    options.compileTo = *phase;
+  }
+  options.progress = isatty(STDERR_FILENO);
+  startTimeout(options.timeoutSeconds);
+  return true;
+}
+
+} // namespace lathe::cli

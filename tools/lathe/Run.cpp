@@ -1,0 +1,86 @@
+// lathe run: one execution, npy/npz in and npz out.
+#include "tools/lathe/Session.h"
+#include "tools/lathe/Tensors.h"
+
+#include "base/Npz.h"
+
+namespace lathe::cli {
+namespace {
+
+struct RunArgs {
+  ModelArgs model;
+  std::vector<std::string> feeds, fetches, targets;
+  std::string npz, out, entry;
+};
+
+int execute(RunArgs &a) {
+  bool isLibrary = a.model.options.model.size() > 3 && a.model.options.model.rfind(".so") == a.model.options.model.size() - 3;
+  if (!isLibrary)
+    for (const std::string &f : a.fetches)
+      a.model.options.outputs.push_back(f);
+  a.model.options.targets = a.targets;
+  if (!a.model.finish())
+    return BadInput;
+  Loaded loaded;
+  if (int status = load(a.model, loaded))
+    return status;
+  const lathe_module &m = loaded.module->abi();
+  int entry = 0;
+  if (!a.entry.empty()) {
+    for (entry = 0; entry < m.num_entries && a.entry != m.entries[entry]->name;)
+      ++entry;
+    if (entry == m.num_entries)
+      return fail("no entry '" + a.entry + "'");
+  }
+  const lathe_entry &e = *m.entries[entry];
+
+  auto feeds = readFeeds(a.feeds, a.npz);
+  if (!feeds.ok())
+    return fail(std::string(feeds.status().message()));
+  auto inputs = orderInputs(e, *feeds);
+  if (!inputs.ok())
+    return fail(std::string(inputs.status().message()));
+  Runner runner(loaded.module, entry, a.model.options.threads);
+  auto outputs = runner->call(*inputs);
+  if (!outputs)
+    return fail(outputs.takeError());
+
+  NamedTensors result;
+  if (a.fetches.empty()) {
+    for (int i = 0; i < e.num_outputs; ++i)
+      result.emplace_back(e.outputs[i]->name, (*outputs)[i]);
+  }
+  for (const std::string &f : a.fetches) {
+    int i = findTensor(e.outputs, e.num_outputs, f);
+    if (i < 0)
+      return fail("fetch '" + f + "' is no output of the compiled module");
+    result.emplace_back(f, (*outputs)[i]);
+  }
+  if (!a.out.empty()) {
+    absl::Status s = writeNpz(a.out, result);
+    if (!s.ok())
+      return fail(std::string(s.message()));
+  } else {
+    for (auto &[name, t] : result)
+      printf("%s: %s%s\n", name.c_str(), dtypeName(t.dtype()), dimsToString(t.dims()).c_str());
+  }
+  return Fine;
+}
+
+} // namespace
+
+Command addRun(CLI::App &root) {
+  auto a = std::make_shared<RunArgs>();
+  CLI::App *app = root.add_subcommand("run", "Run a model or a compiled .so once on arrays from files");
+  a->model.add(*app, "host", "A model, or a .so that lathe compile made");
+  app->add_option("--feed", a->feeds, "Feed one input")->type_name("NAME=FILE.npy");
+  app->add_option("--feeds", a->npz, "Feed every array of an npz, each under its own name")->type_name("FILE.npz");
+  app->add_option("--fetch", a->fetches, "Fetch NAME: key, tensor or node; the key in --out is NAME as typed")
+      ->type_name("NAME");
+  app->add_option("--target", a->targets, "Run NODE for its effects")->type_name("NODE");
+  app->add_option("--run-entry", a->entry, "Which entry of the module to run (the first)")->type_name("NAME");
+  app->add_option("--out", a->out, "Write the results here; without it their shapes are printed")->type_name("FILE.npz");
+  return [a] { return execute(*a); };
+}
+
+} // namespace lathe::cli

@@ -1,0 +1,47 @@
+// A model ready to run, from whatever the user named: a graph (compiled here and now for this CPU) or a shared library.
+#ifndef LATHE_TOOLS_LATHE_SESSION_H
+#define LATHE_TOOLS_LATHE_SESSION_H
+
+#include "compiler/driver/Compiler.h"
+#include "compiler/jit/Jit.h"
+#include "runtime/cpu/ThreadPool.h"
+#include "tools/lathe/Commands.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <memory>
+
+namespace lathe::cli {
+
+struct Loaded {
+  std::shared_ptr<LoadedModule> module;
+  double compileSeconds = 0;
+  CompiledArtifact artifact; ///< empty for a shared library
+};
+
+/// An MLIR context with our dialects and a handler that prints "error: node 'x' (Op): ..." on stderr.
+std::unique_ptr<mlir::MLIRContext> makeContext();
+
+/// Loads `args.options.model`; prints why not and returns an exit status instead.
+int load(ModelArgs &args, Loaded &out);
+
+/// A runner of one entry with a thread pool of its own when `threads` > 1.
+class Runner {
+public:
+  Runner(std::shared_ptr<LoadedModule> module, int entry, int threads);
+  ModuleRunner *operator->() { return &runner; }
+
+private:
+  std::unique_ptr<ThreadPool> pool;
+  ModuleRunner runner;
+};
+
+/// Prints an llvm::Error as ours.
+int fail(llvm::Error error);
+
+/// Applies MLIR's command-line flags to a compiler's pass managers.
+void useMlirFlags(Compiler &compiler);
+
+} // namespace lathe::cli
+
+#endif
