@@ -1,5 +1,6 @@
 // Speed of generated products as a share of this machine's multiply-add peak, measured in the same run.
-//   kernel-bench dot M K N [packed] [cpu]      kernel-bench asm dot ...: prints the assembly instead
+//   kernel-bench dot M K N [packed] [cpu]      kernel-bench conv|dw H W IC OC KH KW STRIDE PAD [packed]
+//        kernel-bench asm dot ...: prints the assembly instead
 #include "KernelRunner.h"
 
 #include "dialects/hlo/Shape.h"
@@ -106,6 +107,32 @@ int main(int argc, char **argv) {
     op = dot;
     cpu::TileShape t = cpu::chooseTile(processor.target(), f32, m, n);
     fprintf(stderr, "tile %ux%u ", t.rows, t.columns());
+  } else if (!args.empty() && (args[0] == "conv" || args[0] == "dw") && numbers.size() >= 8) {
+    auto at = [&](int i) { return numbers[i]; };
+    int64_t h = at(0), w = at(1), ic = at(2), oc = at(3), kh = at(4), kw = at(5), stride = at(6), pad = at(7);
+    int64_t oh = (h + 2 * pad - kh) / stride + 1, ow = (w + 2 * pad - kw) / stride + 1;
+    bool depthwise = args[0] == "dw";
+    flops = 2.0 * oh * ow * oc * kh * kw * (depthwise ? 1 : ic);
+    bool pointwise = kh * kw * stride == 1 && pad == 0;
+    int64_t panel = cpu::chooseTile(processor.target(), f32, pointwise ? oh * ow : ow, oc).columns();
+    RankedTensorType filter = packed      ? RankedTensorType::get({1, (oc + panel - 1) / panel, kh * kw * ic, panel}, f32)
+                              : depthwise ? RankedTensorType::get({kh, kw, 1, oc}, f32)
+                                          : RankedTensorType::get({kh, kw, ic, oc}, f32);
+    types = {RankedTensorType::get({1, h, w, ic}, f32), filter, RankedTensorType::get({1, oh, ow, oc}, f32)};
+    auto func = makeFunc();
+    SmallVector<int64_t> strides(2, stride), padding(4, pad);
+    if (depthwise) {
+      op = kernel::DepthwiseConvOp::create(b, loc, TypeRange{types[2]}, func.getArgument(0), func.getArgument(1), ValueRange{},
+                                           strides, padding, ArrayRef<int64_t>{}, ArrayRef<int64_t>{}, ic, 1, f32, yieldAcc);
+    } else {
+      auto conv = kernel::ConvOp::create(b, loc, TypeRange{types[2]}, func.getArgument(0), func.getArgument(1), ValueRange{},
+                                         strides, padding, ArrayRef<int64_t>{}, ArrayRef<int64_t>{}, 1, 1, f32, yieldAcc);
+      if (packed) {
+        conv.setPanel(panel);
+        conv.setKernelShape(ArrayRef<int64_t>{kh, kw});
+      }
+      op = conv;
+    }
   } else {
     fprintf(stderr, "usage: kernel-bench [asm] dot M K N [packed] [avx2|baseline]\n");
     return 1;
