@@ -85,8 +85,7 @@ void check(ConvCase c, const Processor &processor) {
   c.dynamic.resize(rank + 1, false);
   if (!processor.isRunnable())
     return;
-  MLIRContext context;
-  context.loadDialect<kernel::KernelDialect, func::FuncDialect>();
+  MLIRContext &context = testContext();
   OpBuilder b(&context);
   Type f32 = b.getF32Type();
   Location loc = b.getUnknownLoc();
@@ -140,7 +139,7 @@ void check(ConvCase c, const Processor &processor) {
     }
     op = conv;
   }
-  auto kernel = CompiledKernel::compile(op, processor);
+  CompiledKernel *kernel = CompiledKernel::compileOnce(op, processor);
   ASSERT_TRUE(kernel);
 
   std::vector<float> x(c.n * product(c.size) * c.ic), f(taps * icg * c.oc);
@@ -186,8 +185,7 @@ void check(ConvCase c, const Processor &processor) {
 
 void checkPool(const char *kind, int64_t n, const Ints &size, int64_t channels, const Ints &window, const Ints &strides,
                const Ints &padding) {
-  MLIRContext context;
-  context.loadDialect<kernel::KernelDialect, func::FuncDialect>();
+  MLIRContext &context = testContext();
   OpBuilder b(&context);
   Location loc = b.getUnknownLoc();
   OwningOpRef<ModuleOp> module(ModuleOp::create(loc));
@@ -208,7 +206,7 @@ void checkPool(const char *kind, int64_t n, const Ints &size, int64_t channels, 
                                    ArrayRef<int64_t>{}, b.getF32Type(),
                                    [](OpBuilder &, Location, ValueRange v) -> SmallVector<Value> { return {v[0]}; });
   for (const Processor &processor : {Processor::host(), Processor::baseline()}) {
-    auto kernel = CompiledKernel::compile(op, processor);
+    CompiledKernel *kernel = CompiledKernel::compileOnce(op, processor);
     ASSERT_TRUE(kernel);
     std::vector<float> x(product(inShape));
     fill(x, 3);

@@ -54,8 +54,7 @@ void check(const DotCase &c, const Processor &processor) {
                std::to_string(c.n));
   if (!processor.isRunnable())
     return;
-  MLIRContext context;
-  context.loadDialect<kernel::KernelDialect, func::FuncDialect>();
+  MLIRContext &context = testContext();
   OpBuilder b(&context);
   Location loc = b.getUnknownLoc();
   OwningOpRef<ModuleOp> module(ModuleOp::create(loc));
@@ -87,7 +86,7 @@ void check(const DotCase &c, const Processor &processor) {
     op.setPanel(panel);
   func::ReturnOp::create(b, loc, op.getResults());
   ASSERT_TRUE(succeeded(op.verify()));
-  auto kernel = CompiledKernel::compile(op, processor);
+  CompiledKernel *kernel = CompiledKernel::compileOnce(op, processor);
   ASSERT_TRUE(kernel);
 
   std::mt19937 random(1);
@@ -138,22 +137,20 @@ void checkAll(const DotCase &c) {
 }
 
 TEST(KernelDot, Plain) {
-  for (int64_t m : {1, 2, 7, 13, 40})
-    for (int64_t n : {1, 3, 16, 33, 48, 100})
-      checkAll({1, m, 37, n});
+  for (auto [m, n] : {std::pair(1, 1), {1, 100}, {2, 3}, {7, 33}, {13, 16}, {13, 48}, {40, 100}, {40, 3}})
+    checkAll({1, m, 37, n});
 }
 
 TEST(KernelDot, Packed) {
-  for (int64_t m : {1, 5, 29})
-    for (int64_t n : {1, 10, 24, 64, 129}) {
-      DotCase c{1, m, 64, n};
-      c.packed = true;
-      checkAll(c);
-    }
+  for (auto [m, n] : {std::pair(1, 64), {1, 129}, {5, 10}, {29, 1}, {29, 24}, {29, 129}}) {
+    DotCase c{1, m, 64, n};
+    c.packed = true;
+    checkAll(c);
+  }
 }
 
 TEST(KernelDot, SmallDepths) {
-  for (int64_t k : {1, 2, 3, 4, 5, 9})
+  for (int64_t k : {1, 3, 5})
     checkAll({1, 9, k, 20});
 }
 
@@ -184,6 +181,6 @@ TEST(KernelDot, RunTimeSizes) {
   }
 }
 
-TEST(KernelDot, AliasingRows) { checkAll({1, 40, 1024, 130}); }
+TEST(KernelDot, AliasingRowsAndLongSums) { checkAll({1, 40, 1024, 130}); }
 
 } // namespace

@@ -1,7 +1,9 @@
 // The lowering of one kernel function to machine code in memory.
 #include "KernelRunner.h"
 
+#include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
+#include "dialects/kernel/Kernel.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -24,6 +26,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <map>
 
 using namespace mlir;
 
@@ -167,6 +170,26 @@ std::unique_ptr<CompiledKernel> CompiledKernel::compile(Operation *op, const Pro
   }
   kernel->entry = address->toPtr<void (*)(void **)>();
   return kernel;
+}
+
+MLIRContext &testContext() {
+  static MLIRContext *context = [] {
+    auto *c = new MLIRContext;
+    c->loadDialect<kernel::KernelDialect, hlo::HloDialect, func::FuncDialect>();
+    return c;
+  }();
+  return *context;
+}
+
+CompiledKernel *CompiledKernel::compileOnce(Operation *op, const Processor &processor) {
+  static std::map<std::string, std::unique_ptr<CompiledKernel>> done;
+  std::string key = processor.cpu;
+  llvm::raw_string_ostream os(key);
+  op->print(os);
+  std::unique_ptr<CompiledKernel> &kernel = done[os.str()];
+  if (!kernel)
+    kernel = compile(op, processor);
+  return kernel.get();
 }
 
 int64_t CompiledKernel::units(const std::vector<int64_t> &symbols) const {

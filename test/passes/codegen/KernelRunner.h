@@ -24,11 +24,17 @@ struct Processor {
   bool isRunnable() const;
 };
 
+/// A context for compileOnce, with the dialects of kernels.
+mlir::MLIRContext &testContext();
+
 /// One compiled kernel function.
 class CompiledKernel {
 public:
   /// Empty on failure (diagnostics were emitted).
   static std::unique_ptr<CompiledKernel> compile(mlir::Operation *op, const Processor &processor);
+  /// The same, kept by the text of the op and the processor: run-time sizes need one compilation. The context of
+  /// the op must live as long as the process.
+  static CompiledKernel *compileOnce(mlir::Operation *op, const Processor &processor);
 
   /// Calls units [begin, end) with freshly allocated scratch; end < 0: all units. Returns *err.
   int64_t run(const std::vector<const void *> &operands, const std::vector<void *> &results,
