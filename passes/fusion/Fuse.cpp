@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace lathe;
@@ -203,6 +204,13 @@ struct HloFuse : lathe::fusion::impl::HloFuseBase<HloFuse> {
   void runOnBlock(Block &block) {
     if (block.empty() || !block.back().hasTrait<OpTrait::IsTerminator>())
       return;
+    // the plan has no place for values that nobody reads
+    for (Operation *op = block.getTerminator()->getPrevNode(); op;) {
+      Operation *before = op->getPrevNode();
+      if (isOpTriviallyDead(op))
+        op->erase();
+      op = before;
+    }
     FusionLimits limits;
     limits.fuse = fuse;
     limits.maxOps = std::max(1u, static_cast<unsigned>(maxOps));

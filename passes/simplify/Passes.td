@@ -8,6 +8,26 @@ class Simplify_Pass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
   let dependentDialects = ["::lathe::hlo::HloDialect"];
 }
 
+def HloFoldConstants : Simplify_Pass<"hlo-fold-constants"> {
+  let summary = "Evaluates ops whose operands are constants.";
+  let description = [{
+    Splats stay splats. A result is only stored when it is not much larger than the constants it comes from: a broadcast
+    or an iota is left alone until an op that consumes it gives something small. Expects hlo; changes no bit that the
+    evaluator and the kernels agree on.
+  }];
+  let options = [
+    Option<"budget", "budget", "int64_t", /*default=*/"1073741824", "bytes of new constants at most">,
+    Option<"operations", "operations", "int64_t", /*default=*/"4000000000", "elements evaluated at most">
+  ];
+  let statistics = [
+    Statistic<"numFolded", "folded", "operations evaluated">,
+    Statistic<"numSplats", "splats", "operations on splats evaluated">,
+    Statistic<"bytesMade", "bytes", "bytes of new constants">,
+    Statistic<"refusedBudget", "refused-budget", "not folded: over the budget">,
+    Statistic<"refusedGrowth", "refused-growth", "not folded: the result is much larger than its constants">
+  ];
+}
+
 def HloSimplifyAlgebra : Simplify_Pass<"hlo-simplify-algebra"> {
   let summary = "Removes neutral ops, cancels inverse ones and puts shapes into simpler forms.";
   let description = [{

@@ -14,12 +14,15 @@ namespace lathe::simplify {
 } // namespace lathe::simplify
 
 void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOptions &options) {
+  HloFoldConstantsOptions fold;
+  fold.budget = options.foldBytes;
   HloSimplifyAlgebraOptions algebra;
   algebra.exact = options.exact;
   HloHoistLoopInvariantsOptions hoist;
   hoist.exact = options.exact;
   auto clean = [&] {
     pm.addPass(createHloSimplifyAlgebra(algebra));
+    pm.addPass(createHloFoldConstants(fold));
     pm.addPass(createCSEPass());
   };
   // Splats and neutral ops go before constant folding, which would otherwise expand some of them.
