@@ -178,6 +178,7 @@ llvm::Expected<CompiledArtifact> Compiler::emit(EmitWants wants) {
   eo.threads = opts.threads;
   eo.optLevel = opts.optLevel;
   eo.sanitize = opts.sanitize;
+  eo.profile = opts.profile;
   eo.externalWeights = opts.weights != "embed";
   eo.wantAsm = wants.assembly;
   eo.wantLlvm = wants.llvm;

@@ -55,6 +55,7 @@ struct CompilerOptions {
   std::string precision = "f32";
   bool exact = false, fuse = true, allowHost = false, unknownLeading = false;
   std::string sanitize;
+  bool profile = false; ///< call the trace hook around each kernel
   int optLevel = 3;
 
   int64_t maxMemory = int64_t(16) << 30; ///< bytes that import and folding may hold

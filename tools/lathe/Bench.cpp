@@ -17,13 +17,44 @@ struct BenchArgs {
   std::string npz;
   double seconds = 2;
   int64_t size = 1;
-  bool json = false;
+  bool json = false, profile = false;
+};
+
+/// Time spent in each kernel call, from the trace hook of modules emitted for profiling.
+struct Profile {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> seconds;
+  std::vector<Clock::time_point> starts;
+
+  explicit Profile(int steps) : seconds(steps), starts(steps) {}
+
+  static void trace(void *ctx, int32_t step, int32_t phase) {
+    Profile &p = *static_cast<Profile *>(ctx);
+    if (phase == 0)
+      p.starts[step] = Clock::now();
+    else
+      p.seconds[step] += std::chrono::duration<double>(Clock::now() - p.starts[step]).count();
+  }
+
+  void print(const lathe_module &m, size_t runs) const {
+    std::vector<int> order;
+    double total = 0;
+    for (int i = 0; i < m.num_steps; ++i) {
+      order.push_back(i);
+      total += seconds[i];
+    }
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return seconds[a] > seconds[b]; });
+    for (int i : order)
+      printf("%10.1f us %5.1f %%  %-28s %s\n", seconds[i] / runs * 1e6, 100 * seconds[i] / total, m.steps[i]->kernel,
+             m.steps[i]->nodes);
+  }
 };
 
 int execute(BenchArgs &a) {
   using Clock = std::chrono::steady_clock;
   if (!a.model.finish())
     return BadInput;
+  a.model.options.profile = a.profile;
   Loaded loaded;
   if (int status = load(a.model, loaded))
     return status;
@@ -43,6 +74,12 @@ int execute(BenchArgs &a) {
     return fail(std::move(error));
   if (llvm::Error error = runner->run()) // touches every page once
     return fail(std::move(error));
+  const lathe_module &m = loaded.module->abi();
+  if (a.profile && !m.num_steps)
+    return fail("bench --profile: the library was not compiled for profiling; give the model");
+  Profile profile(m.num_steps);
+  if (a.profile)
+    runner->setTrace(Profile::trace, &profile);
   std::vector<double> us;
   Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(a.seconds));
   while (us.size() < 3 || (Clock::now() < end && us.size() < 1000000)) {
@@ -52,6 +89,8 @@ int execute(BenchArgs &a) {
     if (error)
       return fail(std::move(error));
   }
+  if (a.profile)
+    profile.print(m, us.size());
   if (a.json) {
     nlohmann::json j = {{"latency_us", us}, {"compile_s", loaded.compileSeconds}, {"threads", a.model.options.threads}};
     printf("%s\n", j.dump().c_str());
@@ -73,6 +112,7 @@ Command addBench(CLI::App &root) {
   app->add_option("--feeds", a->npz, "Inputs; without feeds seeded random floats and small integers")->type_name("FILE.npz");
   app->add_option("--seconds", a->seconds, "How long to measure")->capture_default_str();
   app->add_option("--unknown-size", a->size, "Value of unknown dimensions when nothing is fed")->capture_default_str();
+  app->add_flag("--profile", a->profile, "Print the mean time of each kernel call, slowest first");
   app->add_flag("--json", a->json, "The last line of stdout is a JSON object with latency_us and compile_s");
   return [a] { return execute(*a); };
 }
