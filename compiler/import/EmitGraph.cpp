@@ -19,6 +19,7 @@ namespace lathe::import {
 
 namespace {
 struct VariableState {
+  std::string symbol; // the key, unless an entry has that name
   bool kept = false;
   DType dtype = DType::Invalid;
   std::optional<std::vector<int64_t>> dims;
@@ -190,7 +191,7 @@ void Emitter::emitVariables() {
       problems.add(state.handle->id(), "is a variable of an unknown type");
       continue;
     }
-    graph::VariableOp::create(builder, locationOf(*state.handle), builder.getStringAttr(key),
+    graph::VariableOp::create(builder, locationOf(*state.handle), builder.getStringAttr(state.symbol),
                               TypeAttr::get(graph::makeTensorType(element, state.dims)), state.value, StringAttr());
   }
 }
@@ -375,7 +376,8 @@ graph::NodeOp Emitter::emitInstance(const FlatGraph &graph, const Instance &inst
     bool isReference = isVariableReference(instance.op);
     if (isReference && it != variables.end() && !it->second.kept && it->second.value)
       return emitConst(instance, it->second.dtype, it->second.value, controls);
-    extra.push_back(builder.getNamedAttr("shared_name", builder.getStringAttr(key)));
+    extra.push_back(builder.getNamedAttr(
+        "shared_name", builder.getStringAttr(it == variables.end() ? key : it->second.symbol)));
     dims = isReference && it != variables.end() ? it->second.dims : std::vector<int64_t>();
   }
   if (instance.op == "Enter" || instance.op == "RefEnter") {
@@ -583,8 +585,11 @@ void Emitter::run(const std::vector<EntryPlan> &plans, const std::vector<std::un
   for (const auto &graph : functionList)
     findVariables(*graph);
   // variables and functions are symbols of one table
-  for (auto &[key, state] : variables)
-    symbols.insert(key);
+  for (auto &[key, state] : variables) {
+    state.symbol = key;
+    for (unsigned n = 1; !symbols.insert(state.symbol).second; ++n)
+      state.symbol = key + "_" + std::to_string(n);
+  }
   for (const auto &graph : functionList) {
     std::string symbol = graph->functionName.str();
     for (unsigned n = 1; !symbols.insert(symbol).second; ++n)

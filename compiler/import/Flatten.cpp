@@ -394,7 +394,10 @@ int FlatBuilder::instanceOf(int scope, int node) {
   instance.def = &def;
   instance.info = ops::findOp(def.op());
   instance.name = s.prefix + def.name();
-  instance.op = def.op();
+  // ops that have two names
+  instance.op = def.op() == "XlaWhile"   ? "While"
+                : def.op() == "Variable" ? "VariableV2"
+                                         : StringRef(def.op());
   instance.function = s.body->name;
   instance.attrScope = &s.attrs;
   instance.outTypes = outputs->types;

@@ -148,6 +148,17 @@ TEST(Import, AssignedVariablesAreKept) {
   expectContains(importFile(kData + "tf2", options).ir, "graph.variable @w : tensor<2x2xf32> = dense<");
 }
 
+TEST(Import, EntriesAndVariablesShareNoSymbol) {
+  ImportOptions options;
+  options.keepVariables = true;
+  options.entries = {{"w", {"y"}, {}}};
+  Imported m = importFile(kData + "tf1_resource", options);
+  ASSERT_TRUE(m.ok) << m.errors;
+  expectContains(m.ir, "graph.func @w(");
+  expectContains(m.ir, "graph.variable @w_1 : tensor<3x2xf32>");
+  expectContains(m.ir, "shared_name = \"w_1\"");
+}
+
 TEST(Import, SavedModelsOfTf1) {
   for (auto [name, bump] : {std::pair("tf1_ref", "bump"), std::pair("tf1_resource", "AssignAddVariableOp")}) {
     Imported m = importFile(kData + name);
