@@ -232,6 +232,9 @@ Value Emitter::takeRow(Value buffer, Value index) {
   Dims shape = dims(buffer);
   Dims one = shape;
   one[0] = size(1);
+  // Nothing can be read of an empty buffer, in a loop that never runs.
+  if (constantOf(shape[0]) == int64_t(0))
+    return splatInt(0, ArrayRef<AffineExpr>(shape).drop_front(), elementType(buffer));
   SmallVector<Value> starts(shape.size(), scalarInt(0, elementType(index)));
   starts[0] = index;
   Value row = make<hlo::DynamicSliceOp>(buffer, ValueRange(starts), ArrayRef<AffineExpr>(one));
@@ -240,6 +243,8 @@ Value Emitter::takeRow(Value buffer, Value index) {
 
 Value Emitter::putRow(Value buffer, Value row, Value index) {
   Dims one = dims(buffer);
+  if (constantOf(one[0]) == int64_t(0))
+    return buffer;
   one[0] = size(1);
   SmallVector<Value> starts(one.size(), scalarInt(0, elementType(index)));
   starts[0] = index;

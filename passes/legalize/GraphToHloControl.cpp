@@ -16,6 +16,21 @@ using State = llvm::MapVector<StringRef, GraphValue>;
 /// Loops are translated again when a translation shows what has to be carried; more often is a mistake.
 constexpr int kMaxAttempts = 8;
 
+/// Room for lists in loops whose number of iterations nothing bounds: more items are a run-time error.
+constexpr int64_t kUnboundedItems = 4096;
+constexpr int64_t kUnboundedBytes = int64_t(64) << 20;
+
+int64_t itemsFor(const ListValue &list) {
+  auto type = list.buffer ? dyn_cast<RankedTensorType>(list.buffer.getType()) : RankedTensorType();
+  if (!type || !type.hasStaticShape())
+    return kUnboundedItems;
+  int64_t bytes = 16;
+  for (int64_t d : type.getShape().drop_front())
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(d, 1), &bytes))
+      return 1;
+  return std::clamp<int64_t>(kUnboundedBytes / bytes, 1, kUnboundedItems);
+}
+
 bool sameValue(LegalizeContext &ctx, const GraphValue &a, const GraphValue &b) {
   if (a.kind != b.kind || a.name != b.name || a.array != b.array || a.tensor != b.tensor)
     return false;
@@ -539,6 +554,8 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
         entry.list.capacity = c.size(*was);
       else if (was && now && trips && trips->bound * (*now - *was) < (int64_t(1) << 24))
         entry.list.capacity = c.size(*was + trips->bound * (*now - *was));
+      else if (was && now && *was <= kUnboundedItems)
+        entry.list.capacity = c.size(*was + itemsFor(after.list));
       else {
         (void)c.error(what + ": a list that grows in a loop needs max_num_elements (maximum_iterations of the loop)");
         return Outcome::Failed;
@@ -652,6 +669,18 @@ Loop::Outcome Loop::attempt() {
       if (it != before.end() && sameValue(c.ctx, it->second, value))
         continue;
       if (it == before.end()) {
+        // The gradient of an array from outside belongs outside, too.
+        int64_t array = -1;
+        if (StringRef(key).starts_with("array ") && !StringRef(key).drop_front(6).getAsInteger(10, array) &&
+            c.ctx.arrays[array].source >= 0 && before.count(c.ctx.arrayKey(c.ctx.arrays[array].source))) {
+          keys.push_back(key);
+          GraphValue start = GraphValue::ofList(c.ctx.newArrayContents(array));
+          start.list.length = c.ctx.resolve(value.list.length);
+          init.push_back(start);
+          before[key] = start;
+          again = true;
+          break;
+        }
         auto variable = llvm::find_if(c.ctx.variables, [name = key](const VariableInfo &v) { return v.name == name; });
         if (variable == c.ctx.variables.end())
           continue;

@@ -148,6 +148,8 @@ LogicalResult lowerBackpropInput(NodeContext &c, bool depthwise, bool sizesAreTe
   int64_t rank = in.size();
   if (Emitter::rank(grad) != rank)
     return c.error("expected a gradient of rank " + Twine(rank) + ", found rank " + Twine(Emitter::rank(grad)));
+  if (constantOf(productOf(c.dims(grad), c.b.getContext())) == int64_t(0))
+    return c.setResult(0, c.splat(0, in, Emitter::elementType(grad)));
   auto channels = constantOf(in[conv->format.feature]), per = constantOf(fd[rank - 2]);
   if (!channels || !per || *per == 0)
     return c.error("the number of channels must be known at compile time");
@@ -220,6 +222,8 @@ LogicalResult lowerBackpropFilter(NodeContext &c, bool depthwise, bool sizesAreT
   int64_t groups = depthwise ? *channels : *channels / *per;
   const DataFormat &f = conv->format;
   Dims gd = c.dims(grad);
+  if (constantOf(productOf(gd, c.b.getContext())) == int64_t(0))
+    return c.setResult(0, c.splat(0, fd, Emitter::elementType(grad)));
   hlo::ConvWindow window;
   window.strides = conv->list(&WindowDim::dilation);
   window.rhsDilation = conv->list(&WindowDim::stride);

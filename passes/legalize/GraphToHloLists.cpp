@@ -506,8 +506,12 @@ LogicalResult lowerConcatLists(NodeContext &c) {
 }
 
 //===----------------------------------------------------------------------===//
-// TensorArrays: the handle says what is fixed, the flow carries the contents
+// TensorArrays: state under the handle. The flow value only orders the ops, which the order of nodes does.
 //===----------------------------------------------------------------------===//
+
+LogicalResult setFlow(NodeContext &c, unsigned result) {
+  return result < c.numResults() ? c.setResult(result, c.scalar(0, c.b.getF32Type())) : success();
+}
 
 LogicalResult lowerArray(NodeContext &c) {
   auto length = lengthInput(c, 0);
@@ -516,7 +520,6 @@ LogicalResult lowerArray(NodeContext &c) {
   ArrayInfo info;
   info.elementType = c.attrType("dtype");
   info.length = *length;
-  info.name = c.name().str();
   if (!info.elementType)
     return c.error("attribute dtype is missing");
   if (auto shape = c.attrShape("element_shape")) {
@@ -525,55 +528,75 @@ LogicalResult lowerArray(NodeContext &c) {
       dims.push_back(d < 0 ? AffineExpr() : c.size(d));
     info.elementDims = dims;
   }
-  ListValue list;
-  list.elementType = info.elementType;
-  list.elementDims = info.elementDims;
-  list.length = info.length;
-  if (knowsElement(list) && failed(typeList(c, list, std::nullopt)))
-    return failure();
   GraphValue handle;
   handle.kind = GraphValue::Kind::Array;
   handle.array = c.ctx.arrays.size();
   c.ctx.arrays.push_back(info);
+  c.ctx.state[c.ctx.arrayKey(handle.array)] = GraphValue::ofList(c.ctx.newArrayContents(handle.array));
   if (failed(c.setResult(0, handle)))
     return failure();
-  return c.numResults() > 1 ? c.setResult(1, GraphValue::ofList(list)) : success();
+  return setFlow(c, 1);
 }
 
-LogicalResult expectArray(NodeContext &c) {
+FailureOr<int64_t> arrayInput(NodeContext &c) {
   if (c.value(0).kind != GraphValue::Kind::Array)
     return c.error("input 0 is no TensorArray");
+  return c.value(0).array;
+}
+
+/// The contents now; a gradient's array comes into being at its first use.
+ListValue contentsOf(NodeContext &c, int64_t array) {
+  StringRef key = c.ctx.arrayKey(array);
+  auto it = c.ctx.state.find(key);
+  ListValue list = it == c.ctx.state.end() ? c.ctx.newArrayContents(array) : it->second.list;
+  list.length = c.ctx.resolve(list.length);
+  // A gradient has the shape of what it is the gradient of.
+  int64_t source = c.ctx.arrays[array].source;
+  if (source >= 0 && !list.buffer) {
+    ListValue forward = contentsOf(c, source);
+    list.length = forward.length;
+    if (forward.buffer)
+      list.elementDims = Dims(ArrayRef<AffineExpr>(c.dims(forward.buffer)).drop_front());
+  }
+  return list;
+}
+
+LogicalResult setContents(NodeContext &c, int64_t array, const ListValue &list) {
+  c.ctx.state[c.ctx.arrayKey(array)] = GraphValue::ofList(list);
   return success();
 }
 
-bool accumulates(NodeContext &c) { return c.ctx.arrays[c.value(0).array].accumulates; }
-
 LogicalResult lowerArrayWrite(NodeContext &c) {
-  auto list = listInput(c, 3);
-  if (failed(expectArray(c)) || failed(list))
+  auto array = arrayInput(c);
+  if (failed(array))
     return failure();
-  growFor(c, *list, 1);
-  if (failed(checkIndex(c, *list, 1)) || failed(setItem(c, *list, indexInput(c, 1), c.input(2), accumulates(c))))
+  ListValue list = contentsOf(c, *array);
+  growFor(c, list, 1);
+  bool accumulate = c.ctx.arrays[*array].source >= 0;
+  if (failed(checkIndex(c, list, 1)) || failed(setItem(c, list, indexInput(c, 1), c.input(2), accumulate)) ||
+      failed(setContents(c, *array, list)))
     return failure();
-  return c.setResult(0, GraphValue::ofList(*list));
+  return setFlow(c, 0);
 }
 
 LogicalResult lowerArrayRead(NodeContext &c) {
-  auto list = listInput(c, 2);
+  auto array = arrayInput(c);
   Value index = indexInput(c, 1);
-  if (failed(expectArray(c)) || failed(list) || !index || failed(checkIndex(c, *list, 1)))
+  if (failed(array) || !index)
     return failure();
-  if (!list->buffer && failed(typeList(c, *list, std::nullopt)))
+  ListValue list = contentsOf(c, *array);
+  if (failed(checkIndex(c, list, 1)) || (!list.buffer && failed(typeList(c, list, std::nullopt))))
     return failure();
-  return c.setResult(0, c.takeRow(list->buffer, index));
+  return c.setResult(0, c.takeRow(list.buffer, index));
 }
 
 LogicalResult lowerArrayGather(NodeContext &c) {
-  auto list = listInput(c, 2);
+  auto array = arrayInput(c);
   Value indices = c.input(1);
-  if (failed(expectArray(c)) || failed(list) || !indices)
+  if (failed(array) || !indices)
     return failure();
-  if (!list->buffer) {
+  ListValue list = contentsOf(c, *array);
+  if (!list.buffer) {
     std::optional<Dims> shape;
     if (auto given = c.attrShape("element_shape")) {
       Dims dims;
@@ -581,67 +604,85 @@ LogicalResult lowerArrayGather(NodeContext &c) {
         dims.push_back(d < 0 ? AffineExpr() : c.size(d));
       shape = dims;
     }
-    if (failed(typeList(c, *list, knowsElement(*list) ? list->elementDims : shape)))
+    if (failed(typeList(c, list, knowsElement(list) ? list.elementDims : shape)))
       return failure();
   }
-  return c.setResult(0, gatherRows(c, list->buffer, indices));
+  return c.setResult(0, gatherRows(c, list.buffer, indices));
 }
 
 LogicalResult lowerArrayScatter(NodeContext &c) {
-  auto list = listInput(c, 3);
-  if (failed(expectArray(c)) || failed(list))
+  auto array = arrayInput(c);
+  if (failed(array))
     return failure();
+  ListValue list = contentsOf(c, *array);
   // A dynamic array is as long as the largest index.
-  if (auto known = c.trySizes(1); known && constantOf(list->length) == int64_t(0) && !list->count) {
+  if (auto known = c.trySizes(1); known && constantOf(list.length) == int64_t(0) && !list.count) {
     int64_t largest = -1;
     for (AffineExpr e : *known)
       largest = std::max(largest, constantOf(e).value_or(-1));
     if (largest < (int64_t(1) << 24)) {
-      list->length = c.size(largest + 1);
-      list->buffer = Value();
+      list.length = c.size(largest + 1);
+      list.buffer = Value();
     }
   }
-  if (failed(scatterItems(c, *list, c.input(1), c.input(2), accumulates(c))))
+  if (failed(scatterItems(c, list, c.input(1), c.input(2), c.ctx.arrays[*array].source >= 0)) ||
+      failed(setContents(c, *array, list)))
     return failure();
-  return c.setResult(0, GraphValue::ofList(*list));
+  return setFlow(c, 0);
 }
 
 LogicalResult lowerArrayConcat(NodeContext &c) {
-  auto list = listInput(c, 1);
-  if (failed(expectArray(c)) || failed(list) || (!list->buffer && failed(typeList(c, *list, std::nullopt))))
+  auto array = arrayInput(c);
+  if (failed(array))
     return failure();
-  return setConcat(c, *list, c.resultType(1));
+  ListValue list = contentsOf(c, *array);
+  if (!list.buffer && failed(typeList(c, list, std::nullopt)))
+    return failure();
+  return setConcat(c, list, c.resultType(1));
 }
 
 LogicalResult lowerArraySplit(NodeContext &c) {
-  auto list = listInput(c, 3);
-  if (failed(expectArray(c)) || failed(list) || failed(splitInto(c, *list, c.input(1), 2)))
+  auto array = arrayInput(c);
+  if (failed(array))
     return failure();
-  return c.setResult(0, GraphValue::ofList(*list));
+  ListValue list = contentsOf(c, *array), old = list;
+  if (failed(splitInto(c, list, c.input(1), 2)))
+    return failure();
+  if (c.ctx.arrays[*array].source >= 0 && old.buffer)
+    list.buffer = c.add(old.buffer, list.buffer);
+  if (!list.buffer || failed(setContents(c, *array, list)))
+    return failure();
+  return setFlow(c, 0);
 }
 
 LogicalResult lowerArraySize(NodeContext &c) {
-  auto list = listInput(c, 1);
-  if (failed(expectArray(c)) || failed(list))
+  auto array = arrayInput(c);
+  if (failed(array))
     return failure();
-  return c.setResult(0, GraphValue::ofSizes({list->length}, {}, c.resultType(0)));
+  return c.setResult(0, GraphValue::ofSizes({contentsOf(c, *array).length}, {}, c.resultType(0)));
 }
 
 LogicalResult lowerArrayGrad(NodeContext &c) {
-  auto list = listInput(c, 1);
-  if (failed(expectArray(c)) || failed(list))
+  auto array = arrayInput(c);
+  if (failed(array))
     return failure();
-  ArrayInfo info = c.ctx.arrays[c.value(0).array];
-  info.accumulates = true;
+  // One gradient array for each source, wherever it is asked for.
+  std::string source = c.attrString("source").str();
   GraphValue handle;
   handle.kind = GraphValue::Kind::Array;
-  handle.array = c.ctx.arrays.size();
-  c.ctx.arrays.push_back(info);
-  if (list->buffer)
-    list->buffer = c.like(list->buffer, 0);
+  for (auto [i, info] : llvm::enumerate(c.ctx.arrays))
+    if (info.source == *array && info.sourceName == source)
+      handle.array = i;
+  if (handle.array < 0) {
+    ArrayInfo info = c.ctx.arrays[*array];
+    info.source = *array;
+    info.sourceName = source;
+    handle.array = c.ctx.arrays.size();
+    c.ctx.arrays.push_back(info);
+  }
   if (failed(c.setResult(0, handle)))
     return failure();
-  return c.setResult(1, GraphValue::ofList(*list));
+  return setFlow(c, 1);
 }
 
 //===----------------------------------------------------------------------===//

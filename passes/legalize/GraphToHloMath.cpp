@@ -249,17 +249,17 @@ void registerGradients(HandlerTable &t) {
   addBinary(t, "SoftsignGrad", [](NodeContext &c, Value g, Value x) {
     return c.div(g, square(c, c.add(c.unary<hlo::AbsOp>(x), c.like(x, 1))));
   });
-  // These take (y, dy); complex ones conjugate the derivative.
+  // These take (y, dy). Complex derivatives are conjugated, other than those of tanh and the sigmoid.
   auto derivative = [](NodeContext &c, Value dydx, Value dy) {
     return c.mul(dy, Emitter::isComplex(dydx) ? c.unary<hlo::ConjOp>(dydx) : dydx);
   };
-  t.add("TanhGrad", 2, [=](NodeContext &c) {
+  t.add("TanhGrad", 2, [](NodeContext &c) {
     Value y = c.input(0);
-    return c.setResult(0, derivative(c, c.sub(c.like(y, 1), square(c, y)), c.input(1)));
+    return c.setResult(0, c.mul(c.input(1), c.sub(c.like(y, 1), square(c, y))));
   });
-  t.add("SigmoidGrad", 2, [=](NodeContext &c) {
+  t.add("SigmoidGrad", 2, [](NodeContext &c) {
     Value y = c.input(0);
-    return c.setResult(0, derivative(c, c.mul(c.sub(c.like(y, 1), y), y), c.input(1)));
+    return c.setResult(0, c.mul(c.input(1), c.mul(c.sub(c.like(y, 1), y), y)));
   });
   t.add("SqrtGrad", 2, [=](NodeContext &c) {
     Value y = c.input(0), dy = c.input(1);
@@ -368,7 +368,12 @@ void registerMath(HandlerTable &t) {
   t.add("Mul", 2, lowerBinary<hlo::MulOp>);
   addBinary(t, "RealDiv", truncateDiv);
   addBinary(t, "Div", truncateDiv);
-  addBinary(t, "TruncateDiv", truncateDiv);
+  addBinary(t, "TruncateDiv", [](NodeContext &c, Value x, Value y) {
+    Value q = truncateDiv(c, x, y);
+    if (!q || !Emitter::isFloat(q))
+      return q;
+    return c.select(negative(c, q), c.unary<hlo::CeilOp>(q), c.unary<hlo::FloorOp>(q));
+  });
   addBinary(t, "FloorDiv", floorDiv);
   addBinary(t, "FloorMod", floorMod);
   addBinary(t, "Mod", truncateMod);

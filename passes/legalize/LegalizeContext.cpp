@@ -148,6 +148,17 @@ std::optional<Tensor> LegalizeContext::fold(Value value) {
 // State
 //===----------------------------------------------------------------------===//
 
+StringRef LegalizeContext::arrayKey(int64_t array) { return intern(("array " + Twine(array)).str()); }
+
+ListValue LegalizeContext::newArrayContents(int64_t array) {
+  const ArrayInfo &info = arrays[array];
+  ListValue list;
+  list.elementType = info.elementType;
+  list.elementDims = info.elementDims;
+  list.length = info.length;
+  return list;
+}
+
 LogicalResult LegalizeContext::declareVariable(StringRef name, RankedTensorType type) {
   for (VariableInfo &v : variables)
     if (v.name == name) {

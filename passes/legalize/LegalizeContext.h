@@ -45,7 +45,7 @@ struct GraphValue {
   enum class Kind {
     Poison,   // its node failed, which has been reported
     Tensor,   // an hlo value, or integers known as expressions (`sizes`), or both
-    List,     // a TensorList or the flow of a TensorArray
+    List,     // a TensorList, or the contents of a TensorArray or stack as state
     Array,    // the handle of a TensorArray: an index into LegalizeContext::arrays
     Variable, // the handle of a variable or stack (`name`)
     Reference,// the output of a reference variable (`name`): reads as a tensor
@@ -94,14 +94,14 @@ struct GraphValue {
 
 using GraphValues = llvm::SmallVector<GraphValue, 4>;
 
-/// What is fixed about a TensorArray when it is made; its contents travel with the flow value.
+/// What is fixed about a TensorArray when it is made; its contents are state.
 struct ArrayInfo {
   mlir::Type elementType;
   std::optional<Dims> elementDims;
   mlir::AffineExpr length;
-  std::string name;
-  /// A gradient's array: writes add.
-  bool accumulates = false;
+  /// Of which array it holds the gradient (writes add), and the name that tells gradients apart.
+  int64_t source = -1;
+  std::string sourceName;
 };
 
 /// One symbol of a size (`s<k>` in the encodings of types).
@@ -171,6 +171,9 @@ public:
   /// Current contents of variables, stacks: in order of first use.
   llvm::MapVector<llvm::StringRef, GraphValue> state;
   std::vector<ArrayInfo> arrays;
+  /// The key in `state` of a TensorArray's contents, and the contents that it starts with.
+  llvm::StringRef arrayKey(int64_t array);
+  ListValue newArrayContents(int64_t array);
   /// Interns a name that keys `state`.
   llvm::StringRef intern(llvm::StringRef name);
   std::vector<VariableInfo> variables;

@@ -53,7 +53,7 @@ LogicalResult computePadding(NodeContext &c, const DataFormat &format, MutableAr
   }
   if (padding == "VALID") {
     for (auto [i, d] : llvm::enumerate(dims))
-      if (auto n = constantOf(d.input); n && *n > 0 && *n < d.effective())
+      if (auto n = constantOf(d.input); n && *n > 0 && *n - d.effective() + d.stride < 0)
         return c.error("spatial size " + Twine(*n) + " is smaller than the window " + Twine(d.effective()));
     return success();
   }

@@ -128,7 +128,7 @@ bool Runner::step(const llvm::json::Object &step, int64_t index, const llvm::jso
         if (entry.getAs<StringAttr>("name").getValue() == name)
           if (auto value = entry.getAs<ElementsAttr>("value"))
             if (auto tensor = lathe::hlo::readConstant(value); succeeded(tensor))
-              state[name] = *tensor;
+              state[name] = tensor->clone(); // the attribute's memory ends with the context
     if (!state.count(name)) {
       message = "variable " + name + " has no value";
       return false;
@@ -141,7 +141,7 @@ bool Runner::step(const llvm::json::Object &step, int64_t index, const llvm::jso
   size_t output = 0;
   for (auto [i, tensor] : llvm::enumerate(*results)) {
     if (auto variable = function.getResultAttrOfType<StringAttr>(i, "hlo.variable")) {
-      state[variable.getValue().str()] = tensor;
+      state[variable.getValue().str()] = tensor.clone();
       continue;
     }
     auto status = lathe::writeTensorFile(path("actual_" + std::to_string(index) + "_" + std::to_string(output++)), tensor);
