@@ -79,7 +79,10 @@ std::unique_ptr<JitModule> JitModule::compile(ModuleOp module, const std::string
   pm.addPass(createConvertControlFlowToLLVMPass());
   pm.addPass(createConvertFuncToLLVMPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
-  module.walk([](func::FuncOp f) { f.setPublic(); });
+  module.walk([](func::FuncOp f) {
+    if (!f.isDeclaration())
+      f.setPublic();
+  });
   if (failed(pm.run(module)))
     return nullptr;
   auto llvmContext = std::make_unique<llvm::LLVMContext>();
