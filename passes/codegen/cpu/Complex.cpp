@@ -42,7 +42,10 @@ C operator/(C a, C b) {
   E p = sel(swap, a.im, a.re), q = sel(swap, a.re, a.im);
   E re = fma(q, r, p) / n;
   E im = fma(-p, r, q) / n;
-  return {re, sel(swap, -im, im)};
+  im = sel(swap, -im, im);
+  // infinite divisors give NaN, as the textbook formula (and TensorFlow) does
+  E odd = !(absE(b.re) + absE(b.im) < kInf);
+  return {sel(odd, kNan, re), sel(odd, kNan, im)};
 }
 
 E absC(C z) {

@@ -1,0 +1,225 @@
+// Bare hlo ops against the reference evaluator.
+#include "Text.h"
+
+namespace lathe::test {
+
+TEST(Bare, Gather) {
+  std::string t = "tensor<9x37xf32>", i = "tensor<4x2xi32>", o = "tensor<4x2x37xf32>";
+  EXPECT_MATCH(function({t, i}, o,
+                        "%r = \"hlo.gather\"(%x0, %x1) {dimension_numbers = #hlo.gather<offset_dims = [2], collapsed_slice_dims = "
+                        "[0], start_index_map = [0], index_vector_dim = 2>, slice_sizes = array<i64: 1, 37>} : (" + t + ", " + i +
+                            ") -> " + o),
+               {randomTensor(DType::Float32, {9, 37}, 1), randomTensor(DType::Int32, {4, 2}, 2, 12)}, 0);
+}
+
+TEST(Bare, ScatterAdds) {
+  std::string t = "tensor<9x37xf32>", i = "tensor<6x1xi32>", u = "tensor<6x37xf32>", s = "tensor<f32>";
+  EXPECT_MATCH(function({t, i, u}, t,
+                        "%r = \"hlo.scatter\"(%x0, %x1, %x2) ({\n^bb0(%p: " + s + ", %q: " + s +
+                            "):\n%w = \"hlo.add\"(%p, %q) : (" + s + ", " + s + ") -> " + s + "\n\"hlo.return\"(%w) : (" + s +
+                            ") -> ()\n}) {scatter_dimension_numbers = #hlo.scatter<update_window_dims = [1], inserted_window_dims = "
+                            "[0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>} : (" + t + ", " + i + ", " + u + ") -> " + t),
+               {randomTensor(DType::Float32, {9, 37}, 1), randomTensor(DType::Int32, {6, 1}, 2, 12),
+                randomTensor(DType::Float32, {6, 37}, 3)},
+               1e-6);
+}
+
+TEST(Bare, SortsStably) {
+  for (std::string e : {"f32", "i32", "i8"}) {
+    std::string t = "tensor<3x101x2x" + e + ">", s = "tensor<" + e + ">";
+    EXPECT_MATCH(function({t}, t,
+                          "%r = \"hlo.sort\"(%x0) ({\n^bb0(%p: " + s + ", %q: " + s +
+                              "):\n%w = \"hlo.compare\"(%p, %q) {comparison_direction = #hlo<comparison_direction LT>} : (" + s +
+                              ", " + s + ") -> tensor<i1>\n\"hlo.return\"(%w) : (tensor<i1>) -> ()\n}) {dimension = 1 : i64, is_stable = "
+                              "true} : (" + t + ") -> " + t),
+                 {randomTensor(dtypeOf(e), {3, 101, 2}, 1, 100)}, 0);
+  }
+}
+
+TEST(Bare, TopK) {
+  std::string t = "tensor<3x301xf32>";
+  for (std::string k : {"1", "5", "100"}) {
+    std::string o = "tensor<3x" + k + "xi32>";
+    EXPECT_MATCH(function({t}, o,
+                          "%v, %r = \"hlo.top_k\"(%x0) {k = " + k + " : i64} : (" + t + ") -> (tensor<3x" + k + "xf32>, " + o + ")"),
+                 {randomTensor(DType::Float32, {3, 301}, 1, 100)}, 0);
+  }
+}
+
+static std::string window(const std::string &in, const std::string &out, const std::string &e, const std::string &op,
+                          const std::string &init, const std::string &attrs) {
+  std::string s = "tensor<" + e + ">";
+  return function({in}, out,
+                  "%i = \"hlo.constant\"() {value = dense<" + init + "> : " + s + "} : () -> " + s +
+                      "\n%r = \"hlo.reduce_window\"(%x0, %i) ({\n^bb0(%p: " + s + ", %q: " + s + "):\n%w = \"hlo." + op +
+                      "\"(%p, %q) : (" + s + ", " + s + ") -> " + s + "\n\"hlo.return\"(%w) : (" + s + ") -> ()\n}) {" + attrs + "} : (" +
+                      in + ", " + s + ") -> " + out);
+}
+
+TEST(Bare, ReduceWindow) {
+  EXPECT_MATCH(window("tensor<2x9x11x5xf32>", "tensor<2x5x6x5xf32>", "f32", "maximum", "0xFF800000",
+                      "window_dimensions = array<i64: 1, 3, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>, padding = "
+                      "dense<[[0, 0], [1, 1], [0, 1], [0, 0]]> : tensor<4x2xi64>"),
+               {randomTensor(DType::Float32, {2, 9, 11, 5}, 1)}, 0);
+  // a running sum
+  for (const char *pad : {"[[0, 0], [16, 0], [0, 0]]", "[[0, 0], [0, 16], [0, 0]]"})
+    EXPECT_MATCH(window("tensor<3x17x19xf32>", "tensor<3x17x19xf32>", "f32", "add", "0.0",
+                        std::string("window_dimensions = array<i64: 1, 17, 1>, padding = dense<") + pad + "> : tensor<3x2xi64>"),
+                 {randomTensor(DType::Float32, {3, 17, 19}, 1)}, 1e-5);
+}
+
+TEST(Bare, DotGeneral) {
+  for (std::string e : {"f32", "i32", "complex<f32>", "bf16"}) {
+    std::string a = "tensor<2x5x7x" + e + ">", c = "tensor<7x2x3x" + e + ">", o = "tensor<2x5x3x" + e + ">";
+    EXPECT_MATCH(function({a, c}, o,
+                          "%r = \"hlo.dot_general\"(%x0, %x1) {dot_dimension_numbers = #hlo.dot<lhs_batching_dimensions = [0], "
+                          "rhs_batching_dimensions = [1], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>} : (" +
+                              a + ", " + c + ") -> " + o),
+                 {randomTensor(dtypeOf(e), {2, 5, 7}, 1, 3), randomTensor(dtypeOf(e), {7, 2, 3}, 2, 3)},
+                 e == "bf16" ? 5e-2 : 1e-5)
+        << e;
+  }
+}
+
+TEST(Bare, Convolution) {
+  std::string x = "tensor<2x6x7x4xf32>", w = "tensor<3x2x2x6xf32>", o = "tensor<2x3x7x6xf32>";
+  EXPECT_MATCH(function({x, w}, o,
+                        "%r = \"hlo.convolution\"(%x0, %x1) {window_strides = array<i64: 2, 1>, padding = dense<[[1, 1], [0, 1]]> : "
+                        "tensor<2x2xi64>, dimension_numbers = #hlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>, "
+                        "feature_group_count = 2 : i64, batch_group_count = 1 : i64} : (" + x + ", " + w + ") -> " + o),
+               {randomTensor(DType::Float32, {2, 6, 7, 4}, 1), randomTensor(DType::Float32, {3, 2, 2, 6}, 2)}, 1e-5);
+}
+
+// One op with given operand types and attributes; result %r is result `pick` of several.
+static std::string plain(const std::string &name, const std::vector<std::string> &in, const std::vector<std::string> &out,
+                         const std::string &attrs, size_t pick = 0) {
+  std::string ops, types, results, outs;
+  for (size_t i = 0; i < in.size(); ++i) {
+    ops += (i ? ", %x" : "%x") + std::to_string(i);
+    types += (i ? ", " : "") + in[i];
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    results += std::string(i ? ", " : "") + (i == pick ? "%r" : "%o" + std::to_string(i));
+    outs += (i ? ", " : "") + out[i];
+  }
+  return function(in, out[pick], results + " = \"hlo." + name + "\"(" + ops + ") {" + attrs + "} : (" + types + ") -> (" + outs + ")");
+}
+
+// a matrix with a dominant diagonal
+static Tensor wellConditioned(DType type, int64_t batch, int64_t n) {
+  Tensor t = randomTensor(type, {batch, n, n}, 11, 1);
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t at = (b * n + i) * n + i;
+      if (type == DType::Float32)
+        t.data<float>()[at] = 4 + n;
+      else if (type == DType::Float64)
+        t.data<double>()[at] = 4 + n;
+      else
+        t.data<float>()[2 * at] = 4 + n, t.data<float>()[2 * at + 1] = 0;
+    }
+  return t;
+}
+
+TEST(Linalg, Factorisations) {
+  for (std::string e : {"f32", "f64", "complex<f32>"}) {
+    std::string a = "tensor<2x5x5x" + e + ">", r = "tensor<2x5x3x" + e + ">", real = e == "f64" ? "f64" : "f32";
+    double tol = e == "f64" ? 1e-10 : 1e-4;
+    Tensor x = wellConditioned(dtypeOf(e), 2, 5), y = randomTensor(dtypeOf(e), {2, 5, 3}, 5);
+    for (const char *lower : {"true", "false"}) {
+      EXPECT_HOST_MATCH(plain("cholesky", {a}, {a}, std::string("lower = ") + lower), {x}, tol);
+      for (const char *t : {"NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"})
+        EXPECT_HOST_MATCH(plain("triangular_solve", {a, r}, {r}, std::string("left_side = true, unit_diagonal = false, lower = ") +
+                                                                     lower + ", transpose_a = #hlo<transpose " + t + ">"),
+                          {x, y}, tol)
+            << t << lower;
+    }
+    std::string wide = "tensor<2x3x5x" + e + ">";
+    EXPECT_HOST_MATCH(plain("triangular_solve", {a, wide}, {wide},
+                            "left_side = false, unit_diagonal = true, lower = true, transpose_a = #hlo<transpose TRANSPOSE>"),
+                      {x, randomTensor(dtypeOf(e), {2, 3, 5}, 5)}, tol);
+    Tensor z = randomTensor(dtypeOf(e), {2, 5, 5}, 6);
+    for (size_t k : {0, 1})
+      EXPECT_HOST_MATCH(plain("lu", {a}, {a, "tensor<2x5xi32>"}, "", k), {z}, tol);
+    for (size_t k : {0, 1})
+      EXPECT_HOST_MATCH(plain("qr", {r}, {r, "tensor<2x3x3x" + e + ">"}, "full_matrices = false", k), {y}, tol);
+    for (size_t k : {0, 1})
+      EXPECT_HOST_MATCH(plain("eigh", {a}, {"tensor<2x5x" + real + ">", a}, "", k), {z}, tol) << e << k;
+    for (size_t k : {0, 1, 2})
+      EXPECT_HOST_MATCH(plain("svd", {r}, {"tensor<2x3x" + real + ">", r, "tensor<2x3x3x" + e + ">"}, "full_matrices = false", k),
+                        {y}, tol)
+          << e << k;
+    EXPECT_HOST_MATCH(plain("svd", {wide}, {"tensor<2x3x" + real + ">", "tensor<2x3x3x" + e + ">", a}, "full_matrices = true", 0),
+                      {randomTensor(dtypeOf(e), {2, 3, 5}, 5)}, tol);
+  }
+}
+
+TEST(Fft, EveryKindAndLength) {
+  for (int n : {1, 2, 6, 8, 13, 30}) {
+    std::string s = std::to_string(n), half = std::to_string(n / 2 + 1);
+    std::string c = "tensor<2x3x" + s + "xcomplex<f32>>", r = "tensor<2x3x" + s + "xf32>", h = "tensor<2x3x" + half + "xcomplex<f32>>";
+    auto attrs = [&](const char *k, const std::string &len) {
+      return std::string("fft_type = #hlo<fft_type ") + k + ">, fft_length = array<i64: " + len + ">";
+    };
+    Tensor x = randomTensor(DType::Complex64, {2, 3, n}, 3);
+    EXPECT_HOST_MATCH(plain("fft", {c}, {c}, attrs("FFT", s)), {x}, 1e-5) << n;
+    EXPECT_HOST_MATCH(plain("fft", {c}, {c}, attrs("IFFT", "3, " + s)), {x}, 1e-5) << n;
+    EXPECT_HOST_MATCH(plain("fft", {r}, {h}, attrs("RFFT", "3, " + s)), {randomTensor(DType::Float32, {2, 3, n}, 3)}, 1e-5) << n;
+    Tensor spectrum = randomTensor(DType::Complex64, {2, 3, n / 2 + 1}, 3);
+    EXPECT_HOST_MATCH(plain("fft", {h}, {r}, attrs("IRFFT", s)), {spectrum}, 1e-5) << n;
+  }
+}
+
+TEST(Bare, RandomBits) {
+  for (const char *algorithm : {"PHILOX", "THREE_FRY", "DEFAULT"})
+    for (std::string e : {"ui32", "i64", "ui8", "f32"})
+      for (size_t k : {0, 1}) {
+        std::string n = algorithm[0] == 'T' ? "2" : "3";
+        std::string state = "tensor<" + n + "xui64>";
+        EXPECT_HOST_MATCH(plain("rng_bit_generator", {state}, {state, "tensor<7x333x" + e + ">"},
+                                std::string("rng_algorithm = #hlo<rng_algorithm ") + algorithm + ">", k),
+                          {randomTensor(DType::UInt64, {std::stoll(n)}, 3, 1e18)}, 0)
+            << algorithm << e;
+      }
+}
+
+static const char *symbols = "module attributes {hlo.symbols = [{name = \"k\", bound = 60 : i64, kind = \"data\"}]} {\n";
+
+TEST(Bare, WhereAndUnique) {
+  EXPECT_HOST_MATCH(symbols + plain("where", {"tensor<6x10xi1>"}, {"tensor<?x2xi64, affine_map<()[s0] -> (s0, 2)>>"}, "symbol = 0 : i64") + "}",
+                    {randomTensor(DType::Bool, {6, 10}, 3)}, 0);
+  std::string v = "tensor<?xi32, affine_map<()[s0] -> (s0)>>", c = "tensor<?xi64, affine_map<()[s0] -> (s0)>>";
+  for (size_t k : {0, 1, 2})
+    EXPECT_HOST_MATCH(symbols + plain("unique", {"tensor<60xi32>"}, {v, "tensor<60xi64>", c}, "symbol = 0 : i64, axis = 0 : i64", k) + "}",
+                      {randomTensor(DType::Int32, {60}, 3, 9)}, 0);
+}
+
+TEST(Bare, BitcastsAndUpdates) {
+  EXPECT_HOST_MATCH(plain("bitcast_convert", {"tensor<5x4xui8>"}, {"tensor<5xf32>"}, ""), {randomTensor(DType::UInt8, {5, 4}, 3, 60)}, 0);
+  EXPECT_HOST_MATCH(plain("bitcast_convert", {"tensor<5xf64>"}, {"tensor<5x4xi16>"}, ""), {randomTensor(DType::Float64, {5}, 3)}, 0);
+  std::string x = "tensor<7x9x4xf32>", u = "tensor<2x3x4xf32>", i = "tensor<i32>";
+  for (const char *attrs : {"", "kernel.inplace"})
+    EXPECT_HOST_MATCH(plain("dynamic_update_slice", {x, u, i, i, i}, {x}, attrs),
+                      {randomTensor(DType::Float32, {7, 9, 4}, 3), randomTensor(DType::Float32, {2, 3, 4}, 4), tensorOf(std::vector<int32_t>{9}, {}),
+                       tensorOf(std::vector<int32_t>{2}, {}), tensorOf(std::vector<int32_t>{0}, {})},
+                      0);
+  EXPECT_HOST_MATCH(plain("dynamic_slice", {x, i, i, i}, {u}, "slice_sizes = array<i64: 2, 3, 4>"),
+                    {randomTensor(DType::Float32, {7, 9, 4}, 3), tensorOf(std::vector<int32_t>{-2}, {}),
+                     tensorOf(std::vector<int32_t>{5}, {}), tensorOf(std::vector<int32_t>{1}, {})},
+                    0);
+}
+
+TEST(Bare, SelectAndScatter) {
+  std::string x = "tensor<1x6x6x3xf32>", g = "tensor<1x3x3x3xf32>", s = "tensor<f32>";
+  EXPECT_HOST_MATCH(function({x, g}, x,
+                             "%i = \"hlo.constant\"() {value = dense<0.0> : " + s + "} : () -> " + s +
+                                 "\n%r = \"hlo.select_and_scatter\"(%x0, %x1, %i) ({\n^bb0(%p: " + s + ", %q: " + s +
+                                 "):\n%w = \"hlo.compare\"(%p, %q) {comparison_direction = #hlo<comparison_direction GE>} : (" + s +
+                                 ", " + s + ") -> tensor<i1>\n\"hlo.return\"(%w) : (tensor<i1>) -> ()\n}, {\n^bb0(%p: " + s + ", %q: " + s +
+                                 "):\n%w = \"hlo.add\"(%p, %q) : (" + s + ", " + s + ") -> " + s + "\n\"hlo.return\"(%w) : (" + s +
+                                 ") -> ()\n}) {window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>} : (" +
+                                 x + ", " + g + ", " + s + ") -> " + x),
+                    {randomTensor(DType::Float32, {1, 6, 6, 3}, 3), randomTensor(DType::Float32, {1, 3, 3, 3}, 4)}, 0);
+}
+
+} // namespace lathe::test
