@@ -8,7 +8,6 @@
 #include "passes/codegen/cpu/Product.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <cmath>
@@ -195,12 +194,6 @@ Value WindowEmitter::loadInput(Value offset, Value channel, unsigned lanes) {
   return vector::ShuffleOp::create(b, x, x, pick);
 }
 
-static Value multiplyAdd(KernelBuilder &b, Value x, Value y, Value acc) {
-  if (isa<FloatType>(getElementTypeOrSelf(acc.getType())))
-    return LLVM::FMulAddOp::create(b, acc.getType(), x, y, acc);
-  return arith::AddIOp::create(b, acc, arith::MulIOp::create(b, x, y));
-}
-
 void WindowEmitter::emitPixel(Value x, Value channel, unsigned vecs, unsigned lanes) {
   position(dims.back(), x);
   SmallVector<Value> accs(vecs, initial(lanes));
@@ -210,7 +203,7 @@ void WindowEmitter::emitPixel(Value x, Value channel, unsigned vecs, unsigned la
       Value in = loadInput(offset, c, lanes);
       if (kind == WindowKind::Convolution) {
         Value w = b.loadElem(bElem, b.operands[1], b.add(b.mul(tap, outChannels), c), lanes);
-        now[v] = multiplyAdd(b, in, toAccumulator(b, w, bElem, accElem), now[v]);
+        now[v] = multiplyAdd(b, in, toAccumulator(b, w, bElem, accElem), now[v], accElem);
       } else {
         now[v] = combine(now[v], in);
       }
@@ -262,7 +255,7 @@ void WindowEmitter::emitTile(Value x, unsigned height, int64_t known, Value chan
           continue;
         if (!in)
           in = loadInput(b.add(first, b.mul(b.i64(p), d.inStep)), channel, lanes);
-        now[r / d.stride] = multiplyAdd(b, in, weights[k], now[r / d.stride]);
+        now[r / d.stride] = multiplyAdd(b, in, weights[k], now[r / d.stride], accElem);
       }
     }
     return now;

@@ -133,14 +133,15 @@ static Value complexMultiplyAdd(KernelBuilder &b, Value x, Value y, Value acc) {
   return arith::AddFOp::create(b, acc, product);
 }
 
-static bool isComplexValue(Value x, Type accElem) { return isa<ComplexType>(accElem); }
-
-static Value multiplyAdd(KernelBuilder &b, Value x, Value y, Value acc, Type accElem) {
-  if (isComplexValue(x, accElem))
+Value multiplyAdd(KernelBuilder &b, Value x, Value y, Value acc, Type accElem) {
+  if (isa<ComplexType>(accElem))
     return complexMultiplyAdd(b, x, y, acc);
   Type elem = getElementTypeOrSelf(acc.getType());
-  if (isa<FloatType>(elem)) // one instruction where the processor has it, else two: never a call
-    return LLVM::FMulAddOp::create(b, acc.getType(), x, y, acc);
+  // said explicitly, since the back end must not fuse by itself; without the instruction it would be a call
+  if (isa<FloatType>(elem) && b.target.fma)
+    return LLVM::FMAOp::create(b, acc.getType(), x, y, acc);
+  if (isa<FloatType>(elem))
+    return arith::AddFOp::create(b, acc, arith::MulFOp::create(b, x, y));
   if (elem.isInteger(1)) // bool: or of ands
     return arith::OrIOp::create(b, acc, arith::AndIOp::create(b, x, y));
   return arith::AddIOp::create(b, acc, arith::MulIOp::create(b, x, y));

@@ -70,6 +70,9 @@ void storeTile(KernelBuilder &b, TileShape shape, mlir::Type accElem, mlir::Valu
 /// Converts a register value of tensor element type `elem` to the accumulator's type.
 mlir::Value toAccumulator(KernelBuilder &b, mlir::Value v, mlir::Type elem, mlir::Type accElem);
 
+/// acc + x * y on register values; complex numbers only with one lane.
+mlir::Value multiplyAdd(KernelBuilder &b, mlir::Value x, mlir::Value y, mlir::Value acc, mlir::Type accElem);
+
 /// The epilogue region of an op with a core.
 class Epilogue {
 public:

@@ -55,6 +55,13 @@ Processor Processor::host() {
   return {llvm::sys::getHostCPUName().str(), joinFeatures(llvm::sys::getHostCPUFeatures())};
 }
 
+/// As compiler/emit: multiply-adds only where they are asked for.
+static llvm::TargetOptions strictOptions() {
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  return options;
+}
+
 cpu::CpuTarget Processor::target() const { return cpu::CpuTarget::get("x86_64-linux-gnu", allFeatures(*this)); }
 
 bool Processor::isRunnable() const {
@@ -120,7 +127,7 @@ std::unique_ptr<CompiledKernel> CompiledKernel::compile(Operation *op, const Pro
   std::string error, features = allFeatures(processor);
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-      triple, processor.cpu, features, {}, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+      triple, processor.cpu, features, strictOptions(), llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
   llvmModule->setTargetTriple(triple);
   llvmModule->setDataLayout(machine->createDataLayout());
   llvm::Function *f = llvmModule->getFunction("kernel");
