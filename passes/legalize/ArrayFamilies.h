@@ -23,6 +23,8 @@ void registerImage(HandlerTable &);
 void registerSparse(HandlerTable &);
 void registerRagged(HandlerTable &);
 void registerQuantize(HandlerTable &);
+void registerStateArray(HandlerTable &);
+void registerMorphology(HandlerTable &);
 
 } // namespace lathe::legalize
 

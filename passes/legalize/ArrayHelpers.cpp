@@ -1,5 +1,7 @@
 #include "passes/legalize/ArrayHelpers.h"
 
+#include "dialects/hlo/Evaluator.h"
+
 using namespace mlir;
 
 namespace lathe::legalize {
@@ -219,10 +221,38 @@ Value scatterRows(NodeContext &c, Value operand, Value indices, Value updates, C
   return scatterNd(c, operand, c.reshape(indices, dims), updates, combine, checked);
 }
 
+std::optional<SmallVector<Value>> foldDataSized(NodeContext &c, Operation *op) {
+  SmallVector<Tensor> operands;
+  for (Value operand : op->getOperands()) {
+    std::optional<Tensor> t = c.ctx.fold(operand);
+    if (!t)
+      return std::nullopt;
+    operands.push_back(*t);
+  }
+  hlo::EvalOptions options;
+  options.silent = true;
+  auto results = hlo::evaluateOp(op, operands, options);
+  if (failed(results))
+    return std::nullopt;
+  SmallVector<Value> values;
+  for (const Tensor &t : *results)
+    values.push_back(c.constant(t));
+  op->erase();
+  c.ctx.clearFolded();
+  return values;
+}
+
+Value whereTrue(NodeContext &c, Value mask) {
+  AffineExpr count = c.ctx.newDataSymbol(c.name(), productOf(c.dims(mask), c.b.getContext()));
+  auto op = hlo::WhereOp::create(c.b, c.loc, mask, int64_t(cast<AffineSymbolExpr>(count).getPosition()));
+  if (auto known = foldDataSized(c, op))
+    return (*known)[0];
+  return op->getResult(0);
+}
+
 SmallVector<Value> compress(NodeContext &c, Value mask, ArrayRef<Value> values) {
-  AffineExpr count = c.ctx.newDataSymbol(c.name(), c.dim(mask, 0));
-  Value places = c.make<hlo::WhereOp>(mask, int64_t(cast<AffineSymbolExpr>(count).getPosition()));
-  places = c.reshape(places, ArrayRef<AffineExpr>{count});
+  Value places = whereTrue(c, mask);
+  places = c.reshape(places, ArrayRef<AffineExpr>{c.dim(places, 0)});
   SmallVector<Value> results;
   for (Value v : values)
     results.push_back(gather(c, v, places, 0, 0, /*checked=*/false));

@@ -33,6 +33,12 @@ Value scatterRows(NodeContext &c, Value operand, Value indices, Value updates, C
 /// read replaced by `update`.
 Value stridedSliceUpdate(NodeContext &c, Value input, unsigned firstSpecInput, Value update);
 
+/// hlo.where of a bool tensor as [count, rank] i64; a constant where the mask is known.
+Value whereTrue(NodeContext &c, Value mask);
+/// Results of an op just made whose operands are known and whose size the data says: constants in its place. Nothing (and
+/// the op stays) where something is not known.
+std::optional<SmallVector<Value>> foldDataSized(NodeContext &c, mlir::Operation *op);
+
 /// The rows (along dimension 0) of each value at the places where the 1-D mask is true: a run-time number of them.
 SmallVector<Value> compress(NodeContext &c, Value mask, ArrayRef<Value> values);
 

@@ -517,6 +517,8 @@ void registerArrayFamilies(HandlerTable &t) {
   registerSparse(t);
   registerImage(t);
   registerQuantize(t);
+  registerStateArray(t);
+  registerMorphology(t);
 }
 
 } // namespace lathe::legalize

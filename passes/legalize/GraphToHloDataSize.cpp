@@ -13,8 +13,7 @@ LogicalResult lowerWhere(NodeContext &c) {
   Value x = c.input(0);
   if (!c.isBool(x))
     x = c.compare(Compare::NE, x, c.like(x, 0));
-  AffineExpr count = c.ctx.newDataSymbol(c.name(), productOf(c.dims(x), c.b.getContext()));
-  return c.setResult(0, c.convert(c.make<hlo::WhereOp>(x, positionOf(count)), c.resultType(0)));
+  return c.setResult(0, c.convert(whereTrue(c, x), c.resultType(0)));
 }
 
 LogicalResult lowerUnique(NodeContext &c, bool axisInput) {
@@ -39,8 +38,11 @@ LogicalResult lowerUnique(NodeContext &c, bool axisInput) {
   }
   AffineExpr count = c.ctx.newDataSymbol(c.name(), c.dim(x, axis));
   auto op = hlo::UniqueOp::create(c.b, c.loc, x, positionOf(count), axis, c.resultType(1));
+  SmallVector<Value> results(op->getResults());
+  if (auto known = foldDataSized(c, op))
+    results = *known;
   for (unsigned i = 0; i < c.numResults(); ++i)
-    if (failed(c.setResult(i, op->getResult(i))))
+    if (failed(c.setResult(i, results[i])))
       return failure();
   return success();
 }

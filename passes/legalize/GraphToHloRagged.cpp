@@ -159,6 +159,9 @@ LogicalResult lowerRaggedToSparse(NodeContext &c) {
 LogicalResult lowerRaggedToTensor(NodeContext &c) {
   Value values = c.input(1), otherwise = c.input(2);
   auto wanted = c.constantInts(0);
+  // a scalar stands for an unknown shape
+  if (succeeded(wanted) && c.rank(c.input(0)) == 0)
+    wanted->clear();
   auto kinds = dyn_cast_or_null<ArrayAttr>(c.attr("row_partition_types"));
   if (failed(wanted) || !kinds || kinds.size() + 3 != c.numInputs())
     return failed(wanted) ? failure() : c.error("row_partition_types does not fit the inputs");

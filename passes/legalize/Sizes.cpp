@@ -344,7 +344,8 @@ static Type replaceInType(Type type, llvm::function_ref<AffineExpr(AffineExpr)> 
   return hlo::makeType(dims, tensor.getElementType());
 }
 
-static void replaceInFunction(func::FuncOp function, llvm::function_ref<AffineExpr(AffineExpr)> resolve) {
+static void replaceInFunction(func::FuncOp function, llvm::function_ref<AffineExpr(AffineExpr)> resolve,
+                              llvm::function_ref<bool(Operation *)> keep = nullptr) {
   auto replaceMap = [&](Attribute attr) -> Attribute {
     auto map = dyn_cast<AffineMapAttr>(attr);
     if (!map || map.getValue().getNumDims() != 0)
@@ -361,6 +362,8 @@ static void replaceInFunction(func::FuncOp function, llvm::function_ref<AffineEx
     return AffineMapAttr::get(AffineMap::get(0, numSymbols, exprs, attr.getContext()));
   };
   function.walk([&](Operation *op) {
+    if (keep && keep(op))
+      return;
     for (Value result : op->getResults())
       result.setType(replaceInType(result.getType(), resolve));
     for (Region &region : op->getRegions())
@@ -378,7 +381,11 @@ static void replaceInFunction(func::FuncOp function, llvm::function_ref<AffineEx
 }
 
 void LegalizeContext::substituteInTypes() {
-  replaceInFunction(function, [&](AffineExpr e) { return resolve(e); });
+  // An op that writes a symbol keeps it in its results even where everything after it sees another size.
+  replaceInFunction(function, [&](AffineExpr e) { return resolve(e); }, [&](Operation *op) {
+    auto symbol = op->getAttrOfType<IntegerAttr>("symbol");
+    return symbol && op->getNumResults() && symbols[symbol.getInt()].replacement;
+  });
 }
 
 void LegalizeContext::finishSymbols() {
