@@ -2,6 +2,7 @@
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Eval.h"
 
+#include <cmath>
 #include <cstring>
 #include <unordered_map>
 
@@ -307,21 +308,30 @@ static LogicalResult evalUnique(Evaluation &e, UniqueOp op, ArrayRef<Tensor> in,
       permutation.push_back(i);
   Tensor moved = transposed(t, permutation);
   size_t sliceBytes = n == 0 ? 0 : moved.sizeBytes() / n;
-  // equal values of floats have equal bits but for zero's sign (NaN differs from itself, here equal NaNs are one)
+  // equal values of floats have equal bits but for zero's sign; a slice with NaN equals none, not even itself
   std::string zeroed(static_cast<const char *>(moved.data()), moved.sizeBytes());
-  if (isFloating(t.dtype())) {
-    size_t size = dtypeSize(t.dtype());
+  std::vector<bool> hasNan(n, false);
+  if (kindOf(t.dtype()) != Kind::Int) {
+    DType part = t.dtype() == DType::Complex64    ? DType::Float32
+                 : t.dtype() == DType::Complex128 ? DType::Float64
+                                                  : t.dtype();
+    size_t size = dtypeSize(part);
     for (size_t i = 0; i < zeroed.size(); i += size) {
       double value;
-      loadFloats(t.dtype(), zeroed.data() + i, 1, &value);
+      loadFloats(part, zeroed.data() + i, 1, &value);
       if (value == 0)
         std::memset(zeroed.data() + i, 0, size);
+      if (std::isnan(value))
+        hasNan[i / sliceBytes] = true;
     }
   }
   std::unordered_map<std::string, int64_t> seen;
   std::vector<int64_t> first, indices(n), counts;
   for (int64_t i = 0; i < n; ++i) {
-    auto [it, isNew] = seen.try_emplace(zeroed.substr(i * sliceBytes, sliceBytes), first.size());
+    std::string key = zeroed.substr(i * sliceBytes, sliceBytes);
+    if (hasNan[i])
+      key += "#" + std::to_string(i);
+    auto [it, isNew] = seen.try_emplace(std::move(key), first.size());
     if (isNew) {
       first.push_back(i);
       counts.push_back(0);

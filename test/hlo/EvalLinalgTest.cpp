@@ -12,6 +12,11 @@ struct EvalLinalg : EvalTest {
     eval::storeComplexes(DType::Complex64, values.data(), values.size(), t.data());
     return t;
   }
+  static Tensor c128(std::vector<int64_t> dims, std::vector<Complex> values) {
+    Tensor t = Tensor::allocate(DType::Complex128, dims);
+    eval::storeComplexes(DType::Complex128, values.data(), values.size(), t.data());
+    return t;
+  }
 };
 
 TEST_F(EvalLinalg, CholeskyAndSolve) {
@@ -79,6 +84,38 @@ TEST_F(EvalLinalg, ComplexFactorisations) {
       EXPECT_LT(std::abs(byQr - a[i * 2 + j]), 1e-5);
       EXPECT_LT(std::abs(bySvd - a[i * 2 + j]), 1e-5);
     }
+}
+
+// op(A) X = B or X op(A) = B for every combination, by putting the solution in.
+TEST_F(EvalLinalg, TriangularSolveAllWays) {
+  std::vector<Complex> a{{2, 1}, {9, 9}, {1, -1}, {3, 2}}, b{{1, 0}, {2, -1}, {0, 3}, {1, 1}};
+  for (bool left : {true, false})
+    for (bool lower : {true, false})
+      for (bool unit : {true, false})
+        for (const char *transpose : {"NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"}) {
+          auto flag = [](bool value) { return value ? "true" : "false"; };
+          auto r = run(std::string(R"(func.func @f(%a: tensor<2x2xcomplex<f64>>, %b: tensor<2x2xcomplex<f64>>) -> tensor<2x2xcomplex<f64>> {
+            %0 = "hlo.triangular_solve"(%a, %b) <{left_side = )") + flag(left) + ", lower = " + flag(lower) +
+                           ", unit_diagonal = " + flag(unit) + ", transpose_a = #hlo<transpose " + transpose +
+                           R"(>}> : (tensor<2x2xcomplex<f64>>, tensor<2x2xcomplex<f64>>) -> tensor<2x2xcomplex<f64>>
+            return %0 : tensor<2x2xcomplex<f64>> })",
+                       {c128({2, 2}, a), c128({2, 2}, b)});
+          auto x = eval::loadComplexes(r[0]);
+          Complex m[2][2];
+          for (int i = 0; i < 2; ++i)
+            for (int j = 0; j < 2; ++j) {
+              Complex value = i == j ? (unit ? Complex(1) : a[i * 2 + j]) : (lower == (i > j) ? a[i * 2 + j] : Complex());
+              bool swap = transpose[0] != 'N';
+              (swap ? m[j][i] : m[i][j]) = transpose[0] == 'A' ? std::conj(value) : value;
+            }
+          for (int i = 0; i < 2; ++i)
+            for (int j = 0; j < 2; ++j) {
+              Complex sum;
+              for (int k = 0; k < 2; ++k)
+                sum += left ? m[i][k] * x[k * 2 + j] : x[i * 2 + k] * m[k][j];
+              EXPECT_LT(std::abs(sum - b[i * 2 + j]), 1e-13) << left << lower << unit << transpose;
+            }
+        }
 }
 
 TEST_F(EvalLinalg, FourierBothWays) {
