@@ -19,12 +19,7 @@ LogicalResult lowerMatMul(NodeContext &c) {
     x = c.convert(x, result);
     y = c.convert(y, result);
   }
-  if (c.attrBool("grad_a") || c.attrBool("grad_b")) {
-    if (c.attrBool("grad_a"))
-      x = conjugate(c, x);
-    if (c.attrBool("grad_b"))
-      y = conjugate(c, y);
-  }
+  // grad_a and grad_b only say that the product belongs to a gradient
   Value product = c.dot(x, y, {}, {}, {c.attrBool("transpose_a") ? 0 : 1}, {c.attrBool("transpose_b") ? 1 : 0});
   return c.setResult(0, c.convert(product, result));
 }
