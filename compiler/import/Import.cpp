@@ -34,7 +34,9 @@ static FailureOr<ImportedModel> importParsed(MLIRContext *context, Model model, 
     return failure();
   ImportedModel result;
   Flattener flattener(library, problems, options.maxNodes);
-  std::vector<EntryPlan> plans = selectEntries(model, library, flattener, options, problems, result.notes);
+  bool usesSignature = false;
+  std::vector<EntryPlan> plans =
+      selectEntries(model, library, flattener, options, problems, result.notes, usesSignature);
   if (problems.any())
     return failure();
 
@@ -72,6 +74,7 @@ static FailureOr<ImportedModel> importParsed(MLIRContext *context, Model model, 
       entry.outputs.push_back(std::move(output.spec));
     result.entries.push_back(std::move(entry));
   }
+  result.hasSignature = usesSignature;
   if (!result.notes.empty() && result.notes.back() == '\n')
     result.notes.pop_back();
   return result;

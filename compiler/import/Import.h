@@ -62,6 +62,8 @@ struct ImportedModel {
   };
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<EntryInfo> entries;
+  /// Names are keys of a signature; without one the outputs of a run are known by their tensors.
+  bool hasSignature = false;
   /// What was chosen on the user's behalf, for progress output; lines without a final newline.
   std::string notes;
 };

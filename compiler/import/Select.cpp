@@ -39,7 +39,7 @@ public:
 
   bool chooseSignature();
   std::vector<EntryPlan> select();
-  void setSignature(const tf::SignatureDef *s) { signature = s; }
+  bool hasSignature() const { return signature != nullptr; }
   std::vector<NamedTensor> signatureTensors(const google::protobuf::Map<std::string, tf::TensorInfo> &infos,
                                             StringRef what);
   std::vector<NamedTensor> placeholders();
@@ -442,8 +442,12 @@ std::vector<EntryPlan> Selector::select() {
 }
 
 std::vector<EntryPlan> selectEntries(const Model &model, Library &library, Flattener &flattener,
-                                     const ImportOptions &options, Problems &problems, std::string &notes) {
-  return Selector(model, library, flattener, options, problems, notes).select();
+                                     const ImportOptions &options, Problems &problems, std::string &notes,
+                                     bool &usesSignature) {
+  Selector selector(model, library, flattener, options, problems, notes);
+  std::vector<EntryPlan> plans = selector.select();
+  usesSignature = selector.hasSignature();
+  return plans;
 }
 
 std::vector<SignatureInfo> listSignatures(const Model &model, Library &library, Flattener &flattener,

@@ -21,9 +21,11 @@ struct EntryPlan {
   std::vector<int> targets;
 };
 
-/// The entries that the options ask for, or the default one. Problems are reported. `notes` tells what was chosen.
+/// The entries that the options ask for, or the default one. Problems are reported. `notes` tells what was chosen,
+/// `usesSignature` whether names are looked up in a signature.
 std::vector<EntryPlan> selectEntries(const Model &model, Library &library, Flattener &flattener,
-                                     const ImportOptions &options, Problems &problems, std::string &notes);
+                                     const ImportOptions &options, Problems &problems, std::string &notes,
+                                     bool &usesSignature);
 
 /// Every signature of the model; for one without signatures its placeholders and default outputs.
 std::vector<SignatureInfo> listSignatures(const Model &model, Library &library, Flattener &flattener,
