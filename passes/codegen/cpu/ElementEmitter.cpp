@@ -196,6 +196,9 @@ FailureOr<Value> ElementEmitter::compute(Value tensor, Index index, unsigned lan
 FailureOr<Value> ElementEmitter::constant(Operation *op, Index index, unsigned lanes) {
   ElementsAttr attr = cast<hlo::ConstantOp>(op).getValue();
   Type elem = elementType(op->getResult(0));
+  // one element of a splat says all; spread out it would take the size of the tensor, for every use
+  if (auto dense = dyn_cast<DenseElementsAttr>(attr); dense && dense.isSplat() && dense.getNumElements() > 1)
+    attr = dense.resizeSplat(RankedTensorType::get({1}, dense.getElementType()));
   FailureOr<Tensor> data = hlo::readConstant(attr);
   if (failed(data))
     return op->emitError() << "constant of unknown storage";
