@@ -52,6 +52,7 @@ private:
   std::optional<int> resolveTarget(StringRef name);
   EntryPlan plan(StringRef name, const std::vector<std::string> &outputs, const std::vector<std::string> &targets,
                  bool isOnlyEntry);
+  void splitTargets(ImportOptions::Entry &entry);
   std::vector<bool> reachable(const EntryPlan &plan);
   void applyShape(NamedTensor &tensor, const std::optional<std::vector<int64_t>> &shape);
 
@@ -421,6 +422,31 @@ EntryPlan Selector::plan(StringRef name, const std::vector<std::string> &outputs
   return plan;
 }
 
+/// "fetch/target" cannot be split without knowing the graph, as node names hold slashes too: where the whole is no name
+/// but both halves are, what follows are targets.
+void Selector::splitTargets(ImportOptions::Entry &entry) {
+  MainTensor at;
+  auto isFetch = [&](StringRef name) {
+    return (signature && signature->outputs().contains(name.str())) || findTensor(name, at);
+  };
+  for (size_t i = 0; i < entry.fetches.size(); ++i) {
+    StringRef whole = entry.fetches[i];
+    if (isFetch(whole))
+      continue;
+    for (size_t slash = whole.find('/'); slash != StringRef::npos; slash = whole.find('/', slash + 1)) {
+      if (!isFetch(whole.take_front(slash)) || !findTensor(whole.drop_front(slash + 1), at))
+        continue;
+      std::vector<std::string> targets{whole.drop_front(slash + 1).str()};
+      targets.insert(targets.end(), entry.fetches.begin() + static_cast<long>(i) + 1, entry.fetches.end());
+      entry.targets.insert(entry.targets.begin(), targets.begin(), targets.end());
+      std::string fetch = whole.take_front(slash).str();
+      entry.fetches.resize(i);
+      entry.fetches.push_back(std::move(fetch));
+      return;
+    }
+  }
+}
+
 std::vector<EntryPlan> Selector::select() {
   std::vector<EntryPlan> plans;
   if (!chooseSignature())
@@ -430,7 +456,8 @@ std::vector<EntryPlan> Selector::select() {
     return plans;
   }
   llvm::StringSet<> names;
-  for (const ImportOptions::Entry &entry : options.entries) {
+  for (ImportOptions::Entry entry : options.entries) {
+    splitTargets(entry);
     if (entry.name.empty() || !names.insert(entry.name).second)
       problems.add(Twine("entry '") + printable(entry.name) + "' is given twice or has no name");
     if (entry.fetches.empty() && entry.targets.empty())

@@ -80,6 +80,11 @@ TEST(Import, SeveralEntries) {
   expectContains(m.ir, "graph.func @First(%arg0");
   expectContains(m.ir, "graph.func @Second()");
   EXPECT_EQ(m.entries[1].inputs.size(), 0u);
+  options.entries = {{"Third", {"y/w"}, {}}}; // --entry Third=y/w
+  m = importBytes(kGraph, options);
+  ASSERT_TRUE(m.ok) << m.errors;
+  EXPECT_EQ(m.entries[0].outputs.size(), 1u);
+  EXPECT_EQ(m.entries[0].outputs[0].name, "y");
 }
 
 TEST(Import, UnknownLeading) {
