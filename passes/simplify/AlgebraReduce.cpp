@@ -61,9 +61,14 @@ LogicalResult simplifyReduce(hlo::ReduceOp op, PatternRewriter &r) {
     r.replaceOp(op, op.getInputs().front());
     return success();
   }
-  // Ones neither need reducing nor iterating: leave them out.
+  // Reduced ones, and ones between what is reduced, keep it from being the trailing dimensions: leave them out. Other ones
+  // stay, since the ops around the reduction have them too.
   SmallVector<int64_t> large = largeDims(from);
-  if (static_cast<int64_t>(large.size()) < from.getRank() && op.getInputs().size() == 1) {
+  int64_t first = op.getDimensions().empty() ? from.getRank() : *llvm::min_element(op.getDimensions());
+  bool obstructs = false;
+  for (int64_t i = 0; i < from.getRank(); ++i)
+    obstructs |= isOne(from, i) && (i > first || llvm::is_contained(op.getDimensions(), i));
+  if (obstructs && op.getInputs().size() == 1) {
     SmallVector<int64_t> dims;
     for (auto [i, d] : llvm::enumerate(large))
       if (llvm::is_contained(op.getDimensions(), d))

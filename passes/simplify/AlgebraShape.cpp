@@ -93,8 +93,12 @@ LogicalResult simplifyBroadcast(hlo::BroadcastInDimOp op, PatternRewriter &r) {
     r.replaceOpWithNewOp<hlo::BroadcastInDimOp>(op, type, inner.getOperand(), r.getDenseI64ArrayAttr(composed));
     return success();
   }
-  // Ones in the operand say nothing: drop them, and with them the reshape that may have put them there.
-  SmallVector<int64_t> large = largeDims(from);
+  // Ones that are spread say nothing: drop them, and with them the reshape that may have put them there. Ones that stay
+  // ones are only dropped from constants, since the ops that make other operands have them too.
+  SmallVector<int64_t> large;
+  for (int64_t i = 0; i < from.getRank(); ++i)
+    if (!isOne(from, i) || (isOne(type, dims[i]) && !constantValue(operand)))
+      large.push_back(i);
   if (static_cast<int64_t>(large.size()) < from.getRank()) {
     SmallVector<AffineExpr> sizes;
     SmallVector<int64_t> kept;

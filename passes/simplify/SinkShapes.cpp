@@ -155,8 +155,23 @@ private:
         .getResult();
   }
 
+  /// Cheap arithmetic on broadcasts (scale and shift of a normalisation): made again in the other shape. What the copy
+  /// leaves behind usually has no other user in the end.
+  bool isMadeOfBroadcasts(Value v, RankedTensorType from, const DimGroups &groups, unsigned depth) {
+    Operation *def = v.getDefiningOp();
+    if (!def || depth >= 4 || !isElementwise(def) || !isa<hlo::AddOp, hlo::SubtractOp, hlo::MulOp, hlo::NegOp>(def))
+      return false;
+    return llvm::all_of(def->getOperands(), [&](Value operand) {
+      if (splatElement(operand))
+        return true;
+      if (operand.getDefiningOp<hlo::BroadcastInDimOp>())
+        return moveCost(operand, from, groups) == 0;
+      return isMadeOfBroadcasts(operand, from, groups, depth + 1);
+    });
+  }
+
   /// What an operand of shape `to` costs in shape `from`: 0 nothing, 1 a view between its producer and us, 2 too much.
-  unsigned moveCost(Value v, RankedTensorType from, const DimGroups &groups) {
+  unsigned moveCost(Value v, RankedTensorType from, const DimGroups &groups, unsigned depth = 0) {
     if (splatElement(v))
       return 0;
     Operation *def = v.getDefiningOp();
@@ -186,17 +201,26 @@ private:
       }
       return 0;
     }
+    if (isMadeOfBroadcasts(v, from, groups, depth))
+      return 0;
     bool elemental = def->hasTrait<hlo::HloElementwise>() ||
                      isa<hlo::TransposeOp, hlo::SliceOp, hlo::PadOp, hlo::IotaOp, hlo::ReduceOp>(def);
     return elemental && v.hasOneUse() ? 1 : 0;
   }
 
-  Value move(Value v, RankedTensorType from, const DimGroups &groups) {
+  Value move(Value v, RankedTensorType from, const DimGroups &groups, unsigned depth = 0) {
     if (Attribute element = splatElement(v))
       return makeSplatLike(b, v.getLoc(), shapeLike(from, getElementTypeOrSelf(v.getType())), element);
     if (auto broadcast = v.getDefiningOp<hlo::BroadcastInDimOp>())
       if (FailureOr<Value> moved = moveBroadcast(broadcast, from, groups); succeeded(moved))
         return *moved;
+    if (isMadeOfBroadcasts(v, from, groups, depth)) {
+      Operation *def = v.getDefiningOp();
+      SmallVector<Value> operands;
+      for (Value operand : def->getOperands())
+        operands.push_back(move(operand, from, groups, depth + 1));
+      return rebuild(b, def, operands, from)->getResult(0);
+    }
     return reshapeTo(v, from);
   }
 
@@ -232,8 +256,12 @@ private:
         if (!groups.valid || (!wantProduct && !usersFollow(v, from, groups)))
           continue;
         unsigned worst = 0;
-        for (Value other : op->getOperands())
+        for (Value other : op->getOperands()) {
           worst = std::max(worst, moveCost(other, from, groups));
+          // already the epilogue of a product: it would lose one to gain one, and the other way round next time
+          if (other != v && fromProduct(other) && other.hasOneUse())
+            worst = 2;
+        }
         if (worst > (wantProduct ? 1u : 0u))
           continue;
         SmallVector<Value> operands;
