@@ -238,8 +238,15 @@ void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns)
     return s;
   };
   if (!depthBlock) {
+    // the tiles of a panel together fetch the panel that comes next
+    Value next = packed && rows.numTiles > 1 ? b.ptrAt(operands.b, bElem, b.mul(kValue, bStep)) : Value();
+    operands.prefetchLines = llvm::divideCeil(shape.columns() / 4, tilesPerBlock);
     rows.forEach(b, firstTile, lastTile, [&](unsigned height, Value row) {
       TileShape s = tileAt(height, row);
+      if (next) {
+        Value steps = b.mul(b.divU(kValue, b.i64(4)), b.i64(64 * operands.prefetchLines));
+        operands.prefetch = b.ptrBytes(next, b.mul(b.divU(b.sub(row, blockRow), b.i64(rows.low)), steps));
+      }
       SmallVector<Value> accs = emitTile(b, s, accElem, operands, reduction);
       if (failed(epilogue.emitTile(s, accs, spec.columnDim, validColumns, indexFrom(row))))
         ok = failure();

@@ -241,7 +241,7 @@ void checkPool(const char *kind, int64_t n, const Ints &size, int64_t channels, 
 }
 
 void checkAll(const ConvCase &c) {
-  for (const Processor &p : {Processor::host(), Processor::avx2(), Processor::baseline()})
+  for (const Processor &p : {Processor::host(), Processor::avx2()})
     check(c, p);
 }
 

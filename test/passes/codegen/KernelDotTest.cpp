@@ -132,7 +132,7 @@ void check(const DotCase &c, const Processor &processor) {
 }
 
 void checkAll(const DotCase &c) {
-  for (const Processor &p : {Processor::host(), Processor::avx2(), Processor::baseline()})
+  for (const Processor &p : {Processor::host(), Processor::baseline()})
     check(c, p);
 }
 
@@ -164,7 +164,7 @@ TEST(KernelDot, BatchedAndTransposed) {
 }
 
 TEST(KernelDot, RunTimeSizes) {
-  for (int64_t m : {1, 3, 4, 11, 64, 301}) {
+  for (int64_t m : {1, 3, 11, 64, 301}) {
     DotCase c{2, m, 31, 50};
     c.dynamicM = true;
     checkAll(c);
