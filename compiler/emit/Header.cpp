@@ -215,7 +215,7 @@ void HeaderWriter::writeClass() {
         "state_size", "save_state", "load_state", "LookupArgIndex", "LookupResultIndex", "LookupVariableIndex",
         "set_size", "set_batch", "set_thread_pool", "workspace_size", "set_workspace", "AllocMode", "RunEntry",
         "argView", "resultView", "varView", "kAlignment", "kNumArgs", "kNumResults", "kNumVariables",
-        "BindWeightsFile", "mod", "run", "error", "message", "code", "ready", "memoryFailed", "ownArgs", "anyData",
+        "BindWeightsFile", "StaticData", "CompiledModel", "initialize", "mod", "run", "error", "message", "code", "ready", "memoryFailed", "ownArgs", "anyData",
         "sizes", "bounds", "dimsScratch", "args", "outs", "entryArgs", "entryOuts", "inputPointers", "outputPointers",
         "resultPointers", "variablePointers", "variables", "workspace", "borrowed", "Slot", "add", "lookup", "bind",
         "updateDims", "prepare", "reserve", "set_run", "set_error"})
@@ -226,11 +226,11 @@ void HeaderWriter::writeClass() {
   members.insert("std");
 
   os << "class " << name << " : public lathe::CompiledModel {\npublic:\n";
-  os << "  using AllocMode = lathe::AllocMode;\n";
   os << "  static constexpr size_t kNumArgs = " << args.size() << ", kNumResults = " << results.size()
      << ", kNumVariables = " << variables.size() << ";\n\n";
   os << "  explicit " << name << "(AllocMode mode = AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS)\n"
      << "      : CompiledModel(" << options.symbolPrefix << "_module(), mode) {}\n\n";
+  os << "  static const lathe_module *StaticData() { return " << options.symbolPrefix << "_module(); }\n\n";
   if (options.externalWeights && lowered.pool.size() > 0)
     os << "  /* Once per program, before the first model is made. */\n  static bool BindWeightsFile(const char *path) { "
           "return lathe::bindWeightsFile("

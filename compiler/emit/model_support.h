@@ -164,6 +164,13 @@ inline bool bindWeightsFile(const lathe_module *module, const char *path) {
 /// (64 bytes is fastest). Others are copied on every Run; arg_is_copied and result_is_copied tell.
 class CompiledModel {
 public:
+  using AllocMode = lathe::AllocMode;
+  explicit CompiledModel(const lathe_module *m,
+                         AllocMode mode = AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS)
+      : mod(m) {
+    initialize(mode);
+  }
+  virtual ~CompiledModel() = default;
   CompiledModel(const CompiledModel &) = delete;
   CompiledModel &operator=(const CompiledModel &) = delete;
 
@@ -315,8 +322,8 @@ public:
       prepare();
   }
 
-protected:
-  CompiledModel(const lathe_module *m, AllocMode mode) : mod(m) {
+private:
+  void initialize(AllocMode mode) {
     std::memset(&run, 0, sizeof(run));
     run.struct_size = sizeof(run);
     run.threads = 1;
@@ -365,8 +372,8 @@ protected:
     run.variables = variablePointers.data();
     prepare();
   }
-  ~CompiledModel() = default;
 
+protected:
   bool RunEntry(int index) {
     message = nullptr;
     code = 0;

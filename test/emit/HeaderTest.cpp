@@ -120,6 +120,30 @@ int main() {
 }
 )";
 
+// The page in docs/generated-code.md, and code as users of tfcompile have it.
+const char *shim = R"(
+#include "m.h"
+namespace tensorflow { using XlaCompiledCpuFunction = lathe::CompiledModel; }
+)";
+const char *tfcompileProgram = R"(
+#include "shim.h"
+#include <memory>
+static bool drive(tensorflow::XlaCompiledCpuFunction *f, const float *x, const double *k) {
+  f->set_arg_data(0, x);
+  f->set_arg_data(1, k);
+  if (!f->Run()) return false;
+  return static_cast<const double *>(f->result_data(1))[1] == 8 && f->results()[1] == f->result_data(1);
+}
+int main() {
+  alignas(64) float x[3] = {1, 2, 3};
+  alignas(64) double k[2] = {1, 2};
+  std::unique_ptr<tensorflow::XlaCompiledCpuFunction> f(
+      new my::app::Net(tensorflow::XlaCompiledCpuFunction::AllocMode::RESULTS_PROFILES_AND_TEMPS_ONLY));
+  tensorflow::XlaCompiledCpuFunction g(my::app::Net::StaticData());
+  return drive(f.get(), x, k) && drive(&g, x, k) ? 0 : 1;
+}
+)";
+
 TEST(Header, CompilesAloneAndRuns) {
   EmitOptions options;
   options.symbolPrefix = "m";
@@ -146,6 +170,9 @@ TEST(Header, CompilesAloneAndRuns) {
   }
   ASSERT_EQ(f.run("cc -std=c11" + strict + "c.c m.o -o c && ./c"), 0);
   ASSERT_EQ(f.run("c++ -std=c++17" + strict + "cxx.cpp m.o n.o -o cxx"), 0);
+  f.write("shim.h", shim);
+  f.write("tf.cpp", tfcompileProgram);
+  EXPECT_EQ(f.run("c++ -std=c++17" + strict + "tf.cpp m.o -o tf && ./tf"), 0);
   int status = f.run("./cxx");
   EXPECT_EQ(status >> 8, 0);
 }
