@@ -41,7 +41,7 @@ FailureOr<AffineExpr> sizeOf(NodeContext &c, Value scalar, AffineExpr bound, Str
   if (auto t = c.ctx.fold(c.convert(scalar, c.b.getI64Type())))
     return c.size(*t->data<int64_t>());
   if (!bound)
-    return c.error(Twine(what) + " depends on the data and has no bound");
+    return c.error(Twine(what) + " must be a compile-time constant: it depends on the data and has no bound");
   AffineExpr symbol = c.ctx.newDataSymbol(c.name(), bound);
   hlo::SetSizeOp::create(c.b, c.loc, scalar, int64_t(cast<AffineSymbolExpr>(symbol).getPosition()), c.name());
   return symbol;

@@ -1,0 +1,23 @@
+// RUN: lathe-opt %s --split-input-file --graph-to-hlo --mlir-print-local-scope | FileCheck %s
+
+// Rows, then columns: two gathers with weights each.
+// CHECK-LABEL: func.func @resize_bilinear
+// CHECK-COUNT-4: "hlo.gather"
+// CHECK: return %{{.*}} : tensor<1x4x6x3xf32>
+graph.func @resize_bilinear(%x: tensor<1x2x3x3xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %s, %sc = graph.node "Const"() {value = dense<[4, 6]> : tensor<2xi32>} : () -> tensor<2xi32>
+  %y, %yc = graph.node "ResizeBilinear"(%x, %s) {align_corners = false, half_pixel_centers = true} : (tensor<1x2x3x3xf32>, tensor<2xi32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+
+// -----
+
+// Each element of the window is a strided slice, joined as channels.
+// CHECK-LABEL: func.func @patches
+// CHECK-COUNT-4: hlo.slice
+// CHECK: hlo.concatenate
+// CHECK-SAME: tensor<1x2x2x4xf32>
+graph.func @patches(%x: tensor<1x4x4x1xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %yc = graph.node "ExtractImagePatches"(%x) {ksizes = [1, 2, 2, 1], strides = [1, 2, 2, 1], rates = [1, 1, 1, 1], padding = "VALID"} : (tensor<1x4x4x1xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}

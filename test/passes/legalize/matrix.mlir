@@ -1,0 +1,29 @@
+// RUN: lathe-opt %s --split-input-file --graph-to-hlo --mlir-print-local-scope | FileCheck %s
+
+// Two diagonals through one index table; what lies outside reads the padding value behind the packed elements.
+// CHECK-LABEL: func.func @matrix_diag
+// CHECK-DAG: hlo.constant dense<[2, 0, 4, 3]> : tensor<4xi32>
+// CHECK: "hlo.gather"
+// CHECK: hlo.reshape %{{.*}} -> tensor<2x2xf32>
+graph.func @matrix_diag(%d: tensor<2x2xf32> {graph.name = "d"}, %p: tensor<f32> {graph.name = "p"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %k, %kc = graph.node "Const"() {value = dense<[0, 1]> : tensor<2xi32>} : () -> tensor<2xi32>
+  %n, %nc = graph.node "Const"() {value = dense<2> : tensor<i32>} : () -> tensor<i32>
+  %y, %yc = graph.node "MatrixDiagV3"(%d, %k, %n, %n, %p) {align = "LEFT_RIGHT"} : (tensor<2x2xf32>, tensor<2xi32>, tensor<i32>, tensor<i32>, tensor<f32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+
+// -----
+
+// A solve: factorise, check, permute the right side, substitute twice.
+// CHECK-LABEL: func.func @matrix_solve
+// CHECK: %{{.*}}, %{{.*}} = "hlo.lu"
+// CHECK: hlo.check %{{.*}}, "input matrix is not invertible"
+// CHECK: "hlo.gather"
+// CHECK: "hlo.triangular_solve"
+// CHECK-SAME: unit_diagonal = true
+// CHECK: "hlo.triangular_solve"
+// CHECK-SAME: unit_diagonal = false
+graph.func @matrix_solve(%a: tensor<3x3xf32> {graph.name = "a"}, %b: tensor<3x2xf32> {graph.name = "b"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %yc = graph.node "MatrixSolve"(%a, %b) {adjoint = false} : (tensor<3x3xf32>, tensor<3x2xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
