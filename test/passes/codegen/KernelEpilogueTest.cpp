@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <random>
+#include <sstream>
 
 using namespace mlir;
 using namespace lathe;
@@ -118,6 +119,41 @@ std::string plainText(int64_t m, int64_t k, int64_t n, const char *in, const cha
   return "func.func @f(%x: " + X + ", %w: " + W + ") -> " + R + " {\n  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, "
          "rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (" + X + ", " + W + ") -> " + R + " {\n  ^bb0(%acc: " + R +
          "):\n    kernel.yield %acc : " + R + "\n  }\n  return %0 : " + R + "\n}\n";
+}
+
+/// The basic block with the most multiply-adds.
+std::string hottestBlock(const std::string &assembly) {
+  std::string block, best;
+  size_t bestCount = 0, count = 0;
+  std::istringstream lines(assembly);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line[0] == '.' && line.find(':') != std::string::npos) {
+      block.clear();
+      count = 0;
+    }
+    block += line + "\n";
+    count += line.find("vfmadd") != std::string::npos;
+    // the loop ends at its backward jump
+    if (count > bestCount && line.find("\tj") == 0) {
+      best = block;
+      bestCount = count;
+      count = 0;
+    }
+  }
+  return best;
+}
+
+TEST(KernelDot, InnerLoopStaysInRegisters) {
+  for (auto [m, n] : {std::pair(128, 256), {7, 512}, {1, 512}, {56, 48}})
+    for (const Processor &p : {Processor{"x86-64-v4", ""}, Processor::avx2()}) {
+      if (!p.isRunnable())
+        continue;
+      CompiledKernel *kernel = compileText(plainText(m, 256, n, "f32", "f32"), p);
+      ASSERT_TRUE(kernel);
+      std::string block = hottestBlock(kernel->assembly());
+      EXPECT_NE(block.find("vfmadd"), std::string::npos);
+      EXPECT_EQ(block.find("%rsp"), std::string::npos) << p.cpu << " " << m << "x" << n << "\n" << block;
+    }
 }
 
 TEST(KernelDot, OtherTypes) {
