@@ -74,6 +74,8 @@ TEST(Loop, MovesData) {
   };
   for (const Case &c : {
            Case{"tensor<7x33xf32>", "tensor<33x7xf32>", "\"hlo.transpose\"(%a0) {permutation = array<i64: 1, 0>}", {7, 33}},
+           Case{"tensor<3x21x35xf32>", "tensor<3x35x21xf32>", "\"hlo.transpose\"(%a0) {permutation = array<i64: 0, 2, 1>}", {3, 21, 35}},
+           Case{"tensor<16x9x24xf32>", "tensor<24x9x16xf32>", "\"hlo.transpose\"(%a0) {permutation = array<i64: 2, 1, 0>}", {16, 9, 24}},
            Case{"tensor<2x3x40xf32>", "tensor<3x2x40xf32>", "\"hlo.transpose\"(%a0) {permutation = array<i64: 1, 0, 2>}", {2, 3, 40}},
            Case{"tensor<4x50xf32>", "tensor<2x20xf32>",
                 "\"hlo.slice\"(%a0) {start_indices = array<i64: 1, 5>, limit_indices = array<i64: 3, 45>, strides = array<i64: 1, 2>}", {4, 50}},

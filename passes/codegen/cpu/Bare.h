@@ -7,6 +7,7 @@
 namespace lathe::cpu {
 
 mlir::LogicalResult emitBitcastConvert(mlir::Operation *op, KernelBuilder &b);
+mlir::LogicalResult emitConcatenate(mlir::Operation *op, KernelBuilder &b);
 mlir::LogicalResult emitAssumeShape(mlir::Operation *op, KernelBuilder &b);
 mlir::LogicalResult emitSetSize(mlir::Operation *op, KernelBuilder &b);
 mlir::LogicalResult emitCheck(mlir::Operation *op, KernelBuilder &b);

@@ -2,7 +2,7 @@
 // unique.
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/Bare.h"
-#include "passes/codegen/cpu/ElementEmitter.h"
+#include "passes/codegen/cpu/Elemental.h"
 #include "passes/codegen/cpu/Expr.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -28,6 +28,43 @@ Value loadIndex(KernelBuilder &b, Type elem, Value base, Value at) {
 
 static Value bytesOf(KernelBuilder &b, Value tensor) {
   return b.mul(b.numElements(tensorType(tensor)), b.i64(elemBytes(elementType(tensor))));
+}
+
+// A row of the result a unit: the inputs' pieces one after the other, as plain bits.
+LogicalResult emitConcatenate(Operation *op, KernelBuilder &b) {
+  auto c = cast<hlo::ConcatenateOp>(op);
+  auto out = tensorType(c.getResult());
+  auto dims = hlo::getDims(out);
+  int64_t d = c.getDimension(), bytes = elemBytes(out.getElementType());
+  int64_t width = std::min<int64_t>(bytes, 8);
+  Type carrier = IntegerType::get(b.getContext(), width * 8);
+  AffineExpr outer = b.getAffineConstantExpr(1), inner = b.getAffineConstantExpr(bytes / width);
+  for (int64_t i = 0; i < out.getRank(); ++i)
+    if (i != d)
+      (i < d ? outer : inner) = hlo::simplify((i < d ? outer : inner) * dims[i]);
+  Value rowSize = b.mul(b.dim(dims[d]), b.dim(inner));
+  unsigned lanes = b.target.lanes(carrier);
+  bool masked = b.target.hasMaskedMemory(carrier);
+  b.setExtent(outer);
+  b.setFlops(hlo::constantValue(hlo::simplify(dims[d] * inner)).value_or(256));
+  b.units([&](Value row) {
+    Value to = b.mul(row, rowSize);
+    for (auto [k, in] : llvm::enumerate(c.getInputs())) {
+      Value size = b.mul(b.dim(hlo::getDim(tensorType(in), d)), b.dim(inner));
+      Value from = b.mul(row, size);
+      if (outer == b.getAffineConstantExpr(1)) {
+        emitCopy(b, b.ptrAt(b.results[0], carrier, to), b.operands[k], b.mul(size, b.i64(width)));
+      } else {
+        Value source = b.operands[k], start = to;
+        (void)vectorLoop(b, b.i64(0), size, lanes, masked, [&](Value i, unsigned n, Value mask) {
+          b.storeElem(carrier, b.loadElem(carrier, source, b.add(from, i), n, mask), b.results[0], b.add(start, i), mask);
+          return success();
+        });
+      }
+      to = b.add(to, size);
+    }
+  });
+  return success();
 }
 
 LogicalResult emitBitcastConvert(Operation *op, KernelBuilder &b) {

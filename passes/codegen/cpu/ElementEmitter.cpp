@@ -4,6 +4,7 @@
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/Expr.h"
+#include "passes/codegen/cpu/NarrowFloat.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -174,6 +175,7 @@ FailureOr<Value> ElementEmitter::compute(Value tensor, Index index, unsigned lan
       .Case<hlo::OptimizationBarrierOp>([&](auto) {
         return emit(op->getOperand(cast<OpResult>(tensor).getResultNumber()), index, lanes);
       })
+      .Case<hlo::BitcastConvertOp>([&](auto) { return bitcast(op, index, lanes); })
       .Case<hlo::AssumeShapeOp>([&](auto) { return emit(op->getOperand(0), index, lanes); })
       .Case<hlo::MapOp>([&](hlo::MapOp m) -> FailureOr<Value> {
         SmallVector<Value> in;
@@ -620,6 +622,28 @@ FailureOr<Value> ElementEmitter::reduce(Value result, Index index, unsigned lane
   if (failed(ok))
     return failure();
   return out[cast<OpResult>(result).getResultNumber()];
+}
+
+FailureOr<Value> ElementEmitter::bitcast(Operation *op, Index index, unsigned lanes) {
+  Type in = elementType(op->getOperand(0)), out = elementType(op->getResult(0));
+  if (isa<ComplexType>(in) != isa<ComplexType>(out) ||
+      (!isa<ComplexType>(in) && in.getIntOrFloatBitWidth() != out.getIntOrFloatBitWidth()) ||
+      (isa<ComplexType>(in) && in != out))
+    return op->emitError() << "no elementwise CPU code for a bitcast from " << in << " to " << out;
+  FailureOr<Value> v = emit(op->getOperand(0), index, lanes);
+  if (failed(v) || in == out)
+    return v;
+  auto narrow = [](Type t) { return isa<FloatType>(t) && t.getIntOrFloatBitWidth() < 32; };
+  Value bits = *v;
+  if (narrow(in))
+    bits = f32ToNarrow(b, cast<FloatType>(in), bits);
+  else if (isa<FloatType>(in))
+    bits = E(b, bits).bits();
+  if (narrow(out))
+    return narrowToF32(b, cast<FloatType>(out), bits);
+  if (isa<FloatType>(out))
+    return E(b, bits).asFloat().v;
+  return bits;
 }
 
 FailureOr<Value> ElementEmitter::size(Operation *op, Index index, unsigned lanes) {

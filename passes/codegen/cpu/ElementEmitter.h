@@ -33,6 +33,7 @@ public:
 
   void bindBuffer(mlir::Value tensor, mlir::Value ptr) { buffers[tensor] = ptr; }
   void bindElement(mlir::Value tensor, Producer f) { producers[tensor] = std::move(f); }
+  void unbindElement(mlir::Value tensor) { producers.erase(tensor); }
 
   /// The element(s) of `tensor` at `index` (i64 each) as register values.
   mlir::FailureOr<mlir::Value> emit(mlir::Value tensor, mlir::ArrayRef<mlir::Value> index, unsigned lanes = 1);
@@ -95,6 +96,7 @@ private:
   mlir::FailureOr<mlir::Value> reverse(mlir::Operation *op, Index index, unsigned lanes);
   mlir::FailureOr<mlir::Value> gather(mlir::Operation *op, Index index, unsigned lanes);
   mlir::FailureOr<mlir::Value> reduce(mlir::Value result, Index index, unsigned lanes);
+  mlir::FailureOr<mlir::Value> bitcast(mlir::Operation *op, Index index, unsigned lanes);
   mlir::FailureOr<mlir::Value> size(mlir::Operation *op, Index index, unsigned lanes);
 
   KernelBuilder &b;

@@ -4,7 +4,7 @@
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/Expr.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
@@ -50,7 +50,7 @@ static bool keepsLanes(Operation *op) {
   auto out = tensorType(op->getResult(0));
   int64_t last = out.getRank() - 1;
   if (isElementwise(op) || isa<hlo::ConstantOp, hlo::IotaOp, hlo::ConcatenateOp, hlo::AssumeShapeOp, hlo::MapOp,
-                               hlo::OptimizationBarrierOp, hlo::DynamicSliceOp>(op))
+                               hlo::OptimizationBarrierOp, hlo::DynamicSliceOp, hlo::BitcastConvertOp>(op))
     return true;
   if (auto b = dyn_cast<hlo::BroadcastInDimOp>(op)) {
     auto in = tensorType(b.getOperand());
@@ -150,22 +150,72 @@ LogicalResult vectorLoop(KernelBuilder &b, Value lo, Value hi, unsigned lanes, b
   return ok;
 }
 
-// The result dimension along which the operand of a transpose is consecutive, for outputs that read one; -1: none.
-static int64_t transposedDim(ArrayRef<Value> roots) {
+namespace {
+/// The transposes that a set of roots reads, all alike: result dimension `dim` is the operand's last.
+struct Transposed {
   int64_t dim = -1;
+  SmallVector<hlo::TransposeOp> ops;
+  bool tiles = true; ///< nothing but elementwise ops after them, consecutive reads before them
+};
+} // namespace
+
+static Transposed findTransposes(ArrayRef<Value> roots) {
+  Transposed r;
   walkOps(roots, [&](Operation *op) {
     auto t = dyn_cast<hlo::TransposeOp>(op);
-    if (!t || t.getPermutation().empty())
+    if (!t || keepsLanes(op)) {
+      r.tiles &= keepsLanes(op);
       return;
+    }
     auto perm = t.getPermutation();
     int64_t last = perm.size() - 1;
-    if (perm[last] == last || tensorType(t.getResult()).getRank() != tensorType(roots[0]).getRank())
+    if (int64_t(perm.size()) != tensorType(roots[0]).getRank()) {
+      r.tiles = false;
       return;
+    }
     for (int64_t i = 0; i < last; ++i)
-      if (perm[i] == last)
-        dim = i;
+      if (perm[i] == last) {
+        r.tiles &= r.dim < 0 || r.dim == i;
+        r.dim = i;
+      }
+    r.ops.push_back(t);
   });
-  return dim;
+  // between a transpose and the roots indices must stay what they are
+  llvm::DenseSet<Value> below;
+  SmallVector<Value> work(roots);
+  while (!work.empty()) {
+    Value v = work.pop_back_val();
+    Operation *op = v.getDefiningOp();
+    if (!op || !below.insert(v).second)
+      continue;
+    if (isElementwise(op)) {
+      work.append(op->operand_begin(), op->operand_end());
+    } else { // other ops change indices, and so does another transpose
+      walkOps(SmallVector<Value>(op->getOperands()), [&](Operation *o) { r.tiles &= !llvm::is_contained(r.ops, o); });
+    }
+  }
+  for (Value root : roots)
+    r.tiles &= ElementEmitter::canVectorize(root);
+  return r;
+}
+
+// Square of vectors, v[i][j] -> v[j][i], by exchanging halves at every distance.
+static void transposeSquare(KernelBuilder &b, SmallVectorImpl<Value> &v) {
+  int64_t n = v.size();
+  for (int64_t s = 1; s < n; s *= 2) {
+    SmallVector<int64_t> first, second;
+    for (int64_t l = 0; l < n; ++l) {
+      first.push_back(l & s ? n + l - s : l);
+      second.push_back(l & s ? n + l : l + s);
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      if (i & s)
+        continue;
+      Value x = v[i], y = v[i | s];
+      v[i] = vector::ShuffleOp::create(b, x, y, first);
+      v[i | s] = vector::ShuffleOp::create(b, x, y, second);
+    }
+  }
 }
 
 LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayRef<Value> outputs,
@@ -228,7 +278,8 @@ LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayR
     return ok;
   }
   auto cheap = hlo::constantValue(exprs.back());
-  if (int64_t t = transposedDim(roots); t >= 0 && lanes == 1) {
+  Transposed transposed = findTransposes(roots);
+  if (int64_t t = transposed.dim; t >= 0 && (lanes == 1 || transposed.tiles)) {
     // units: blocks of the dimension that the operand holds consecutively, times the dimensions outside it
     constexpr int64_t tile = 16;
     SmallVector<AffineExpr> unitExprs;
@@ -241,22 +292,70 @@ LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayR
     }
     b.setExtent(extent);
     b.setFlops(cost * tile * cheap.value_or(256));
+    constexpr int64_t square = 8;
+    // 8 x 8 elements: vectors along the operand's last dimension, turned, vectors along the result's
+    auto turn = [&](ArrayRef<Value> at, Value i, Value j) {
+      ElementEmitter::Scope scope(e);
+      unsigned row = 0;
+      for (hlo::TransposeOp op : transposed.ops) {
+        auto perm = op.getPermutation();
+        SmallVector<Value> v;
+        for (int64_t k = 0; k < square; ++k) {
+          SmallVector<Value> index(at), from(perm.size());
+          index[t] = i;
+          index.push_back(b.add(j, b.i64(k)));
+          for (auto [d, p] : llvm::enumerate(perm))
+            from[p] = index[d];
+          FailureOr<Value> x = e.emit(op.getOperand(), from, square);
+          if (failed(x)) {
+            ok = failure();
+            return;
+          }
+          v.push_back(*x);
+        }
+        transposeSquare(b, v);
+        e.bindElement(op.getResult(), [v, &row](ArrayRef<Value>, unsigned) -> FailureOr<Value> { return v[row]; });
+      }
+      for (row = 0; row < square; ++row) {
+        SmallVector<Value> index(at);
+        index[t] = b.add(i, b.i64(row));
+        index.push_back(j);
+        if (failed(store(index, square, Value())))
+          ok = failure();
+      }
+      for (hlo::TransposeOp op : transposed.ops)
+        e.unbindElement(op.getResult());
+    };
     b.units([&](Value u) {
       ElementEmitter::Scope scope(e);
       SmallVector<Value> at = b.delinearize(u, unitDims);
       Value lo = b.mul(at[t], b.i64(tile)), hi = b.min(b.add(lo, b.i64(tile)), dims[t]);
-      b.loop(b.i64(0), dims.back(), b.i64(tile), [&](Value jLo) {
-        Value jHi = b.min(b.add(jLo, b.i64(tile)), dims.back());
-        b.loop(lo, hi, [&](Value i) {
-          b.loop(jLo, jHi, [&](Value j) {
-            SmallVector<Value> index(at);
-            index[t] = i;
-            index.push_back(j);
-            if (failed(store(index, 1, Value())))
-              ok = failure();
+      auto single = [&](Value iLo, Value iHi, Value jLo, Value jHi) {
+        b.loop(jLo, jHi, b.i64(tile), [&](Value j0) {
+          Value j1 = b.min(b.add(j0, b.i64(tile)), jHi);
+          b.loop(iLo, iHi, [&](Value i) {
+            b.loop(j0, j1, [&](Value j) {
+              SmallVector<Value> index(at);
+              index[t] = i;
+              index.push_back(j);
+              if (failed(store(index, 1, Value())))
+                ok = failure();
+            });
           });
         });
+      };
+      if (!transposed.tiles) {
+        single(lo, hi, b.i64(0), dims.back());
+        return;
+      }
+      Value mid = b.sub(hi, b.remU(b.sub(hi, lo), b.i64(square)));
+      Value jMid = b.sub(dims.back(), b.remU(dims.back(), b.i64(square)));
+      b.loop(b.i64(0), jMid, b.i64(square), [&](Value j) {
+        b.loop(lo, mid, b.i64(square), [&](Value i) { turn(at, i, j); });
       });
+      // what does not fill a square
+      single(mid, hi, b.i64(0), jMid);
+      single(lo, hi, jMid, dims.back());
     });
     return ok;
   }

@@ -7,7 +7,14 @@ using namespace mlir;
 
 namespace lathe::cpu {
 
-E fma(E a, E b, E c) { return E(*a.b, math::FmaOp::create(*a.b, a.v, b.v, c.v)); }
+E fma(E a, E b, E c) {
+  if (a.b->target.fma)
+    return E(*a.b, math::FmaOp::create(*a.b, a.v, b.v, c.v));
+  // the product of two floats is exact in double, which is what the reductions need; a call for each would be slow
+  if (a.elem().isF32())
+    return toF32(toF64(a) * toF64(b) + toF64(c));
+  return a * b + c;
+}
 
 E poly(E x, std::initializer_list<double> c) {
   auto it = std::rbegin(c);
@@ -19,9 +26,31 @@ E poly(E x, std::initializer_list<double> c) {
 
 E absE(E x) { return E(*x.b, math::AbsFOp::create(*x.b, x.v)); }
 E sqrtE(E x) { return E(*x.b, math::SqrtOp::create(*x.b, x.v)); }
-E floorE(E x) { return E(*x.b, math::FloorOp::create(*x.b, x.v)); }
-E ceilE(E x) { return E(*x.b, math::CeilOp::create(*x.b, x.v)); }
-E roundEvenE(E x) { return E(*x.b, math::RoundEvenOp::create(*x.b, x.v)); }
+
+// Without SSE4.1's rounding instruction: adding and subtracting 2^23 (2^52) rounds to the nearest even.
+static E roundByMagic(E x) {
+  double magic = x.elem().isF32() ? 8388608.0 : 4503599627370496.0;
+  E ax = absE(x);
+  E r = (ax + magic) - magic;
+  return sel(ax < magic, copysignE(r, x), x);
+}
+E floorE(E x) {
+  if (x.b->target.rounds)
+    return E(*x.b, math::FloorOp::create(*x.b, x.v));
+  E r = roundByMagic(x);
+  return copysignE(sel(r > x, r - 1.0, r), x);
+}
+E ceilE(E x) {
+  if (x.b->target.rounds)
+    return E(*x.b, math::CeilOp::create(*x.b, x.v));
+  E r = roundByMagic(x);
+  return copysignE(sel(r < x, r + 1.0, r), x);
+}
+E roundEvenE(E x) {
+  if (x.b->target.rounds)
+    return E(*x.b, math::RoundEvenOp::create(*x.b, x.v));
+  return roundByMagic(x);
+}
 E copysignE(E m, E s) { return E(*m.b, math::CopySignOp::create(*m.b, m.v, s.v)); }
 
 } // namespace lathe::cpu

@@ -30,7 +30,7 @@ CpuTarget CpuTarget::get(llvm::StringRef triple, llvm::StringRef features) {
   if (!t.x86) {
     t.avx = t.avx2 = t.fma = t.f16c = false;
     t.neon = triple.starts_with("aarch64") || triple.starts_with("arm64");
-    t.fma = t.neon;
+    t.fma = t.rounds = t.neon;
     t.vectorBits = 128;
     t.numVectorRegs = t.neon ? 32 : 16;
     return t;
@@ -38,6 +38,7 @@ CpuTarget CpuTarget::get(llvm::StringRef triple, llvm::StringRef features) {
   t.avx = has("avx");
   t.avx2 = has("avx2");
   t.fma = has("fma");
+  t.rounds = has("sse4.1");
   t.f16c = has("f16c");
   t.avx512 = has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl");
   t.avx512bf16 = t.avx512 && has("avx512bf16");

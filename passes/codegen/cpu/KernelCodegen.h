@@ -23,6 +23,7 @@ namespace lathe::cpu {
 struct CpuTarget {
   int vectorBits = 256;
   bool x86 = true, avx = true, avx2 = true, fma = true, f16c = true;
+  bool rounds = true; ///< floor, ceil and roundeven are instructions (SSE4.1)
   bool avx512 = false; ///< F, BW, DQ and VL together
   bool avx512bf16 = false, avx512vnni = false, neon = false;
   int numVectorRegs = 16;

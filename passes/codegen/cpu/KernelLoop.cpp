@@ -49,9 +49,10 @@ LogicalResult emitBareOp(Operation *op, KernelBuilder &b) {
     return emitResults(op, b);
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<hlo::BroadcastInDimOp, hlo::BroadcastOp, hlo::ReshapeOp, hlo::TransposeOp, hlo::SliceOp,
-            hlo::DynamicSliceOp, hlo::PadOp, hlo::ConcatenateOp, hlo::IotaOp, hlo::ReverseOp, hlo::GatherOp, hlo::MapOp,
+            hlo::DynamicSliceOp, hlo::PadOp, hlo::IotaOp, hlo::ReverseOp, hlo::GatherOp, hlo::MapOp,
             hlo::SizeOp, hlo::GetDimensionSizeOp, hlo::OptimizationBarrierOp>(
           [&](auto) { return emitResults(op, b); })
+      .Case<hlo::ConcatenateOp>([&](auto) { return emitConcatenate(op, b); })
       .Case<hlo::ReduceOp>([&](auto) { return emitReduceKernel(op, b); })
       .Case<hlo::BitcastConvertOp>([&](auto) { return emitBitcastConvert(op, b); })
       .Case<hlo::AssumeShapeOp>([&](auto) { return emitAssumeShape(op, b); })

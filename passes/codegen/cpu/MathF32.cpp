@@ -45,8 +45,9 @@ static E scale(E p, E k, E n) {
   return p * pow2(k1) * pow2(k - k1);
 }
 
-static E clamp(E x, double lo, double hi) { // NaN passes
-  return sel(x < lo, lo, sel(x > hi, hi, x));
+static E clamp(E x, double lo, double hi) { // NaN passes; one instruction each
+  E y = sel(x > hi, hi, x);
+  return sel(y < lo, lo, y);
 }
 
 E exp32(E x) {

@@ -36,7 +36,10 @@ static constexpr double kMagic = 6755399441055744.0; // 1.5 * 2^52
 static constexpr int64_t kMagicBits = 0x4338000000000000LL;
 static constexpr double kLn2Hi = 6.93147180369123816490e-01, kLn2Lo = 1.90821492927058770002e-10;
 
-static E clampNan(E x, double lo, double hi) { return sel(x < lo, lo, sel(x > hi, hi, x)); }
+static E clampNan(E x, double lo, double hi) {
+  E y = sel(x > hi, hi, x);
+  return sel(y < lo, lo, y);
+}
 static E pow2(E k) { return ((k + 1023) << 52).as(k.f64()); }
 
 E exp64(E x0) {

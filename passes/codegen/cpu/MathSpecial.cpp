@@ -236,7 +236,10 @@ E zeta64(E x, E q) {
   }
   E r = sel(x == 1.0, kInf, sel(x > 1.0, sum, kNan));
   E integerQ = floorE(q) == q;
-  r = sel((q <= 0.0) & integerQ & (x > 1.0), kInf, r);
+  // poles: the sign of the infinity is only known for even x
+  E halfX = x * 0.5;
+  E evenX = floorE(halfX) == halfX;
+  r = sel((q <= 0.0) & integerQ & (x > 1.0), sel(evenX, x.c(kInf), kNan), r);
   r = sel((q < 0.0) & !integerQ & (floorE(x) != x), kNan, r);
   r = sel(q == kInf, 0.0, r);
   return sel(isNan(x) | isNan(q), kNan, r);
