@@ -262,6 +262,10 @@ FailureOr<SmallVector<Tensor>> evaluateFunction(func::FuncOp function, ArrayRef<
   eval::Tensors results;
   if (failed(evaluation.runBlock(function.getBody().front(), inputs, results, true)))
     return failure();
+  // what lies in a blob of the context must outlive it
+  for (Tensor &result : results)
+    if (result.owner().use_count() == 0 && result.sizeBytes() > 0)
+      result = result.clone();
   return results;
 }
 

@@ -2,6 +2,7 @@
 
 using namespace lathe;
 using namespace lathe::hlo;
+using namespace mlir;
 
 namespace {
 
@@ -237,6 +238,29 @@ TEST_F(EvalOps, WhileIfAndLimits) {
   EvalOptions small;
   small.maxBytes = 100;
   EXPECT_NE(fails("func.func @f() -> tensor<1000xi32> {\n %0 = hlo.iota dim = 0 : tensor<1000xi32>\n return %0 : tensor<1000xi32> }", {}, small).find("too much memory"), std::string::npos);
+}
+
+// A constant that is a result lies in memory of its own, not in the context's.
+TEST_F(EvalOps, ResultsOutliveTheContext) {
+  Tensor big = Tensor::allocate(DType::Int32, {100}), result;
+  for (int i = 0; i < 100; ++i)
+    big.data<int32_t>()[i] = i;
+  {
+    TestContext own;
+    OpBuilder b(&own.context);
+    Location loc = b.getUnknownLoc();
+    auto type = typeOfTensor(&own.context, big);
+    OwningOpRef<ModuleOp> module(ModuleOp::create(loc));
+    b.setInsertionPointToStart(module->getBody());
+    auto f = func::FuncOp::create(b, loc, "f", b.getFunctionType({}, {type}));
+    b.setInsertionPointToStart(f.addEntryBlock());
+    func::ReturnOp::create(b, loc, makeConstant(b, loc, big));
+    auto results = evaluateFunction(f, {});
+    ASSERT_TRUE(succeeded(results));
+    EXPECT_NE((*results)[0].data(), big.data());
+    result = (*results)[0];
+  }
+  EXPECT_EQ(result.data<int32_t>()[99], 99);
 }
 
 TEST_F(EvalOps, ChecksAndSetSize) {
