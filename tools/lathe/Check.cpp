@@ -3,6 +3,7 @@
 
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/Graph.h"
+#include "dialects/graph/Types.h"
 #include "ops/Registry.h"
 #include "passes/legalize/Legalize.h"
 
@@ -71,9 +72,14 @@ int execute(CheckArgs &a) {
     Support s = supportOf(op);
     if (s == Support::Compiled)
       return;
+    std::string function = graph::getNodeFunction(node.getLoc()).str();
     auto parent = node->getParentOfType<graph::FuncOp>();
-    problems.push_back({node.getNodeName().str(), op, parent ? parent.getSymName().str() : "",
-                        s == Support::Host ? "runs on the host: no compiled form" : "no such op in TensorFlow's registry",
+    if (function.empty() && parent)
+      function = parent.getSymName().str();
+    std::string why = legalize::whyNotCompilable(op);
+    problems.push_back({node.getNodeName().str(), op, function,
+                        s == Support::Host ? (why.empty() ? "runs on the host: no compiled form" : why)
+                                           : "no such op in TensorFlow's registry",
                         s == Support::Host});
   });
   bool hostOnly = std::all_of(problems.begin(), problems.end(), [](const Problem &p) { return p.host; });

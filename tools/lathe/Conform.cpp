@@ -57,13 +57,24 @@ private:
     std::shared_ptr<LoadedModule> module;
   };
   llvm::Expected<std::shared_ptr<LoadedModule>> compile(const NamedTensors &feeds, const std::vector<std::string> &fetches,
-                                                        const std::vector<std::string> &targets);
+                                                        const std::vector<std::string> &targets, bool fixShapes);
 
   const ConformArgs &args;
   std::string graph;
   std::vector<Compiled> compiled;
   NamedTensors variables; ///< by name, carried from step to step
 };
+
+/// Small integers: what shapes, axes and permutations are fed as.
+bool mayBeShape(const Tensor &t) {
+  return (t.dtype() == DType::Int32 || t.dtype() == DType::Int64) && t.numElements() <= 1024;
+}
+
+/// Says that an operand fixes a shape and is not known when compiling.
+bool wantsConstant(const std::string &message) {
+  return message.find("compile-time constant") != std::string::npos ||
+         message.find("known at compile time") != std::string::npos;
+}
 
 CompilerOptions Case::makeOptions(const NamedTensors &feeds, const std::vector<std::string> &fetches,
                                   const std::vector<std::string> &targets) const {
@@ -96,8 +107,12 @@ CompilerOptions Case::makeOptions(const NamedTensors &feeds, const std::vector<s
 
 llvm::Expected<std::shared_ptr<LoadedModule>> Case::compile(const NamedTensors &feeds,
                                                             const std::vector<std::string> &fetches,
-                                                            const std::vector<std::string> &targets) {
+                                                            const std::vector<std::string> &targets, bool fixShapes) {
   CompilerOptions o = makeOptions(feeds, fetches, targets);
+  if (fixShapes)
+    for (auto &feed : feeds)
+      if (mayBeShape(feed.second))
+        o.constantFeeds.push_back(feed);
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
   CollectedDiagnostics diagnostics(*context);
   Compiler compiler(*context, o);
@@ -122,26 +137,37 @@ llvm::Expected<std::vector<Tensor>> Case::step(const NamedTensors &feeds, const 
                                                const std::vector<std::string> &targets) {
   if (auto phase = parsePhase(args.reference))
     return evaluateStep(makeOptions(feeds, fetches, targets), graph, *phase, feeds, variables);
-  std::string key;
-  for (auto &[name, t] : feeds) {
-    key += name + dtypeName(t.dtype()) + (args.unknownShapes ? std::to_string(t.rank()) : dimsToString(t.dims())) + ";";
-    if (args.constFeeds)
-      key.append(static_cast<const char *>(t.data()), t.sizeBytes());
-  }
-  for (const std::string &f : fetches)
-    key += "|" + f;
-  for (const std::string &t : targets)
-    key += "^" + t;
+  // Fed shapes and axes become constants of the module where it cannot do without, as in any ahead-of-time use.
+  auto keyOf = [&](bool fixShapes) {
+    std::string key = fixShapes ? "fixed;" : "";
+    for (auto &[name, t] : feeds) {
+      key += name + dtypeName(t.dtype()) + (args.unknownShapes ? std::to_string(t.rank()) : dimsToString(t.dims())) + ";";
+      if (args.constFeeds || (fixShapes && mayBeShape(t)))
+        key.append(static_cast<const char *>(t.data()), t.sizeBytes());
+    }
+    for (const std::string &f : fetches)
+      key += "|" + f;
+    for (const std::string &t : targets)
+      key += "^" + t;
+    return key;
+  };
   std::shared_ptr<LoadedModule> module;
-  for (Compiled &c : compiled)
-    if (c.key == key)
-      module = c.module;
-  if (!module) {
-    auto made = compile(feeds, fetches, targets);
-    if (!made)
-      return made.takeError();
-    module = *made;
-    compiled.push_back({key, module});
+  for (bool fixShapes : {false, true}) {
+    std::string key = keyOf(fixShapes);
+    for (Compiled &c : compiled)
+      if (c.key == key)
+        module = c.module;
+    if (module)
+      break;
+    auto made = compile(feeds, fetches, targets, fixShapes);
+    if (made) {
+      module = *made;
+      compiled.push_back({key, module});
+      break;
+    }
+    std::string message = llvm::toString(made.takeError());
+    if (fixShapes || args.constFeeds || !wantsConstant(message))
+      return llvm::createStringError(message);
   }
 
   const lathe_module &m = module->abi();
@@ -169,6 +195,9 @@ llvm::Expected<std::vector<Tensor>> Case::step(const NamedTensors &feeds, const 
     return n;
   };
   for (int i = 0; i < m.num_variables; ++i) {
+    const lathe_tensor_info &t = *m.variables[i]->tensor;
+    if (std::any_of(t.dims, t.dims + t.rank, [](int64_t d) { return d < 0; }))
+      return llvm::createStringError(std::string("variable '") + t.name + "' has no fixed shape (UNIMPLEMENTED)");
     auto v = find(i);
     if (v == variables.end())
       continue;

@@ -13,6 +13,12 @@ struct RunArgs {
   std::string npz, out, entry;
 };
 
+/// Without --fetch: a signature's key, else (the name is the node's) the tensor's name.
+std::string outputKey(const lathe_tensor_info &info) {
+  std::string tensor = info.tensor;
+  return tensor.substr(0, tensor.rfind(':')) == info.name ? tensor : info.name;
+}
+
 int execute(RunArgs &a) {
   bool isLibrary = a.model.options.model.size() > 3 && a.model.options.model.rfind(".so") == a.model.options.model.size() - 3;
   if (!isLibrary)
@@ -48,7 +54,7 @@ int execute(RunArgs &a) {
   NamedTensors result;
   if (a.fetches.empty()) {
     for (int i = 0; i < e.num_outputs; ++i)
-      result.emplace_back(e.outputs[i]->name, (*outputs)[i]);
+      result.emplace_back(outputKey(*e.outputs[i]), (*outputs)[i]);
   }
   for (const std::string &f : a.fetches) {
     int i = findTensor(e.outputs, e.num_outputs, f);
