@@ -438,6 +438,77 @@ LogicalResult lowerCropAndResize(NodeContext &c) {
   return c.setResult(0, c.select(inside, value, c.scalar(c.attrFloat("extrapolation_value"), f32)));
 }
 
+//===----------------------------------------------------------------------===//
+// Non-maximum suppression
+//===----------------------------------------------------------------------===//
+
+/// Coordinate k of each of the [n, 4] boxes.
+Value boxCorner(NodeContext &c, Value boxes, int64_t k) {
+  return c.reshape(c.sliceDim(boxes, 1, c.size(k), c.size(k + 1)), Dims{c.dim(boxes, 0)});
+}
+
+LogicalResult lowerNonMaxSuppression(NodeContext &c, bool padded) {
+  Type f32 = c.b.getF32Type(), i32 = c.b.getI32Type();
+  Value boxes = c.convert(c.input(0), f32), scores = c.convert(c.input(1), f32);
+  auto most = c.constantInt(2);
+  if (failed(most) || failed(c.expectRank(0, 2)) || failed(c.expectRank(1, 1)))
+    return failure();
+  if (!c.ctx.unify(c.dim(boxes, 1), c.size(4), c.name()) || !c.ctx.unify(c.dim(boxes, 0), c.dim(scores, 0), c.name()))
+    return c.error("expected four numbers and a score for each box");
+  if (*most < 0)
+    return c.error("max_output_size is negative");
+  AffineExpr n = c.dim(scores, 0);
+  if (*most == 0 || constantOf(n) == int64_t(0)) {
+    if (padded && failed(c.setResult(1, c.scalarInt(0, i32))))
+      return failure();
+    return c.setResult(0, c.splatInt(0, Dims{c.size(padded && c.attrBool("pad_to_max_output_size") ? *most : 0)}, i32));
+  }
+  Value overlap = c.numInputs() > 3 ? c.convert(c.input(3), f32) : c.scalar(c.attrFloat("iou_threshold", 0.5), f32);
+  Value least = c.numInputs() > 4 ? c.convert(c.input(4), f32) : c.lowest(f32);
+  Value y0 = boxCorner(c, boxes, 0), x0 = boxCorner(c, boxes, 1), y1 = boxCorner(c, boxes, 2), x1 = boxCorner(c, boxes, 3);
+  Value top = c.min(y0, y1), bottom = c.max(y0, y1), left = c.min(x0, x1), right = c.max(x0, x1);
+  Value area = c.mul(c.sub(bottom, top), c.sub(right, left)), place = c.iota({n}, 0, i32);
+  Value zero = c.scalar(0, f32);
+  Value alive = c.compare(Compare::GT, scores, least);
+  Dims out{c.size(*most)};
+  Value slots = c.iota(out, 0, i32);
+  // One round takes the best box that is left and drops it and what overlaps it.
+  SmallVector<Value> done = whileLoop(
+      c, {c.scalarInt(0, i32), c.splatInt(0, out, i32), alive},
+      [&](ValueRange v) {
+        Value room = c.compare(Compare::LT, v[0], c.scalarInt(*most, i32));
+        return c.logicalAnd(room, c.reduceOr(v[2], {0}));
+      },
+      [&](ValueRange v) -> SmallVector<Value> {
+        Value count = v[0], chosen = v[1], left_ = v[2];
+        Value masked = c.select(left_, scores, c.lowest(f32)), high = c.reduceMax(masked, {0});
+        Value tops = c.logicalAnd(left_, c.compare(Compare::EQ, masked, high));
+        Value best = c.reduceMin(c.select(tops, place, c.highest(i32)), {0});
+        auto of = [&](Value w) {
+          Value one = c.make<hlo::DynamicSliceOp>(w, ValueRange{best}, ArrayRef<int64_t>{1});
+          return c.reshape(one, ArrayRef<AffineExpr>());
+        };
+        Value h = c.max(c.sub(c.min(bottom, of(bottom)), c.max(top, of(top))), zero);
+        Value w = c.max(c.sub(c.min(right, of(right)), c.max(left, of(left))), zero);
+        Value inner = c.mul(h, w), mine = of(area), both = c.sub(c.add(area, mine), inner);
+        Value solid = c.logicalAnd(c.compare(Compare::GT, area, zero), c.compare(Compare::GT, mine, zero));
+        Value iou = c.select(solid, c.div(inner, both), zero);
+        Value drop = c.logicalOr(c.compare(Compare::GT, iou, overlap), c.compare(Compare::EQ, place, best));
+        Value next = c.select(c.compare(Compare::EQ, slots, count), best, chosen);
+        return {c.add(count, c.scalarInt(1, i32)), next, c.logicalAnd(left_, c.logicalNot(drop))};
+      });
+  if (padded && failed(c.setResult(1, done[0])))
+    return failure();
+  if (padded && c.attrBool("pad_to_max_output_size"))
+    return c.setResult(0, done[1]);
+  AffineExpr count = c.ctx.newDataSymbol(c.name(), c.size(*most));
+  if (auto known = c.ctx.fold(done[0]))
+    count = c.size(*known->data<int32_t>());
+  else
+    hlo::SetSizeOp::create(c.b, c.loc, done[0], int64_t(cast<AffineSymbolExpr>(count).getPosition()), c.name());
+  return c.setResult(0, c.sliceDim(done[1], 0, c.size(0), count));
+}
+
 } // namespace
 
 void registerImage(HandlerTable &t) {
@@ -456,6 +527,10 @@ void registerImage(HandlerTable &t) {
   t.add("ExtractImagePatches", 1, [](NodeContext &c) { return lowerPatches(c, true); });
   t.add("ExtractVolumePatches", 1, [](NodeContext &c) { return lowerPatches(c, false); });
   t.add("CropAndResize", 4, lowerCropAndResize);
+  t.add("NonMaxSuppression", 3, [](NodeContext &c) { return lowerNonMaxSuppression(c, false); });
+  t.add("NonMaxSuppressionV2", 4, [](NodeContext &c) { return lowerNonMaxSuppression(c, false); });
+  t.add("NonMaxSuppressionV3", 5, [](NodeContext &c) { return lowerNonMaxSuppression(c, false); });
+  t.add("NonMaxSuppressionV4", 5, [](NodeContext &c) { return lowerNonMaxSuppression(c, true); });
 }
 
 } // namespace lathe::legalize

@@ -195,6 +195,7 @@ void registerQuantize(HandlerTable &t) {
   t.add("XlaDynamicSlice", 3, [](NodeContext &c) { return lowerXlaSlice(c, false); });
   t.add("XlaDynamicUpdateSlice", 3, [](NodeContext &c) { return lowerXlaSlice(c, true); });
   t.add("ToBool", 1, lowerToBool);
+  t.addAnyKind("GuaranteeConst", 1, [](NodeContext &c) { return c.setResult(0, c.value(0)); });
 }
 
 } // namespace lathe::legalize

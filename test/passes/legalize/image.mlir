@@ -21,3 +21,18 @@ graph.func @patches(%x: tensor<1x4x4x1xf32> {graph.name = "x"}) -> (tensor<*xf32
   %y, %yc = graph.node "ExtractImagePatches"(%x) {ksizes = [1, 2, 2, 1], strides = [1, 2, 2, 1], rates = [1, 1, 1, 1], padding = "VALID"} : (tensor<1x4x4x1xf32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// One round of the loop takes the best box; the number of rounds is a run-time size.
+// CHECK: hlo.symbols = [{bound = 3 : i64, kind = "data"
+// CHECK-LABEL: func.func @non_max_suppression
+// CHECK: "hlo.while"
+// CHECK: hlo.set_size
+// CHECK: hlo.slice
+graph.func @non_max_suppression(%b: tensor<8x4xf32> {graph.name = "b"}, %s: tensor<8xf32> {graph.name = "s"}) -> (tensor<*xi32> {graph.name = "y"}) {
+  %n, %nc = graph.node "Const"() {value = dense<3> : tensor<i32>} : () -> tensor<i32>
+  %t, %tc = graph.node "Const"() {value = dense<0.5> : tensor<f32>} : () -> tensor<f32>
+  %y, %yc = graph.node "NonMaxSuppressionV3"(%b, %s, %n, %t, %t) {} : (tensor<8x4xf32>, tensor<8xf32>, tensor<i32>, tensor<f32>, tensor<f32>) -> tensor<*xi32>
+  graph.return %y : tensor<*xi32>
+}
