@@ -57,7 +57,8 @@ public:
     }
     if (!variables.empty())
       module->setAttr("hlo.variables", b.getArrayAttr(variables));
-    context.finishSymbols();
+    if (failed(context.finishSymbols()))
+      return signalPassFailure();
   }
 };
 

@@ -111,8 +111,22 @@ LogicalResult lowerUnsorted(NodeContext &c, Kind kind) {
 FailureOr<AffineExpr> rowsOf(NodeContext &c, unsigned input) {
   Value ids = c.input(input);
   auto t = c.ctx.fold(ids);
-  if (!t)
-    return c.error("input " + Twine(input) + " (segment ids) must be a compile-time constant, or use the form with num_segments");
+  if (!t) {
+    // A size of its own, until something says what it has to be; nothing bounds it from here.
+    AffineExpr n = c.dim(ids, 0);
+    Type i64 = c.b.getI64Type();
+    Value wide = c.convert(ids, i64), end = c.scalarInt(0, i64);
+    if (constantOf(n) != int64_t(0)) {
+      Value last = c.reduceMax(wide, {0});
+      end = c.max(c.add(last, c.scalarInt(1, i64)), end);
+      Value next = c.sliceDim(wide, 0, c.size(1), n), before = c.sliceDim(wide, 0, c.size(0), hlo::simplify(n - 1));
+      c.check(c.compare(Compare::GE, next, before), "segment ids are not increasing");
+      c.check(c.compare(Compare::GE, wide, c.like(wide, 0)), "segment ids must be >= 0");
+    }
+    AffineExpr rows = c.ctx.newSymbol(c.name(), -1, false);
+    hlo::SetSizeOp::create(c.b, c.loc, end, int64_t(cast<AffineSymbolExpr>(rows).getPosition()), c.name());
+    return rows;
+  }
   int64_t last = -1;
   for (int64_t i = 0; i < t->numElements(); ++i) {
     int64_t id = t->dtype() == DType::Int64 ? t->data<int64_t>()[i] : t->data<int32_t>()[i];

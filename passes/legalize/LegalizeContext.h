@@ -152,7 +152,8 @@ public:
   /// The largest value of an expression, if it has one.
   std::optional<int64_t> upperBound(mlir::AffineExpr expr);
   /// Writes hlo.symbols and hlo.size_checks once all entries are done; unused symbols are dropped and the rest renumbered.
-  void finishSymbols();
+  /// An error for sizes that depend on data without bound.
+  mlir::LogicalResult finishSymbols();
 
   //===--- values ----------------------------------------------------------===//
 

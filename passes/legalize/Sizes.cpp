@@ -388,7 +388,7 @@ void LegalizeContext::substituteInTypes() {
   });
 }
 
-void LegalizeContext::finishSymbols() {
+LogicalResult LegalizeContext::finishSymbols() {
   // Used symbols, over all functions and checks.
   std::vector<bool> used(symbols.size(), false);
   auto mark = [&](AffineExpr expr) {
@@ -415,6 +415,15 @@ void LegalizeContext::finishSymbols() {
   for (size_t k = symbols.size(); k-- > 0;)
     if (used[k] && symbols[k].boundExpr)
       mark(symbols[k].boundExpr = resolve(symbols[k].boundExpr));
+  bool bounded = true;
+  for (auto [k, info] : llvm::enumerate(symbols))
+    if (used[k] && !info.isInput && info.bound < 0 && !info.boundExpr) {
+      emitError(module.getLoc()) << "node '" << info.name
+                                 << "': the size of its result depends on data and has no bound at compile time";
+      bounded = false;
+    }
+  if (!bounded)
+    return failure();
   SmallVector<AffineExpr> renumbered;
   for (size_t k = 0, next = 0; k < symbols.size(); ++k) {
     renumbered.push_back(getAffineSymbolExpr(next, getContext()));
@@ -456,6 +465,7 @@ void LegalizeContext::finishSymbols() {
   }
   if (!infos.empty())
     module->setAttr("hlo.symbols", b.getArrayAttr(infos));
+  return success();
 }
 
 } // namespace lathe::legalize

@@ -1,0 +1,88 @@
+// RUN: lathe-opt %s --split-input-file --graph-to-hlo --mlir-print-local-scope | FileCheck %s
+
+// A loop that fills a list: the element's shape is known only from the body; what the body returns unchanged is used
+// from outside instead of being carried.
+// CHECK-LABEL: func.func @loop_with_list
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf32>
+// CHECK: %[[ZEROS:.*]] = hlo.constant dense<0.000000e+00> : tensor<3x4xf32>
+// CHECK: %[[R:.*]]:2 = "hlo.while"(%{{.*}}, %[[ZEROS]])
+// CHECK: hlo.compare LT
+// CHECK: hlo.dynamic_update_slice
+// CHECK: (tensor<i32>, tensor<3x4xf32>) -> (tensor<i32>, tensor<3x4xf32>)
+// CHECK: return %[[R]]#1 : tensor<3x4xf32>
+graph.func @loop_with_list(%x: tensor<4xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %zero, %c0 = graph.node "Const"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %n, %c1 = graph.node "Const"() {value = dense<3> : tensor<i32>} : () -> tensor<i32>
+  %s, %c2 = graph.node "Const"() {value = dense<-1> : tensor<i32>} : () -> tensor<i32>
+  %l, %c3 = graph.node "TensorListReserve"(%s, %n) {element_dtype = f32} : (tensor<i32>, tensor<i32>) -> tensor<!graph.variant>
+  %w:3, %c4 = graph.node "While"(%zero, %l, %x) {cond = #graph.func<@cond>, body = #graph.func<@body>} : (tensor<i32>, tensor<!graph.variant>, tensor<4xf32>) -> (tensor<i32>, tensor<!graph.variant>, tensor<4xf32>)
+  %y, %c5 = graph.node "TensorListStack"(%w#1, %s) {num_elements = 3 : i64, element_dtype = f32} : (tensor<!graph.variant>, tensor<i32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+graph.func private @cond(%i: tensor<*xi32>, %l: tensor<*x!graph.variant>, %x: tensor<*xf32>) -> tensor<*xi1> {
+  %n, %c1 = graph.node "Const"() {value = dense<3> : tensor<i32>} : () -> tensor<i32>
+  %r, %c2 = graph.node "Less"(%i, %n) {} : (tensor<*xi32>, tensor<i32>) -> tensor<*xi1>
+  graph.return %r : tensor<*xi1>
+}
+graph.func private @body(%i: tensor<*xi32>, %l: tensor<*x!graph.variant>, %x: tensor<*xf32>) -> (tensor<*xi32>, tensor<*x!graph.variant>, tensor<*xf32>) {
+  %one, %c1 = graph.node "Const"() {value = dense<1> : tensor<i32>} : () -> tensor<i32>
+  %next, %c2 = graph.node "AddV2"(%i, %one) {} : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32>
+  %set, %c3 = graph.node "TensorListSetItem"(%l, %i, %x) {element_dtype = f32} : (tensor<*x!graph.variant>, tensor<*xi32>, tensor<*xf32>) -> tensor<*x!graph.variant>
+  %same, %c4 = graph.node "Identity"(%x) {} : (tensor<*xf32>) -> tensor<*xf32>
+  graph.return %next, %set, %same : tensor<*xi32>, tensor<*x!graph.variant>, tensor<*xf32>
+}
+
+// -----
+
+// A variable that one branch assigns is a result of the if, and of the function.
+// CHECK: hlo.variables = [{name = "v", type = tensor<f32>, value = dense<1.000000e+00> : tensor<f32>}]
+// CHECK-LABEL: func.func @branch_assigns
+// CHECK-SAME: %[[P:.*]]: tensor<i1> {hlo.name = "p"}, %[[V:.*]]: tensor<f32> {hlo.variable = "v"}
+// CHECK-SAME: -> (tensor<f32> {hlo.name = "y"}, tensor<f32> {hlo.variable = "v"})
+// CHECK: %[[IF:.*]] = "hlo.if"(%[[P]])
+// CHECK: hlo.return %{{.*}} : tensor<f32>
+// CHECK: hlo.return %[[V]] : tensor<f32>
+// CHECK: return %[[IF]], %[[IF]]
+graph.variable @v : tensor<f32> = dense<1.0> : tensor<f32>
+graph.func @branch_assigns(%p: tensor<i1> {graph.name = "p"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %h, %hc = graph.node "VarHandleOp"() {shared_name = "v", dtype = f32, shape = #graph.shape<[]>} : () -> tensor<!graph.resource>
+  %ic = graph.node "If"(%p, %h) {then_branch = #graph.func<@set>, else_branch = #graph.func<@leave>} : (tensor<i1>, tensor<!graph.resource>) -> ()
+  %y, %yc = graph.node "ReadVariableOp"(%h) [%ic] {} : (tensor<!graph.resource>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+graph.func private @set(%h: tensor<*x!graph.resource>) {
+  %two, %c1 = graph.node "Const"() {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %ac = graph.node "AssignAddVariableOp"(%h, %two) {} : (tensor<*x!graph.resource>, tensor<f32>) -> ()
+  graph.return [%ac]
+}
+graph.func private @leave(%h: tensor<*x!graph.resource>) {
+  graph.return
+}
+
+// -----
+
+// A list that grows in a loop of a known number of iterations has its room from the start, and its length afterwards.
+// CHECK-LABEL: func.func @growing
+// CHECK: "hlo.while"
+// CHECK: (tensor<i32>, tensor<5xf32>, tensor<i32>) -> (tensor<i32>, tensor<5xf32>, tensor<i32>)
+// CHECK: return %{{.*}} : tensor<5xf32>
+graph.func @growing(%x: tensor<f32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %zero, %c0 = graph.node "Const"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %m, %c1 = graph.node "Const"() {value = dense<-1> : tensor<i32>} : () -> tensor<i32>
+  %s, %c2 = graph.node "Const"() {value = dense<> : tensor<0xi32>} : () -> tensor<0xi32>
+  %l, %c3 = graph.node "EmptyTensorList"(%s, %m) {element_dtype = f32} : (tensor<0xi32>, tensor<i32>) -> tensor<!graph.variant>
+  %w:3, %c4 = graph.node "StatelessWhile"(%zero, %l, %x) {cond = #graph.func<@cond>, body = #graph.func<@body>} : (tensor<i32>, tensor<!graph.variant>, tensor<f32>) -> (tensor<i32>, tensor<!graph.variant>, tensor<f32>)
+  %y, %c5 = graph.node "TensorListStack"(%w#1, %s) {num_elements = -1 : i64, element_dtype = f32} : (tensor<!graph.variant>, tensor<0xi32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+graph.func private @cond(%i: tensor<*xi32>, %l: tensor<*x!graph.variant>, %x: tensor<*xf32>) -> tensor<*xi1> {
+  %n, %c1 = graph.node "Const"() {value = dense<5> : tensor<i32>} : () -> tensor<i32>
+  %r, %c2 = graph.node "Less"(%i, %n) {} : (tensor<*xi32>, tensor<i32>) -> tensor<*xi1>
+  graph.return %r : tensor<*xi1>
+}
+graph.func private @body(%i: tensor<*xi32>, %l: tensor<*x!graph.variant>, %x: tensor<*xf32>) -> (tensor<*xi32>, tensor<*x!graph.variant>, tensor<*xf32>) {
+  %one, %c1 = graph.node "Const"() {value = dense<1> : tensor<i32>} : () -> tensor<i32>
+  %next, %c2 = graph.node "AddV2"(%i, %one) {} : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32>
+  %push, %c3 = graph.node "TensorListPushBack"(%l, %x) {element_dtype = f32} : (tensor<*x!graph.variant>, tensor<*xf32>) -> tensor<*x!graph.variant>
+  graph.return %next, %push, %x : tensor<*xi32>, tensor<*x!graph.variant>, tensor<*xf32>
+}

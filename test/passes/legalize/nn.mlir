@@ -1,0 +1,79 @@
+// RUN: lathe-opt %s --split-input-file --graph-to-hlo --mlir-print-local-scope | FileCheck %s
+
+// SAME padding with stride 2: more on the high side.
+// CHECK-LABEL: func.func @conv_same
+// CHECK: "hlo.convolution"
+// CHECK-SAME: padding = dense<{{\[\[}}0, 1], [0, 1]]> : tensor<2x2xi64>
+// CHECK-SAME: window_strides = array<i64: 2, 2>
+// CHECK-SAME: -> tensor<?x4x4x5xf32, affine_map<()[s0] -> (s0, 4, 4, 5)>>
+graph.func @conv_same(%x: tensor<?x8x8x3xf32> {graph.name = "x"}, %f: tensor<3x3x3x5xf32> {graph.name = "f"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %c = graph.node "Conv2D"(%x, %f) {padding = "SAME", strides = [1, 2, 2, 1], dilations = [1, 1, 1, 1], data_format = "NHWC", explicit_paddings = []} : (tensor<?x8x8x3xf32>, tensor<3x3x3x5xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+
+// -----
+
+// Depthwise: one group a channel.
+// CHECK-LABEL: func.func @depthwise
+// CHECK: hlo.reshape %{{.*}} : (tensor<3x3x4x2xf32>) -> tensor<3x3x1x8xf32>
+// CHECK: "hlo.convolution"
+// CHECK-SAME: feature_group_count = 4
+graph.func @depthwise(%x: tensor<1x8x8x4xf32> {graph.name = "x"}, %f: tensor<3x3x4x2xf32> {graph.name = "f"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %c = graph.node "DepthwiseConv2dNative"(%x, %f) {padding = "VALID", strides = [1, 1, 1, 1], dilations = [1, 1, 1, 1], data_format = "NHWC", explicit_paddings = []} : (tensor<1x8x8x4xf32>, tensor<3x3x4x2xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+
+// -----
+
+// Averages count what lies inside.
+// CHECK-LABEL: func.func @avg_pool_padded
+// CHECK: "hlo.reduce_window"
+// CHECK: "hlo.reduce_window"
+// CHECK: hlo.divide
+graph.func @avg_pool_padded(%x: tensor<2x5x5x3xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %c = graph.node "AvgPool"(%x) {padding = "SAME", strides = [1, 2, 2, 1], ksize = [1, 2, 2, 1], data_format = "NHWC"} : (tensor<2x5x5x3xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+
+// -----
+
+// Softmax subtracts the largest first.
+// CHECK-LABEL: func.func @softmax
+// CHECK: hlo.maximum
+// CHECK: hlo.subtract
+// CHECK: hlo.exponential
+// CHECK: hlo.divide
+graph.func @softmax(%x: tensor<?x10xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %c = graph.node "Softmax"(%x) {} : (tensor<?x10xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+
+// -----
+
+// A product with an unknown number of rows; a mean over it divides by the size.
+// CHECK-LABEL: func.func @matmul_mean
+// CHECK: "hlo.dot_general"
+// CHECK-SAME: lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]
+// CHECK: hlo.size affine_map<()[s0] -> (s0)>
+// CHECK: hlo.divide
+graph.func @matmul_mean(%x: tensor<?x8xf32> {graph.name = "x"}, %w: tensor<4x8xf32> {graph.name = "w"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %p, %pc = graph.node "MatMul"(%x, %w) {transpose_a = false, transpose_b = true} : (tensor<?x8xf32>, tensor<4x8xf32>) -> tensor<*xf32>
+  %a, %ac = graph.node "Const"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %y, %yc = graph.node "Mean"(%p, %a) {keep_dims = false} : (tensor<*xf32>, tensor<i32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+
+// -----
+
+// An assertion on sizes that holds leaves nothing.
+// CHECK-LABEL: func.func @assert_true
+// CHECK-NOT: hlo.check
+// CHECK: return
+graph.func @assert_true(%x: tensor<3xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %s, %sc = graph.node "Size"(%x) {} : (tensor<3xf32>) -> tensor<i32>
+  %n, %nc = graph.node "Const"() {value = dense<3> : tensor<i32>} : () -> tensor<i32>
+  %e, %ec = graph.node "Equal"(%s, %n) {} : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  %ac = graph.node "Assert"(%e, %x) {} : (tensor<i1>, tensor<3xf32>) -> ()
+  %y, %yc = graph.node "Identity"(%x) [%ac] {} : (tensor<3xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
