@@ -1,4 +1,5 @@
 // Optimizer updates (Apply... and ResourceApply...): the formulas of TensorFlow's CPU kernels.
+#include "passes/legalize/ArrayHelpers.h"
 #include "passes/legalize/State.h"
 
 using namespace mlir;
@@ -12,17 +13,31 @@ public:
   explicit Update(NodeContext &c) : c(c) {}
   NodeContext &c;
 
-  bool read(unsigned variables) {
+  /// With `indicesAt` (an input, 0 for none) the update is one of the rows that those indices name.
+  bool read(unsigned variables, unsigned indicesAt = 0) {
+    if (indicesAt)
+      indices = c.input(indicesAt);
+    if (indicesAt && !indices)
+      return false;
     for (unsigned i = 0; i < c.numInputs(); ++i) {
-      in.push_back(i < variables ? readInput(c, i) : c.input(i));
-      if (!in.back())
+      if (indicesAt && i == indicesAt)
+        continue;
+      Value v = i < variables ? readInput(c, i) : c.input(i);
+      if (!v)
         return false;
+      if (i < variables && indices) {
+        whole.push_back(v);
+        v = gather(c, v, indices, 0);
+        if (!v)
+          return false;
+      }
+      in.push_back(v);
     }
     return true;
   }
   LogicalResult write(ArrayRef<Value> values) {
     for (auto [i, v] : llvm::enumerate(values))
-      if (failed(writeInput(c, i, v)))
+      if (!v || failed(writeInput(c, i, indices ? scatterRows(c, whole[i], indices, v, nullptr) : v)))
         return failure();
     return returnReference(c, 0);
   }
@@ -34,6 +49,10 @@ public:
     return c.add(c.mul(old, decay), c.mul(now, c.sub(number(decay, 1), decay)));
   }
   SmallVector<Value> in;
+
+private:
+  Value indices;
+  SmallVector<Value> whole;
 };
 
 using ApplyFn = LogicalResult (*)(Update &);
@@ -43,6 +62,15 @@ void addApply(HandlerTable &t, StringRef name, int numInputs, unsigned variables
     t.addAnyKind(prefix + name.str(), numInputs, [=](NodeContext &c) -> LogicalResult {
       Update u(c);
       return u.read(variables) ? fn(u) : failure();
+    });
+}
+
+/// The sparse form: indices after the gradient, which is input `gradient`.
+void addSparse(HandlerTable &t, StringRef name, int numInputs, unsigned variables, unsigned gradient, ApplyFn fn) {
+  for (std::string prefix : {"SparseApply", "ResourceSparseApply"})
+    t.addAnyKind(prefix + name.str(), numInputs, [=](NodeContext &c) -> LogicalResult {
+      Update u(c);
+      return u.read(variables, gradient + 1) ? fn(u) : failure();
     });
 }
 
@@ -232,6 +260,19 @@ void registerOptimizers(HandlerTable &t) {
   addApply(t, "AdagradDA", 8, 3, adagradDa);
   addApply(t, "AddSign", 7, 2, [](Update &u) { return signUpdate(u, false); });
   addApply(t, "PowerSign", 7, 2, [](Update &u) { return signUpdate(u, true); });
+
+  addSparse(t, "Momentum", 6, 2, 3, momentum);
+  addSparse(t, "KerasMomentum", 6, 2, 3, kerasMomentum);
+  addSparse(t, "Adagrad", 5, 2, 3, [](Update &u) { return adagrad(u, {}, u.in[3]); });
+  addSparse(t, "AdagradV2", 6, 2, 4, [](Update &u) { return adagrad(u, u.in[3], u.in[4]); });
+  addSparse(t, "Adadelta", 8, 3, 6, adadelta);
+  addSparse(t, "RMSProp", 9, 3, 7, rmsProp);
+  addSparse(t, "CenteredRMSProp", 10, 4, 8, centeredRmsProp);
+  addSparse(t, "Ftrl", 9, 3, 3, [](Update &u) { return ftrlWith(u, {}, u.in[7]); });
+  addSparse(t, "FtrlV2", 10, 3, 3, [](Update &u) { return ftrlWith(u, u.in[7], u.in[8]); });
+  addSparse(t, "ProximalGradientDescent", 6, 1, 4, proximalGradientDescent);
+  addSparse(t, "ProximalAdagrad", 7, 2, 5, proximalAdagrad);
+  addSparse(t, "AdagradDA", 9, 3, 3, adagradDa);
 }
 
 } // namespace lathe::legalize

@@ -3,6 +3,7 @@
 
 #include "passes/legalize/ArrayFamilies.h"
 #include "passes/legalize/Legalize.h"
+#include "passes/legalize/State.h"
 
 #include <algorithm>
 
@@ -30,6 +31,7 @@ const HandlerTable &allHandlers() {
     registerControl(t);
     registerLists(t);
     registerState(t);
+    registerResource(t);
     registerOptimizers(t);
     registerArrayFamilies(t);
     return t;

@@ -16,6 +16,9 @@ LogicalResult writeInput(NodeContext &c, unsigned i, Value value, bool checkShap
 /// Result 0 of ops on reference variables: the reference itself. Nothing for ops on resources, which have no result.
 LogicalResult returnReference(NodeContext &c, unsigned i);
 
+/// Reads and writes of parts of variables (GraphToHloResource.cpp).
+void registerResource(HandlerTable &);
+
 } // namespace lathe::legalize
 
 #endif
