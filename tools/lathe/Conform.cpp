@@ -51,7 +51,7 @@ public:
 
 private:
   CompilerOptions makeOptions(const NamedTensors &feeds, const std::vector<std::string> &fetches,
-                              const std::vector<std::string> &targets) const;
+                              const std::vector<std::string> &targets, bool fixShapes) const;
   struct Compiled {
     std::string key;
     std::shared_ptr<LoadedModule> module;
@@ -77,9 +77,13 @@ bool wantsConstant(const std::string &message) {
 }
 
 CompilerOptions Case::makeOptions(const NamedTensors &feeds, const std::vector<std::string> &fetches,
-                                  const std::vector<std::string> &targets) const {
+                                  const std::vector<std::string> &targets, bool fixShapes) const {
   CompilerOptions o;
   for (auto &[name, tensor] : feeds) {
+    if (args.constFeeds || (fixShapes && mayBeShape(tensor))) {
+      o.constantFeeds.emplace_back(name, tensor);
+      continue;
+    }
     InputSpec input;
     input.name = name;
     input.dims.emplace();
@@ -100,19 +104,13 @@ CompilerOptions Case::makeOptions(const NamedTensors &feeds, const std::vector<s
   o.threads = args.threads;
   o.symbolPrefix = "conform_case";
   o.maxMemory = int64_t(4) << 30;
-  if (args.constFeeds)
-    o.constantFeeds = feeds;
   return o;
 }
 
 llvm::Expected<std::shared_ptr<LoadedModule>> Case::compile(const NamedTensors &feeds,
                                                             const std::vector<std::string> &fetches,
                                                             const std::vector<std::string> &targets, bool fixShapes) {
-  CompilerOptions o = makeOptions(feeds, fetches, targets);
-  if (fixShapes)
-    for (auto &feed : feeds)
-      if (mayBeShape(feed.second))
-        o.constantFeeds.push_back(feed);
+  CompilerOptions o = makeOptions(feeds, fetches, targets, fixShapes);
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
   CollectedDiagnostics diagnostics(*context);
   Compiler compiler(*context, o);
@@ -136,7 +134,7 @@ llvm::Expected<std::shared_ptr<LoadedModule>> Case::compile(const NamedTensors &
 llvm::Expected<std::vector<Tensor>> Case::step(const NamedTensors &feeds, const std::vector<std::string> &fetches,
                                                const std::vector<std::string> &targets) {
   if (auto phase = parsePhase(args.reference))
-    return evaluateStep(makeOptions(feeds, fetches, targets), graph, *phase, feeds, variables);
+    return evaluateStep(makeOptions(feeds, fetches, targets, false), graph, *phase, feeds, variables);
   // Fed shapes and axes become constants of the module where it cannot do without, as in any ahead-of-time use.
   auto keyOf = [&](bool fixShapes) {
     std::string key = fixShapes ? "fixed;" : "";

@@ -38,6 +38,8 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
       ->type_name("NAME=FETCHES[/TARGETS]");
   app.add_flag("--keep-variables", options.keepVariables,
                "Keep variables as state of the instance (implied by --entry) instead of freezing them");
+  if (app.get_name() != "run") // there --target names a node to run
+    app.add_option("--target", options.target, "What the code runs on")->check(CLI::IsMember({"cpu"}))->capture_default_str();
   app.add_option("--triple", options.triple, "Target triple (this machine's)")->type_name("TRIPLE");
   app.add_option("--cpu", options.cpu, "host, v2, v3, v4, x86-64-v2 ... or LLVM's name of a CPU")
       ->type_name("NAME")
