@@ -18,6 +18,7 @@ config.substitutions += [
      + os.path.join(config.lathe_obj_root, "bin", "lathe")),
     ("%samples", os.path.join(config.test_source_root, "data", "samples")),
     ("%src", config.lathe_src_root),
+    ("%build", config.lathe_obj_root),
     ("%cxx", config.host_cxx),
     ("%cc", config.host_cc),
 ]
