@@ -30,13 +30,13 @@ int main(int argc, char **argv) {
 
   digits::Classifier model;
   if (!model.set_batch(static_cast<int64_t>(labels.size()))) {
-    std::fprintf(stderr, "%s\n", model.error_msg());
+    std::fprintf(stderr, "%s\n", model.error_msg().c_str());
     return 1;
   }
   for (std::size_t i = 0; i < images.size(); ++i)
     model.arg_image_data()[i] = static_cast<float>(images[i]) / 16.0f; // pixels have 17 grey levels
   if (!model.Run()) {
-    std::fprintf(stderr, "%s\n", model.error_msg());
+    std::fprintf(stderr, "%s\n", model.error_msg().c_str());
     return 1;
   }
 
