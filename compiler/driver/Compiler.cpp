@@ -70,9 +70,16 @@ struct Stopwatch {
 };
 } // namespace
 
+/// One line on a terminal that each phase overwrites; `phase` is the one that begins, empty when all is done.
+static void showProgress(bool wanted, llvm::StringRef phase) {
+  if (wanted)
+    llvm::errs() << "\r\033[K" << phase << (phase.empty() ? "" : " ...");
+}
+
 void Compiler::finishPhase(Phase phase, double seconds) {
   phaseTimes.push_back({phase, seconds});
   done = phase;
+  showProgress(opts.progress, "");
   if (opts.timing)
     llvm::errs() << llvm::format("%-10s %8.3f s\n", phaseName(phase), seconds);
   if (afterPhase)
@@ -101,6 +108,7 @@ void Compiler::dump(Phase phase) {
 
 LogicalResult Compiler::import() {
   Stopwatch watch;
+  showProgress(opts.progress, "import");
   FailureOr<ImportedModel> model = importModel(&context, opts.model, importOptions());
   if (failed(model))
     return failure();
@@ -123,6 +131,7 @@ LogicalResult Compiler::importBytes(llvm::StringRef graphDef) {
 
 LogicalResult Compiler::runPhase(Phase phase) {
   Stopwatch watch;
+  showProgress(opts.progress, phaseName(phase));
   PassManager pm(&context);
   if (configurePassManager && failed(configurePassManager(pm)))
     return failure();
@@ -149,9 +158,8 @@ LogicalResult Compiler::runPhase(Phase phase) {
   default:
     return success();
   }
-  if (failed(pm.run(module()))) {
+  if (failed(pm.run(module())))
     return failure();
-  }
   finishPhase(phase, watch.seconds());
   return success();
 }
@@ -182,6 +190,7 @@ llvm::Expected<CompiledArtifact> Compiler::emit(EmitWants wants) {
   eo.externalWeights = opts.weights != "embed";
   eo.wantAsm = wants.assembly;
   eo.wantLlvm = wants.llvm;
+  showProgress(opts.progress, "emit");
   auto artifact = emitModule(module(), eo);
   if (artifact)
     finishPhase(Phase::Emit, watch.seconds());

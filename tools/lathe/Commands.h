@@ -22,6 +22,7 @@ struct ModelArgs {
   std::vector<std::string> inputs, entries;
   bool noFuse = false;
   std::string compileTo;
+  CLI::Option *memoryOption = nullptr;
 
   /// Adds the options to `app`; `defaultCpu` is what --cpu is without the option.
   void add(CLI::App &app, const std::string &defaultCpu, const std::string &modelHelp);

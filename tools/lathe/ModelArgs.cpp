@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 
@@ -62,8 +63,8 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
   app.add_flag("--allow-host", options.allowHost, "Let the object call host kernels");
   app.add_flag("--unknown-leading", options.unknownLeading,
                "Make the leading dimension of every input a run-time size");
-  app.add_option("--max-memory", options.maxMemory, "Bytes that compiling may hold (suffixes K, M, G)")
-      ->transform(CLI::AsSizeValue(false));
+  memoryOption = app.add_option("--max-memory", options.maxMemory, "Bytes that compiling may hold (suffixes K, M, G)")
+                     ->transform(CLI::AsSizeValue(false));
   app.add_option("--max-fold-bytes", options.maxFoldBytes, "Bytes that constant folding may produce")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--timeout", options.timeoutSeconds, "Give up after so many seconds")->type_name("SECONDS");
@@ -99,6 +100,11 @@ bool ModelArgs::finish() {
     options.compileTo = *phase;
   }
   options.progress = isatty(STDERR_FILENO);
+  if (memoryOption && memoryOption->count()) {
+    // allocations beyond it fail, which ends the process with status 1
+    rlimit limit = {static_cast<rlim_t>(options.maxMemory), static_cast<rlim_t>(options.maxMemory)};
+    setrlimit(RLIMIT_DATA, &limit);
+  }
   startTimeout(options.timeoutSeconds);
   return true;
 }
