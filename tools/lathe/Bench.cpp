@@ -59,13 +59,7 @@ int execute(BenchArgs &a) {
   if (int status = load(a.model, loaded))
     return status;
   const lathe_entry &e = *loaded.module->abi().entries[0];
-  absl::StatusOr<std::vector<Tensor>> inputs;
-  if (a.feeds.empty() && a.npz.empty()) {
-    inputs = makeInputs(e, a.size);
-  } else {
-    auto feeds = readFeeds(a.feeds, a.npz);
-    inputs = feeds.ok() ? orderInputs(e, *feeds) : feeds.status();
-  }
+  auto inputs = inputsFrom(e, a.feeds, a.npz, a.size);
   if (!inputs.ok())
     return fail(std::string(inputs.status().message()));
 

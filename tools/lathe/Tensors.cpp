@@ -81,7 +81,7 @@ absl::StatusOr<std::vector<Tensor>> makeInputs(const lathe_entry &entry, int64_t
       return tensor.status();
     for (int64_t e = 0; e < tensor->numElements(); ++e) {
       float f = std::uniform_real_distribution<float>(-1, 1)(random);
-      int small = static_cast<int>(random() % 8);
+      int small = static_cast<int>(random() % 2); // as indices they fit the smallest table
       switch (tensor->dtype()) {
       case DType::Float32:
         tensor->data<float>()[e] = f;
@@ -111,6 +111,16 @@ absl::StatusOr<std::vector<Tensor>> makeInputs(const lathe_entry &entry, int64_t
     inputs.push_back(*std::move(tensor));
   }
   return inputs;
+}
+
+absl::StatusOr<std::vector<Tensor>> inputsFrom(const lathe_entry &entry, const std::vector<std::string> &feeds,
+                                               const std::string &npz, int64_t unknownSize) {
+  if (feeds.empty() && npz.empty())
+    return makeInputs(entry, unknownSize);
+  auto read = readFeeds(feeds, npz);
+  if (!read.ok())
+    return read.status();
+  return orderInputs(entry, *read);
 }
 
 } // namespace lathe::cli

@@ -112,13 +112,7 @@ int execute(VerifyArgs &a) {
     return fail(module.takeError());
   const lathe_entry &e = *(*module)->abi().entries[0];
 
-  absl::StatusOr<std::vector<Tensor>> inputs;
-  if (a.feeds.empty() && a.npz.empty()) {
-    inputs = makeInputs(e, a.size);
-  } else {
-    auto feeds = readFeeds(a.feeds, a.npz);
-    inputs = feeds.ok() ? orderInputs(e, *feeds) : feeds.status();
-  }
+  auto inputs = inputsFrom(e, a.feeds, a.npz, a.size);
   if (!inputs.ok())
     return fail(std::string(inputs.status().message()));
   if ((*module)->abi().num_variables)
