@@ -2,6 +2,7 @@
 
 #include "dialects/graph/Graph.h"
 #include "dialects/hlo/Hlo.h"
+#include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/cluster/Passes.h"
 #include "passes/fusion/Passes.h"
@@ -129,6 +130,27 @@ LogicalResult Compiler::importBytes(llvm::StringRef graphDef) {
   return success();
 }
 
+/// Hands the MAX of --input NAME=MIN..MAX to the symbol that stands for the size; Run() refuses more.
+void Compiler::boundInputs() {
+  for (auto function : module().getOps<func::FuncOp>()) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      auto name = function.getArgAttrOfType<StringAttr>(i, "hlo.name");
+      auto tensor = function.getArgAttrOfType<StringAttr>(i, "hlo.tensor");
+      auto type = dyn_cast<RankedTensorType>(function.getArgument(i).getType());
+      for (const InputSpec &input : opts.inputs) {
+        bool same = (name && name.getValue() == input.name) ||
+                    (tensor && (tensor.getValue() == input.name || tensor.getValue() == input.name + ":0"));
+        if (!same || !type || !input.dims || input.dims->size() != size_t(type.getRank()))
+          continue;
+        for (auto [spec, dim] : llvm::zip_equal(*input.dims, hlo::getDims(type)))
+          if (auto symbol = dyn_cast_or_null<AffineSymbolExpr>(dim))
+            if (spec.maximum >= 0)
+              hlo::setSymbolBound(module(), symbol.getPosition(), spec.maximum);
+      }
+    }
+  }
+}
+
 LogicalResult Compiler::runPhase(Phase phase) {
   Stopwatch watch;
   showProgress(opts.progress, phaseName(phase));
@@ -160,6 +182,8 @@ LogicalResult Compiler::runPhase(Phase phase) {
   }
   if (failed(pm.run(module())))
     return failure();
+  if (phase == Phase::Legalize)
+    boundInputs();
   finishPhase(phase, watch.seconds());
   return success();
 }

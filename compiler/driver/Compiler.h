@@ -51,6 +51,7 @@ public:
 private:
   mlir::LogicalResult runPhase(Phase phase);
   void finishPhase(Phase phase, double seconds);
+  void boundInputs();
   void dump(Phase phase);
   ImportOptions importOptions() const;
 
