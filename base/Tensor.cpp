@@ -32,6 +32,8 @@ std::string dimsToString(const std::vector<int64_t> &dims) {
 
 static constexpr size_t kAlign = 64;
 
+static bool holdsObjects(DType type) { return type == DType::Resource || type == DType::Variant; }
+
 static std::shared_ptr<void> alignedBuffer(size_t bytes) {
   size_t rounded = (bytes + kAlign) / kAlign * kAlign;
   void *p = std::aligned_alloc(kAlign, rounded);
@@ -50,6 +52,8 @@ Tensor Tensor::allocate(DType type, std::vector<int64_t> dims) {
   t.count = *n;
   if (type == DType::String)
     t.values = std::make_shared<std::vector<std::string>>(t.count);
+  else if (holdsObjects(type))
+    t.things = std::make_shared<std::vector<ObjectPtr>>(t.count);
   else {
     t.buffer = alignedBuffer(t.count * dtypeSize(type));
     assert(t.buffer && "out of memory");
@@ -61,7 +65,11 @@ absl::StatusOr<Tensor> Tensor::tryAllocate(DType type, std::vector<int64_t> dims
   absl::StatusOr<int64_t> n = checkedNumElements(dims);
   if (!n.ok())
     return n.status();
-  int64_t size = type == DType::String ? static_cast<int64_t>(sizeof(std::string)) : dtypeSize(type);
+  int64_t size = dtypeSize(type);
+  if (type == DType::String)
+    size = sizeof(std::string);
+  else if (holdsObjects(type))
+    size = sizeof(ObjectPtr);
   if (size == 0)
     return absl::InvalidArgumentError(absl::StrCat("a tensor of type ", dtypeName(type), " has no storage"));
   int64_t bytes;
@@ -75,6 +83,8 @@ absl::StatusOr<Tensor> Tensor::tryAllocate(DType type, std::vector<int64_t> dims
   t.count = *n;
   if (type == DType::String)
     t.values = std::make_shared<std::vector<std::string>>(t.count);
+  else if (holdsObjects(type))
+    t.things = std::make_shared<std::vector<ObjectPtr>>(t.count);
   else if (!(t.buffer = alignedBuffer(bytes)))
     return absl::ResourceExhaustedError(absl::StrCat("out of memory for a tensor of ", bytes, " bytes"));
   return t;
@@ -101,6 +111,17 @@ Tensor Tensor::fromStrings(std::vector<int64_t> dims, std::vector<std::string> v
   return t;
 }
 
+Tensor Tensor::fromObjects(DType type, std::vector<int64_t> dims, std::vector<ObjectPtr> values) {
+  assert(holdsObjects(type) && "only resources and variants are objects");
+  Tensor t;
+  t.type = type;
+  t.count = static_cast<int64_t>(values.size());
+  assert(checkedNumElements(dims).value_or(-1) == t.count && "objects do not fill the shape");
+  t.shape = std::move(dims);
+  t.things = std::make_shared<std::vector<ObjectPtr>>(std::move(values));
+  return t;
+}
+
 const std::vector<std::string> &Tensor::strings() const {
   static const std::vector<std::string> none;
   return values ? *values : none;
@@ -110,6 +131,17 @@ std::vector<std::string> &Tensor::mutableStrings() {
   if (!values)
     values = std::make_shared<std::vector<std::string>>();
   return *values;
+}
+
+const std::vector<ObjectPtr> &Tensor::objects() const {
+  static const std::vector<ObjectPtr> none;
+  return things ? *things : none;
+}
+
+std::vector<ObjectPtr> &Tensor::mutableObjects() {
+  if (!things)
+    things = std::make_shared<std::vector<ObjectPtr>>();
+  return *things;
 }
 
 Tensor Tensor::reshaped(std::vector<int64_t> dims) const {
@@ -130,6 +162,8 @@ Tensor Tensor::clone() const {
   Tensor t = *this;
   if (values)
     t.values = std::make_shared<std::vector<std::string>>(*values);
+  if (things)
+    t.things = std::make_shared<std::vector<ObjectPtr>>(*things);
   if (buffer) {
     t.buffer = alignedBuffer(sizeBytes());
     assert(t.buffer && "out of memory");

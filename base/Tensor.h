@@ -18,6 +18,15 @@ absl::StatusOr<int64_t> checkedNumElements(const std::vector<int64_t> &dims);
 /// "[2,3]" for messages.
 std::string dimsToString(const std::vector<int64_t> &dims);
 
+/// An element of a Resource or Variant tensor: immutable, or guarding itself.
+class Object {
+public:
+  virtual ~Object() = default;
+  /// For messages.
+  virtual std::string describe() const = 0;
+};
+using ObjectPtr = std::shared_ptr<Object>;
+
 class Tensor {
 public:
   /// No type, no elements.
@@ -34,6 +43,9 @@ public:
   static Tensor wrap(DType type, std::vector<int64_t> dims, void *data, std::shared_ptr<void> owner);
 
   static Tensor fromStrings(std::vector<int64_t> dims, std::vector<std::string> values);
+
+  /// A Resource or Variant tensor; a null element is an empty variant.
+  static Tensor fromObjects(DType type, std::vector<int64_t> dims, std::vector<ObjectPtr> values);
 
   /// A rank-0 tensor of one value.
   template <typename T>
@@ -57,7 +69,7 @@ public:
   int64_t rank() const { return static_cast<int64_t>(shape.size()); }
   int64_t dim(int64_t i) const { return shape[i]; }
   int64_t numElements() const { return count; }
-  /// Bytes of the buffer, 0 for strings.
+  /// Bytes of the buffer, 0 for strings and objects.
   int64_t sizeBytes() const { return count * static_cast<int64_t>(dtypeSize(type)); }
   bool valid() const { return type != DType::Invalid; }
 
@@ -77,6 +89,13 @@ public:
   /// Writable; shared by the copies of this tensor like the buffer.
   std::vector<std::string> &mutableStrings();
 
+  /// The elements of a Resource or Variant tensor, row-major; empty for other types.
+  const std::vector<ObjectPtr> &objects() const;
+  std::vector<ObjectPtr> &mutableObjects();
+
+  /// Whether no other tensor shares the elements.
+  bool isUnique() const { return buffer.use_count() <= 1 && values.use_count() <= 1 && things.use_count() <= 1; }
+
   /// What keeps the buffer alive, for handing it on without a copy.
   const std::shared_ptr<void> &owner() const { return buffer; }
 
@@ -92,6 +111,7 @@ private:
   int64_t count = 0;
   std::shared_ptr<void> buffer;
   std::shared_ptr<std::vector<std::string>> values;
+  std::shared_ptr<std::vector<ObjectPtr>> things;
 };
 
 } // namespace lathe

@@ -1,9 +1,11 @@
 # Helpers for the rooms: one library a folder, sources listed, LLVM only through its shared libraries.
 
+# the repository, also when the runtime is configured alone
+get_filename_component(LATHE_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 set(LATHE_WARNINGS -Wall -Wextra -Wno-unused-parameter)
 
 function(lathe_common_flags target)
-  target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+  target_include_directories(${target} PUBLIC ${LATHE_ROOT} ${CMAKE_BINARY_DIR})
   target_compile_options(${target} PRIVATE ${LATHE_WARNINGS})
   if(LATHE_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
@@ -51,7 +53,7 @@ function(lathe_tablegen target td)
   math(EXPR last "${n} - 1")
   # MLIR's tablegen macro reads the include directories of the folder
   include_directories(SYSTEM ${MLIR_INCLUDE_DIRS})
-  include_directories(${CMAKE_SOURCE_DIR})
+  include_directories(${LATHE_ROOT})
   foreach(i RANGE 0 ${last} 2)
     math(EXPR j "${i} + 1")
     list(GET args ${i} out)
@@ -69,7 +71,7 @@ function(lathe_gtest name)
   add_executable(${name} ${A_SOURCES})
   lathe_common_flags(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/tests)
-  target_compile_definitions(${name} PRIVATE LATHE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_compile_definitions(${name} PRIVATE LATHE_SOURCE_DIR="${LATHE_ROOT}")
   target_link_libraries(${name} PRIVATE ${A_LINK} GTest::gtest GTest::gtest_main Threads::Threads)
   set_property(GLOBAL APPEND PROPERTY LATHE_TEST_TARGETS ${name})
 endfunction()

@@ -1,0 +1,93 @@
+/* What a session asks of the compiler: to cluster a pruned graph, and to compile a cluster for arguments at hand. A table
+ * of C functions handed to the session in its options, so that the runtime links without MLIR; compiler/jit fills it in.
+ * Structs grow only at their end and carry their size in struct_size. All functions may be called from several threads.
+ *
+ * A clustered graph is a GraphDef in which each cluster is one node of op "LatheLaunch":
+ *   LatheLaunch(args: Targs..., variables...) -> (results: Tresults...) {Targs, Tresults: list(type), function: func,
+ *               variables: int, cluster: string}
+ * Its inputs are the arguments, then `variables` handles (resource or reference) of variables that the cluster reads and
+ * updates in place; the function in the library has the same order. `cluster` names it in dumps. */
+#ifndef LATHE_CLUSTER_COMPILER_V1
+#define LATHE_CLUSTER_COMPILER_V1
+
+#include "runtime/abi/module_abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LATHE_CLUSTER_COMPILER_VERSION 1
+
+typedef struct lathe_bytes {
+  const char *data;
+  uint64_t size;
+} lathe_bytes;
+
+/* How to cluster. */
+typedef struct lathe_cluster_options {
+  uint32_t struct_size;
+  int32_t mode; /* 0: only nodes that have no host kernel; 1: everything worth compiling; 2: nothing */
+  int32_t min_size; /* smallest number of nodes worth a cluster when each of them has a host kernel; 0: the default */
+  int32_t num_host_ops;
+  const char *const *host_ops; /* ops that have a host kernel, sorted */
+  const char *flags;           /* as LATHE_FLAGS: "force=NODE;forbid=NODE;dump=DIR", or NULL */
+} lathe_cluster_options;
+
+/* What to cluster: a pruned GraphDef with its library; tensor names ("x:0") of feeds and fetches, node names of targets.
+ * Feeds and fetches keep their names in the result. */
+typedef struct lathe_cluster_request {
+  uint32_t struct_size;
+  int32_t num_feeds, num_fetches, num_targets;
+  lathe_bytes graph;
+  const char *const *feeds;
+  const char *const *fetches;
+  const char *const *targets;
+  const lathe_cluster_options *options;
+} lathe_cluster_request;
+
+/* One argument of a cluster, or one of its variables. */
+typedef struct lathe_cluster_arg {
+  uint32_t struct_size;
+  int32_t dtype; /* a lathe_dtype */
+  int32_t rank;
+  int32_t is_variable;
+  const int64_t *dims;
+  const void *data; /* the value, which the compiler may fix; NULL: not known (or a variable without a value: rank -1) */
+} lathe_cluster_arg;
+
+typedef struct lathe_compile_request {
+  uint32_t struct_size;
+  int32_t num_args; /* arguments, then variables */
+  lathe_bytes graph; /* a GraphDef whose library holds the function */
+  const char *function;
+  const lathe_cluster_arg *const *args;
+  int32_t threads;
+  int32_t dynamic_dims; /* 1: make leading dimensions run-time sizes where possible */
+  const char *cache_dir; /* objects kept by content hash; NULL: none */
+} lathe_compile_request;
+
+/* A compiled cluster. */
+typedef struct lathe_compiled {
+  uint32_t struct_size;
+  int32_t num_args;
+  const lathe_module *module; /* one entry; its inputs name arguments "arg0", "arg1" ... those that remained */
+  const uint8_t *constant;    /* per argument: 1 when its value was compiled in, so that it is part of the key */
+  const uint8_t *dynamic;     /* per argument: 1 when any size of its first dimension is accepted */
+  void *owner;
+} lathe_compiled;
+
+typedef struct lathe_cluster_compiler {
+  uint32_t struct_size;
+  uint32_t version;
+  void *context;
+  /* The clustered GraphDef, or a message; 0 or a lathe_code. Either is released by release_bytes. */
+  int32_t (*cluster)(void *context, const lathe_cluster_request *request, lathe_bytes *graph, lathe_bytes *error);
+  int32_t (*compile)(void *context, const lathe_compile_request *request, lathe_compiled *compiled, lathe_bytes *error);
+  void (*release_compiled)(void *context, lathe_compiled *compiled);
+  void (*release_bytes)(void *context, lathe_bytes *bytes);
+} lathe_cluster_compiler;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* LATHE_CLUSTER_COMPILER_V1 */
