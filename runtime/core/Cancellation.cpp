@@ -45,4 +45,9 @@ bool Cancellation::remove(Token token) {
   return false;
 }
 
+bool Cancellation::tryRemove(Token token) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return callbacks.erase(token) != 0;
+}
+
 } // namespace lathe::rt

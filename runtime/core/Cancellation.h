@@ -22,6 +22,9 @@ public:
   /// After this returns the callback neither runs nor is running. False when it ran or was not there. Must not be called
   /// from inside a callback or while holding a lock that the callback takes.
   bool remove(Token token);
+  /// Forgets the callback if it was not taken yet, without waiting: it may still run, or be running, when this returns
+  /// false, so it must own what it uses. Allowed anywhere.
+  bool tryRemove(Token token);
 
 private:
   mutable std::mutex mutex;
