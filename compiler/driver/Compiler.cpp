@@ -209,6 +209,7 @@ llvm::Expected<CompiledArtifact> Compiler::emit(EmitWants wants) {
   eo.className = opts.className;
   eo.threads = opts.threads;
   eo.optLevel = opts.optLevel;
+  eo.exact = opts.exact;
   eo.sanitize = opts.sanitize;
   eo.profile = opts.profile;
   eo.externalWeights = opts.weights != "embed";

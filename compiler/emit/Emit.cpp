@@ -146,7 +146,7 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   cpu::loadKernelDialects(*context);
   context->getOrLoadDialect<mlir::LLVM::LLVMDialect>();
 
-  if (mlir::failed(cpu::packWeights(kernelModule, target->kernelTarget)))
+  if (mlir::failed(cpu::packWeights(kernelModule, target->kernelTarget, {options.exact})))
     return createStringError("the model could not be compiled");
   CompiledArtifact artifact;
   artifact.triple = target->triple;

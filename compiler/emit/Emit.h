@@ -19,6 +19,7 @@ struct EmitOptions {
   std::string className;             ///< "ns::Name"; empty: PREFIX::Model
   int threads = 1;                   ///< 1: no parallel code at all; more: kernels go through parallel_for
   int optLevel = 3;
+  bool exact = false;                ///< no algorithm that trades accuracy for speed
   std::string sanitize;              ///< "address" or empty
   bool profile = false;              ///< call lathe_run_args.trace around each kernel
   bool externalWeights = false;      ///< constants go to CompiledArtifact::weights instead of into the object

@@ -260,6 +260,27 @@ static LogicalResult verifyWindow(Operation *op, int64_t spatial, ArrayRef<Array
   return success();
 }
 
+static LogicalResult verifyWinograd(ConvOp op) {
+  int64_t m = *op.getWinograd();
+  if (m != 2 && m != 4)
+    return op.emitOpError() << "expected winograd of 2 or 4, found " << m;
+  auto ones = [](ArrayRef<int64_t> list) { return llvm::all_of(list, [](int64_t v) { return v == 1; }); };
+  if (!op.getKernelShape() || *op.getKernelShape() != ArrayRef<int64_t>{3, 3} || !ones(op.getStrides()) ||
+      !ones(op.getLhsDilation()) || !ones(op.getRhsDilation()) || op.getGroups() != 1 || op.getBatchGroups() != 1)
+    return op.emitOpError("winograd needs 3x3 taps, strides and dilations of 1 and no groups");
+  auto in = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
+  if (!in.getElementType().isF32() || !filter.getElementType().isF32() || !op.getAccType().getElementType().isF32())
+    return op.emitOpError("winograd needs f32");
+  int64_t panel = op.getPanel().value_or(0), oc = op.getAccType().getShape().back();
+  if (in.isDynamicDim(3) || ShapedType::isDynamic(oc) || panel < 1 || !filter.hasStaticShape() || filter.getRank() != 5)
+    return op.emitOpError("winograd needs known channels, panel and a packed filter of rank 5");
+  ArrayRef<int64_t> shape = filter.getShape();
+  if (shape[0] * shape[2] != llvm::divideCeil(oc, panel) || shape[1] != (m + 2) * (m + 2) || shape[3] != in.getDimSize(3) ||
+      shape[4] != panel)
+    return op.emitOpError() << "transformed filter does not fit: found " << filter;
+  return success();
+}
+
 LogicalResult ConvOp::verify() {
   if (failed(verifyCore(*this, getExtras())))
     return failure();
@@ -271,6 +292,8 @@ LogicalResult ConvOp::verify() {
     return failure();
   if (getGroups() < 1 || getBatchGroups() < 1)
     return emitOpError("expected at least one group");
+  if (getWinograd())
+    return verifyWinograd(*this);
   if (std::optional<uint64_t> panel = getPanel()) {
     if (!getKernelShape() || static_cast<int64_t>(getKernelShape()->size()) != spatial || filter.getRank() != 4)
       return emitOpError("a packed filter needs rank 4 and kernel_shape");

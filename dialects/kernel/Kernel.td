@@ -144,12 +144,15 @@ def Kernel_ConvOp : Kernel_ConvLikeOp<"conv"> {
     dilations, `groups` (feature_group_count) and `batch_groups` as in StableHLO's convolution. With `panel` =
     NR the filter holds `[groups, ceil(oc / groups / NR), taps * ic / groups, NR]`, zero-padded, and
     `kernel_shape` the spatial sizes of the filter.
+    With `winograd` = m (2 or 4) the op is computed by Winograd's F(m x m, 3x3): 3x3 taps, strides and dilations of
+    one, no groups, f32, and the transformed filter `[panels / Q, (m + 2)^2, Q, ic, NR]`, where panels =
+    ceil(oc / NR) and Q of them are one unit of work.
     The epilogue region is that of `kernel.dot`.
   }];
   let arguments = (ins AnyRankedTensor:$input, AnyRankedTensor:$filter, Variadic<AnyRankedTensor>:$extras,
     DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$lhs_dilation,
     DenseI64ArrayAttr:$rhs_dilation, DefaultValuedAttr<I64Attr, "1">:$groups, DefaultValuedAttr<I64Attr, "1">:$batch_groups,
-    OptionalAttr<I64Attr>:$panel, OptionalAttr<DenseI64ArrayAttr>:$kernel_shape);
+    OptionalAttr<I64Attr>:$panel, OptionalAttr<DenseI64ArrayAttr>:$kernel_shape, OptionalAttr<I64Attr>:$winograd);
 }
 
 def Kernel_DepthwiseConvOp : Kernel_ConvLikeOp<"depthwise_conv"> {

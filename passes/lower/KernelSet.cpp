@@ -38,6 +38,8 @@ LogicalResult KernelSet::add(Operation *op) {
     return success();
   }
   std::string name = "k" + std::to_string(kernels.size()) + "_" + op->getName().stripDialect().str();
+  if (auto winograd = op->getAttrOfType<IntegerAttr>("winograd")) // so that profiles tell
+    name += "_winograd" + std::to_string(winograd.getInt());
   FailureOr<func::FuncOp> func = cpu::emitKernel(op, module, name, target);
   if (failed(func)) {
     it->second = -1;

@@ -7,6 +7,7 @@
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Product.h"
+#include "passes/codegen/cpu/Winograd.h"
 
 using namespace mlir;
 
@@ -531,6 +532,9 @@ LogicalResult ConvEmitter::emit() {
 
 } // namespace
 
-LogicalResult emitConv(Operation *op, KernelBuilder &b) { return ConvEmitter(op, b).emit(); }
+LogicalResult emitConv(Operation *op, KernelBuilder &b) {
+  auto conv = cast<kernel::ConvOp>(op);
+  return conv.getWinograd() ? emitWinograd(conv, b) : ConvEmitter(op, b).emit();
+}
 
 } // namespace lathe::cpu

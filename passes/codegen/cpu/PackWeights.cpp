@@ -55,16 +55,21 @@ Tensor pack(const Tensor &from, const MatrixView &view, int64_t panel, std::vect
 
 class Packer {
 public:
-  explicit Packer(const CpuTarget &target) : target(target) {}
+  Packer(const CpuTarget &target, const PackOptions &options) : target(target), options(options) {}
   LogicalResult packDot(kernel::DotOp op);
   LogicalResult packConv(kernel::ConvOp op);
-  unsigned packed = 0;
+  PackStatistics statistics;
 
 private:
   /// Replaces operand 1 by its packed form.
   LogicalResult replace(Operation *op, const MatrixView &view, int64_t panel, std::vector<int64_t> dims);
+  /// The same with any packing; `key` tells packings apart.
+  LogicalResult replace(Operation *op, std::string key, llvm::function_ref<Tensor(const Tensor &)> make);
+  /// Sets `done` when the convolution is computed by Winograd's algorithm.
+  LogicalResult tryWinograd(kernel::ConvOp op, bool &done);
 
   const CpuTarget &target;
+  const PackOptions &options;
   // Equal constants (by attribute) packed the same way are packed once, where the first one stood.
   std::map<std::pair<const void *, std::string>, Value> done;
 };
@@ -77,12 +82,17 @@ hlo::ConstantOp constantBehind(Value v) {
 }
 
 LogicalResult Packer::replace(Operation *op, const MatrixView &view, int64_t panel, std::vector<int64_t> dims) {
-  hlo::ConstantOp constant = constantBehind(op->getOperand(1));
   std::string key;
   llvm::raw_string_ostream os(key);
   os << view.batch << ' ' << view.k << ' ' << view.n << ' ' << view.kStride << ' ' << view.nStride << ' ' << panel;
   for (int64_t o : view.batchOffsets)
     os << ' ' << o;
+  return replace(op, os.str(), [&](const Tensor &from) { return pack(from, view, panel, std::move(dims)); });
+}
+
+LogicalResult Packer::replace(Operation *op, std::string key, llvm::function_ref<Tensor(const Tensor &)> make) {
+  hlo::ConstantOp constant = constantBehind(op->getOperand(1));
+  llvm::raw_string_ostream os(key);
   // a packed constant only serves the block it dominates: the constant's own
   os << ' ' << constant->getBlock();
   Value &value = done[{constant.getValue().getAsOpaquePointer(), os.str()}];
@@ -92,12 +102,12 @@ LogicalResult Packer::replace(Operation *op, const MatrixView &view, int64_t pan
       return op->emitOpError("constant operand cannot be read");
     OpBuilder b(constant->getContext());
     b.setInsertionPointToStart(constant->getBlock());
-    value = hlo::makeConstant(b, constant.getLoc(), pack(*tensor, view, panel, std::move(dims)));
+    value = hlo::makeConstant(b, constant.getLoc(), make(*tensor));
     if (!value)
       return failure();
   }
   op->setOperand(1, value);
-  ++packed;
+  ++statistics.packed;
   return success();
 }
 
@@ -141,6 +151,40 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
   return success();
 }
 
+LogicalResult Packer::tryWinograd(kernel::ConvOp op, bool &done) {
+  WinogradChoice choice;
+  hlo::ConstantOp constant = constantBehind(op.getFilter());
+  auto type = cast<RankedTensorType>(op.getFilter().getType());
+  if (options.exact) {
+    choice.refusal = WinogradRefusal::Exact;
+  } else if (!isWinogradWindow(op)) {
+    choice.refusal = WinogradRefusal::Window; // without reading the filter
+  } else {
+    FailureOr<Tensor> filter = hlo::readConstant(constant.getValue());
+    if (failed(filter))
+      return op->emitOpError("constant operand cannot be read");
+    choice = chooseWinograd(op, filter->reshaped({type.getShape().begin(), type.getShape().end()}), target);
+  }
+  done = choice.plan.has_value();
+  if (!done) {
+    ++statistics.refused[static_cast<unsigned>(choice.refusal)];
+    if (options.explain)
+      op->emitRemark() << "no Winograd: " << describe(choice.refusal);
+    return success();
+  }
+  const WinogradPlan &plan = *choice.plan;
+  std::string key = ("winograd " + Twine(plan.tile) + " " + Twine(plan.panel) + " " + Twine(plan.panelsPerUnit)).str();
+  if (failed(replace(op, key, [&](const Tensor &from) {
+        return transformFilter(from.reshaped({type.getShape().begin(), type.getShape().end()}), plan);
+      })))
+    return failure();
+  op.setPanel(plan.panel);
+  op.setKernelShape(SmallVector<int64_t>{3, 3});
+  op.setWinograd(plan.tile);
+  ++statistics.winograd;
+  return success();
+}
+
 LogicalResult Packer::packConv(kernel::ConvOp op) {
   auto filter = cast<RankedTensorType>(op.getFilter().getType());
   RankedTensorType acc = op.getAccType();
@@ -149,6 +193,11 @@ LogicalResult Packer::packConv(kernel::ConvOp op) {
   int64_t rank = filter.getRank(), groups = op.getGroups() * op.getBatchGroups();
   if (!filter.hasStaticShape() || filter.getNumElements() == 0 || target.lanes(acc.getElementType()) == 1 ||
       filter.getDimSize(rank - 1) % groups)
+    return success();
+  bool done = false;
+  if (failed(tryWinograd(op, done)))
+    return failure();
+  if (done)
     return success();
   int64_t oc = filter.getDimSize(rank - 1);
   std::vector<int64_t> taps(filter.getShape().begin(), filter.getShape().end() - 2);
@@ -182,17 +231,23 @@ LogicalResult Packer::packConv(kernel::ConvOp op) {
 struct PackWeights : impl::PackWeightsBase<PackWeights> {
   using PackWeightsBase::PackWeightsBase;
   void runOnOperation() override {
-    FailureOr<unsigned> n = packWeights(getOperation(), CpuTarget::get(triple.getValue(), features.getValue()));
+    FailureOr<PackStatistics> n =
+        packWeights(getOperation(), CpuTarget::get(triple.getValue(), features.getValue()), {exact, explain});
     if (failed(n))
       return signalPassFailure();
-    numPacked += *n;
+    numPacked += n->packed;
+    numWinograd += n->winograd;
+    auto refused = [&](WinogradRefusal r) { return n->refused[static_cast<unsigned>(r)]; };
+    refusedExact += refused(WinogradRefusal::Exact);
+    refusedNotFaster += refused(WinogradRefusal::NotFaster);
+    refusedInexact += refused(WinogradRefusal::Inexact);
   }
 };
 
 } // namespace
 
-FailureOr<unsigned> packWeights(ModuleOp module, const CpuTarget &target) {
-  Packer packer(target);
+FailureOr<PackStatistics> packWeights(ModuleOp module, const CpuTarget &target, const PackOptions &options) {
+  Packer packer(target, options);
   SmallVector<hlo::ConstantOp> constants;
   WalkResult r = module.walk([&](Operation *op) {
     LogicalResult ok = success();
@@ -214,7 +269,7 @@ FailureOr<unsigned> packWeights(ModuleOp module, const CpuTarget &target) {
     if (c->use_empty())
       c->erase();
   }
-  return packer.packed;
+  return packer.statistics;
 }
 
 void registerCodegenCpuPhase() { registerCodegenCpuPasses(); }

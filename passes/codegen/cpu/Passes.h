@@ -3,6 +3,7 @@
 #define LATHE_PASSES_CODEGEN_CPU_PASSES_H
 
 #include "passes/codegen/cpu/KernelCodegen.h"
+#include "passes/codegen/cpu/Winograd.h"
 
 #include "mlir/Pass/Pass.h"
 
@@ -14,8 +15,18 @@ namespace lathe::cpu {
 #define GEN_PASS_DECL
 #include "passes/codegen/cpu/Passes.h.inc"
 
-/// What the pass kernel-pack-weights does, for a target. Returns the number of operands packed.
-mlir::FailureOr<unsigned> packWeights(mlir::ModuleOp module, const CpuTarget &target);
+struct PackOptions {
+  bool exact = false;   ///< no Winograd
+  bool explain = false; ///< a remark at each convolution that Winograd does not compute: why not
+};
+
+struct PackStatistics {
+  unsigned packed = 0, winograd = 0;
+  unsigned refused[numWinogradRefusals] = {};
+};
+
+/// What the pass kernel-pack-weights does, for a target.
+mlir::FailureOr<PackStatistics> packWeights(mlir::ModuleOp module, const CpuTarget &target, const PackOptions &options = {});
 
 /// Registers the passes.
 void registerCodegenCpuPhase();

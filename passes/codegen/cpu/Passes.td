@@ -8,15 +8,24 @@ def PackWeights : Pass<"kernel-pack-weights", "::mlir::ModuleOp"> {
   let description = [{
     Rewrites the constant right operand of `kernel.dot` and the constant filter of `kernel.conv` to zero-padded
     panels `[n / panel][k][panel]` in the order in which the register tiles of the target read them, and sets `panel`.
+    3x3 convolutions of stride 1 in f32 are done by Winograd's F(2x2, 3x3) or F(4x4, 3x3) (attribute `winograd`, filters
+    transformed in double) where estimates say that it is faster and a sample with the actual filter that its error
+    stays below the limit; never with `exact`.
     Equal constants are packed once. Operands of unknown size, complex ones and those that are not constant stay
     as they are. Packed ops are left alone, so the pass is idempotent.
   }];
   let options = [
     Option<"triple", "triple", "std::string", "\"x86_64-linux-gnu\"", "Target triple">,
-    Option<"features", "features", "std::string", "\"\"", "LLVM feature string of the target, e.g. +avx2,+fma">
+    Option<"features", "features", "std::string", "\"\"", "LLVM feature string of the target, e.g. +avx2,+fma">,
+    Option<"exact", "exact", "bool", "false", "No algorithm that trades accuracy for speed">,
+    Option<"explain", "explain", "bool", "false", "A remark at each convolution that Winograd does not compute">
   ];
   let statistics = [
-    Statistic<"numPacked", "num-packed", "Operands that were packed">
+    Statistic<"numPacked", "num-packed", "Operands that were packed">,
+    Statistic<"numWinograd", "num-winograd", "Convolutions done by Winograd's algorithm">,
+    Statistic<"refusedExact", "refused-exact", "3x3 convolutions kept direct: exact results are asked for">,
+    Statistic<"refusedNotFaster", "refused-not-faster", "3x3 convolutions kept direct: estimated to be as fast">,
+    Statistic<"refusedInexact", "refused-inexact", "3x3 convolutions kept direct: too much accuracy lost">
   ];
   let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect"];
 }

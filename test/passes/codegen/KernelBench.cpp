@@ -1,11 +1,13 @@
 // Speed of generated products as a share of this machine's multiply-add peak, measured in the same run.
-//   kernel-bench dot M K N [packed] [cpu]      kernel-bench conv|dw H W IC OC KH KW STRIDE PAD [packed]
+//   kernel-bench dot M K N [packed] [cpu]      kernel-bench conv|dw H W IC OC KH KW STRIDE PAD [packed|f2|f4]
 //        kernel-bench asm dot ...: prints the assembly instead
+// f2, f4: Winograd with tiles of 2x2 or 4x4. cold: the right operand comes from memory, as in a model.
 #include "KernelRunner.h"
 
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Tile.h"
+#include "passes/codegen/cpu/Winograd.h"
 
 #include <chrono>
 #include <cstring>
@@ -71,11 +73,16 @@ int main(int argc, char **argv) {
   Location loc = b.getUnknownLoc();
   OwningOpRef<ModuleOp> module(ModuleOp::create(loc));
   Type f32 = b.getF32Type();
-  bool packed = false;
+  bool packed = false, cold = false;
+  int64_t winograd = 0;
   std::vector<int64_t> numbers;
   for (size_t i = 1; i < args.size(); ++i) {
     if (args[i] == "packed")
       packed = true;
+    else if (args[i] == "cold")
+      cold = true;
+    else if (args[i] == "f2" || args[i] == "f4")
+      winograd = args[i] == "f2" ? 2 : 4;
     else if (args[i] == "avx2")
       processor = Processor::avx2();
     else if (args[i] == "baseline")
@@ -118,6 +125,15 @@ int main(int argc, char **argv) {
     RankedTensorType filter = packed      ? RankedTensorType::get({1, (oc + panel - 1) / panel, kh * kw * ic, panel}, f32)
                               : depthwise ? RankedTensorType::get({kh, kw, 1, oc}, f32)
                                           : RankedTensorType::get({kh, kw, ic, oc}, f32);
+    cpu::WinogradPlan plan;
+    if (winograd) {
+      plan = cpu::planWinograd(processor.target(), {ic, oc, oh, ow, 1}, winograd);
+      int64_t points = (winograd + 2) * (winograd + 2), q = plan.panelsPerUnit;
+      panel = plan.panel;
+      filter = RankedTensorType::get({(oc + panel - 1) / panel / q, points, q, ic, panel}, f32);
+      fprintf(stderr, "%ld tiles a block, %ld panels of %ld a unit, estimate %.0f us ", long(plan.tilesPerBlock), long(q), long(panel),
+              plan.cycles / 3300);
+    }
     types = {RankedTensorType::get({1, h, w, ic}, f32), filter, RankedTensorType::get({1, oh, ow, oc}, f32)};
     auto func = makeFunc();
     SmallVector<int64_t> strides(2, stride), padding(4, pad);
@@ -127,10 +143,12 @@ int main(int argc, char **argv) {
     } else {
       auto conv = kernel::ConvOp::create(b, loc, TypeRange{types[2]}, func.getArgument(0), func.getArgument(1), ValueRange{},
                                          strides, padding, ArrayRef<int64_t>{}, ArrayRef<int64_t>{}, 1, 1, f32, yieldAcc);
-      if (packed) {
+      if (packed || winograd) {
         conv.setPanel(panel);
         conv.setKernelShape(ArrayRef<int64_t>{kh, kw});
       }
+      if (winograd)
+        conv.setWinograd(winograd);
       op = conv;
     }
   } else {
@@ -147,8 +165,11 @@ int main(int argc, char **argv) {
   std::mt19937 random(1);
   std::uniform_real_distribution<float> dist(-1, 1);
   std::vector<std::vector<float>> data;
+  // as many copies of the right operand as no cache of ours holds
+  size_t rightSize = (types[1].getNumElements() + 15) / 16 * 16;
+  size_t copies = cold ? 1 + (96 << 20) / (rightSize * 4) : 1, copy = 0;
   for (RankedTensorType t : types) {
-    data.emplace_back(t.getNumElements() + 16);
+    data.emplace_back(t == types[1] ? rightSize * copies + 16 : t.getNumElements() + 16);
     for (float &v : data.back())
       v = dist(random);
   }
@@ -156,7 +177,10 @@ int main(int argc, char **argv) {
   double peak = 0, best = 1e9;
   for (int i = 0; i < 3; ++i) {
     peak = std::max(peak, processor.target().avx512 ? peak512() : peak256());
-    best = std::min(best, measure([&] { kernel->run({aligned(data[0]), aligned(data[1])}, {aligned(data[2])}); }));
+    best = std::min(best, measure([&] {
+                      copy = (copy + 1) % copies;
+                      kernel->run({aligned(data[0]), aligned(data[1]) + copy * rightSize}, {aligned(data[2])});
+                    }));
   }
   printf("%s: %.1f us, %.1f GFLOP/s, peak %.1f, %.1f %%, compile %.3f s, asm %zu lines\n", args[0].c_str(), best * 1e6,
          flops / best * 1e-9, peak, 100 * flops / best * 1e-9 / peak, kernel->compileSeconds,

@@ -4,6 +4,7 @@
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Tile.h"
+#include "passes/codegen/cpu/Winograd.h"
 
 #include "gtest/gtest.h"
 
@@ -27,6 +28,7 @@ struct ConvCase {
   int64_t groups = 1, batchGroups = 1;
   bool packed = false, depthwise = false;
   std::vector<bool> dynamic = {}; // by input dimension, the last is the image count
+  int64_t winograd = 0;
 };
 
 /// Calls f for every index below the sizes.
@@ -120,7 +122,16 @@ void check(ConvCase c, const Processor &processor) {
   filterShape.push_back(c.oc);
   int64_t panel = c.packed ? cpu::chooseTile(processor.target(), f32, out[rank - 1], ocg).columns() : 0;
   int64_t panels = c.packed ? (ocg + panel - 1) / panel : 0;
-  RankedTensorType filter = c.packed ? RankedTensorType::get({fgroups, panels, taps * icg, panel}, f32)
+  cpu::WinogradPlan plan;
+  if (c.winograd) {
+    cpu::WinogradSizes sizes = {c.ic, c.oc, out[0], out[1], c.n};
+    plan = cpu::planWinograd(processor.target(), sizes, c.winograd);
+    panel = plan.panel;
+    panels = (c.oc + panel - 1) / panel;
+  }
+  RankedTensorType filter = c.winograd ? RankedTensorType::get({panels / plan.panelsPerUnit, (c.winograd + 2) * (c.winograd + 2),
+                                                                plan.panelsPerUnit, c.ic, panel}, f32)
+                            : c.packed ? RankedTensorType::get({fgroups, panels, taps * icg, panel}, f32)
                                      : RankedTensorType::get(filterShape, f32);
   b.setInsertionPointToEnd(module->getBody());
   auto func = func::FuncOp::create(b, loc, "main", b.getFunctionType({input, filter}, {result}));
@@ -133,10 +144,12 @@ void check(ConvCase c, const Processor &processor) {
   } else {
     auto conv = kernel::ConvOp::create(b, loc, TypeRange{result}, func.getArgument(0), func.getArgument(1), ValueRange{},
                                        c.strides, c.padding, c.inDilation, c.tapDilation, c.groups, c.batchGroups, f32, yieldAcc);
-    if (c.packed) {
+    if (c.packed || c.winograd) {
       conv.setPanel(panel);
       conv.setKernelShape(c.taps);
     }
+    if (c.winograd)
+      conv.setWinograd(c.winograd);
     op = conv;
   }
   CompiledKernel *kernel = CompiledKernel::compileOnce(op, processor);
@@ -151,8 +164,14 @@ void check(ConvCase c, const Processor &processor) {
       int64_t g = o / ocg, p = o % ocg / panel;
       packed[((g * panels + p) * taps * icg + k) * panel + o % ocg % panel] = f[k * c.oc + o];
     }
+  if (c.winograd) {
+    Tensor plain = Tensor::allocate(DType::Float32, filterShape);
+    std::copy(f.begin(), f.end(), plain.data<float>());
+    Tensor transformed = cpu::transformFilter(plain, plan);
+    packed.assign(transformed.data<float>(), transformed.data<float>() + transformed.numElements());
+  }
   int64_t outImages = c.n / c.batchGroups;
-  std::vector<float> z = runBothWays(*kernel, {x.data(), c.packed ? packed.data() : f.data()}, outImages * product(out) * c.oc, symbols);
+  std::vector<float> z = runBothWays(*kernel, {x.data(), c.packed || c.winograd ? packed.data() : f.data()}, outImages * product(out) * c.oc, symbols);
 
   double worst = 0;
   for (int64_t n = 0; n < outImages; ++n) {
@@ -180,7 +199,7 @@ void check(ConvCase c, const Processor &processor) {
       ++pixel;
     });
   }
-  EXPECT_LT(worst, 1e-5 * std::sqrt(double(taps * icg)) + 1e-6);
+  EXPECT_LT(worst, (c.winograd ? 4e-5 : 1e-5) * std::sqrt(double(taps * icg)) + 1e-6);
 }
 
 void checkPool(const char *kind, int64_t n, const Ints &size, int64_t channels, const Ints &window, const Ints &strides,
@@ -311,6 +330,58 @@ TEST(KernelPool, Kinds) {
       checkPool(kind, 1, {7, 7}, channels, {7, 7}, {1, 1}, {0, 0, 0, 0});
     }
   checkPool("max", 1, {30}, 8, {4}, {2}, {1, 1});
+}
+
+void checkWinograd(ConvCase c) {
+  c.taps = {3, 3};
+  for (int64_t m : {2, 4}) {
+    c.winograd = m;
+    for (const Processor &p : {Processor::host(), Processor::avx2(), Processor::baseline()})
+      check(c, p);
+  }
+}
+
+TEST(KernelWinograd, Sizes) {
+  checkWinograd({1, {8, 8}, 16, 32, {}, {}, {1, 1, 1, 1}});
+  checkWinograd({1, {56, 20}, 32, 64, {}, {}, {1, 1, 1, 1}});
+  checkWinograd({1, {3, 3}, 16, 16, {}});
+  checkWinograd({1, {1, 1}, 16, 16, {}, {}, {1, 1, 1, 1}});
+  checkWinograd({2, {13, 7}, 20, 33, {}, {}, {1, 1, 1, 1}}); // tails in every direction
+  checkWinograd({3, {5, 6}, 7, 3, {}, {}, {0, 1, 1, 0}});
+  checkWinograd({1, {6, 6}, 1, 1, {}, {}, {1, 1, 1, 1}});
+  checkWinograd({8, {7, 7}, 48, 112, {}, {}, {1, 1, 1, 1}});
+}
+
+TEST(KernelWinograd, Padding) {
+  checkWinograd({1, {9, 8}, 16, 16, {}, {}, {3, 2, 5, 4}}); // tiles wholly outside of the image
+  checkWinograd({1, {12, 11}, 16, 16, {}, {}, {-1, 1, 2, -2}});
+  checkWinograd({1, {9, 10}, 16, 16, {}, {}, {0, 0, 0, 0}});
+}
+
+TEST(KernelWinograd, LongSums) {
+  checkWinograd({1, {14, 14}, 600, 40, {}, {}, {1, 1, 1, 1}});
+  checkWinograd({1, {7, 7}, 512, 512, {}, {}, {1, 1, 1, 1}});
+}
+
+TEST(KernelWinograd, SampledError) {
+  for (int64_t ic : {16, 64, 512}) {
+    Tensor filter = Tensor::allocate(DType::Float32, {3, 3, ic, 32});
+    std::vector<float> values(filter.numElements());
+    fill(values, 4);
+    std::copy(values.begin(), values.end(), filter.data<float>());
+    double two = cpu::sampleWinogradError(filter, 2), four = cpu::sampleWinogradError(filter, 4);
+    EXPECT_GT(two, 1e-8);
+    EXPECT_GT(four, two);
+    EXPECT_LT(four, cpu::winogradErrorLimit) << ic;
+    filter.data<float>()[0] = INFINITY;
+    EXPECT_EQ(cpu::sampleWinogradError(filter, 4), INFINITY);
+  }
+}
+
+TEST(KernelWinograd, RunTimeSizes) {
+  checkWinograd({3, {8, 8}, 16, 32, {}, {}, {1, 1, 1, 1}, {}, {}, 1, 1, false, false, {false, false, true}});
+  checkWinograd({2, {11, 17}, 20, 24, {}, {}, {1, 1, 1, 1}, {}, {}, 1, 1, false, false, {true, true, true}});
+  checkWinograd({1, {50, 3}, 20, 24, {}, {}, {1, 1, 1, 1}, {}, {}, 1, 1, false, false, {true, true, false}});
 }
 
 TEST(KernelConv, RunTimeSizes) {

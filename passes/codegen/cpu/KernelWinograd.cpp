@@ -1,0 +1,343 @@
+// kernel.conv with a filter transformed for Winograd's F(m x m, 3x3); see Winograd.h for the words.
+//
+// Units are numbered (block, group), the group innermost. A call transforms the input of each block it enters to
+// scratch, [point][tile][channel]; then for each unit the products go to scratch, [point][panel][tile][column], from
+// where the tiles are transformed back and handed to the epilogue. All of it is meant to stay in L2. Tiles are
+// numbered over all images, so that small images fill the blocks too.
+#include "dialects/hlo/Shape.h"
+#include "passes/codegen/cpu/Product.h"
+#include "passes/codegen/cpu/Winograd.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+namespace {
+
+class WinogradEmitter {
+public:
+  WinogradEmitter(kernel::ConvOp op, KernelBuilder &b) : op(op), b(b), epilogue(b, op), f32(b.getF32Type()) {}
+  LogicalResult emit();
+
+private:
+  /// Where a tile's first output pixel lies.
+  struct Place {
+    Value image, y, x;
+  };
+
+  void plan();
+  Place locate(Value tile);
+  void transformInput();
+  Value patchOf(Place at, Value top, Value left);
+  void products(Value group);
+  void transformOutput(Value panelInGroup, Value panelNumber, Value validColumns);
+  SmallVector<Value> inputRow(ArrayRef<Value> d);
+  SmallVector<Value> outputRow(ArrayRef<Value> d);
+
+  Value scaled(double f, Value x, Value y) { return multiplyAdd(b, b.cst(x.getType(), f), x, y, f32); }
+  Value plus(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
+  Value minus(Value x, Value y) { return arith::SubFOp::create(b, x, y); }
+
+  kernel::ConvOp op;
+  KernelBuilder &b;
+  Epilogue epilogue;
+  Type f32;
+  LogicalResult ok = success();
+
+  int64_t m = 0, a = 0; // edges of output and input tiles
+  int64_t ic = 0, oc = 0, panel = 0, panelsPerUnit = 1, groups = 1, tilesPerBlock = 1;
+  int64_t rowStride = 0, pointStride = 0;         // of transformed input, in elements
+  int64_t sumsPanelStride = 0, sumsPointStride = 0;
+  Value height, width, outHeight, outWidth, tileRows, tileColumns, images, tiles;
+  AffineExpr tilesExpr;
+  TileShape shape;
+  RowTiles rows;
+  Value patch, transformed, sums, pixels;
+
+  // of the block being computed
+  Value firstTile, count;
+};
+
+void WinogradEmitter::plan() {
+  m = *op.getWinograd();
+  a = m + 2;
+  panel = *op.getPanel();
+  auto input = cast<RankedTensorType>(op.getInput().getType());
+  auto filter = cast<RankedTensorType>(op.getFilter().getType());
+  groups = filter.getDimSize(0);
+  panelsPerUnit = filter.getDimSize(2);
+  WinogradSizes sizes = WinogradSizes::of(op);
+  ic = sizes.inChannels;
+  oc = sizes.outChannels;
+  WinogradPlan best = planWinograd(b.target, sizes, m, panel, panelsPerUnit);
+  tilesPerBlock = best.tilesPerBlock;
+  shape = panelTile(b.target, f32, panel, tilesPerBlock);
+  rows = RowTiles(tilesPerBlock, shape.rows);
+
+  SmallVector<AffineExpr> in = hlo::getDims(input), out = hlo::getDims(op.getAccType());
+  AffineExpr down = hlo::ceilDiv(out[1], m), across = hlo::ceilDiv(out[2], m);
+  tilesExpr = hlo::simplify(out[0] * down * across);
+  images = b.dim(out[0]);
+  height = b.dim(in[1]);
+  width = b.dim(in[2]);
+  outHeight = b.dim(out[1]);
+  outWidth = b.dim(out[2]);
+  tileRows = b.max(b.dim(down), b.i64(1));
+  tileColumns = b.max(b.dim(across), b.i64(1));
+  tiles = b.dim(tilesExpr);
+
+  // Rows and planes an odd number of cache lines apart, so that what is used together falls in different L1 sets.
+  const int64_t line = 16;
+  auto oddLines = [&](int64_t elements) {
+    int64_t lines = llvm::divideCeil(elements, line);
+    return (lines | 1) * line;
+  };
+  rowStride = llvm::alignTo(ic, line);
+  if (rowStride % 512 == 0)
+    rowStride += line;
+  pointStride = oddLines(tilesPerBlock * rowStride);
+  sumsPanelStride = tilesPerBlock * panel;
+  sumsPointStride = oddLines(panelsPerUnit * sumsPanelStride);
+  int64_t offset = 0;
+  auto take = [&](int64_t elements) {
+    Value at = b.ptrBytes(b.scratch, b.i64(offset));
+    offset += llvm::alignTo(elements * 4, 64);
+    return at;
+  };
+  transformed = take(a * a * pointStride);
+  sums = take(a * a * sumsPointStride);
+  patch = take(a * a * ic);
+  pixels = take(m * m * panel);
+  b.setScratch(offset);
+  b.setFlops(2 * a * a * tilesPerBlock * ic * panel * panelsPerUnit);
+  b.setExtent(hlo::simplify(hlo::ceilDiv(tilesExpr, tilesPerBlock) * groups));
+}
+
+WinogradEmitter::Place WinogradEmitter::locate(Value tile) {
+  SmallVector<Value> at = b.delinearize(tile, {images, tileRows, tileColumns});
+  return {at[0], b.mul(at[1], b.i64(m)), b.mul(at[2], b.i64(m))};
+}
+
+/// B^T times a column of the input tile.
+SmallVector<Value> WinogradEmitter::inputRow(ArrayRef<Value> d) {
+  if (m == 2)
+    return {minus(d[0], d[2]), plus(d[1], d[2]), minus(d[2], d[1]), minus(d[1], d[3])};
+  Value even = scaled(-4, d[2], d[4]), odd = scaled(-4, d[1], d[3]);
+  Value evenTwo = minus(d[4], d[2]), oddTwo = minus(d[3], d[1]);
+  return {scaled(4, d[0], scaled(-5, d[2], d[4])), plus(even, odd),           minus(even, odd),
+          scaled(2, oddTwo, evenTwo),              scaled(-2, oddTwo, evenTwo), scaled(4, d[1], scaled(-5, d[3], d[5]))};
+}
+
+/// A^T times a column of sums.
+SmallVector<Value> WinogradEmitter::outputRow(ArrayRef<Value> s) {
+  Value sum = plus(s[1], s[2]), difference = minus(s[1], s[2]);
+  if (m == 2)
+    return {plus(s[0], sum), minus(difference, s[3])};
+  Value sumTwo = plus(s[3], s[4]), differenceTwo = minus(s[3], s[4]);
+  return {plus(plus(s[0], sum), sumTwo), scaled(2, differenceTwo, difference), scaled(4, sumTwo, sum),
+          plus(scaled(8, differenceTwo, difference), s[5])};
+}
+
+/// Copies a tile that reaches over the border, with zeros there.
+Value WinogradEmitter::patchOf(Place at, Value top, Value left) {
+  Value zero = b.i64(0), edge = b.i64(a), channels = b.i64(ic);
+  Value low = b.min(b.max(b.sub(zero, left), zero), edge);
+  Value high = b.max(low, b.min(edge, b.sub(width, left)));
+  b.loop(zero, edge, [&](Value i) {
+    Value y = b.add(top, i), to = b.ptrAt(patch, f32, b.mul(i, b.i64(a * ic)));
+    auto fill = [&](Value from, Value until) {
+      zeroRun(b, f32, b.ptrAt(to, f32, b.mul(from, channels)), b.mul(b.sub(until, from), channels));
+    };
+    b.ifElse(
+        b.inRange(y, zero, height), TypeRange{},
+        [&] {
+          fill(zero, low);
+          Value x = b.add(left, low);
+          Value pixel = b.add(b.mul(b.add(b.mul(at.image, height), y), width), x);
+          copyRun(b, f32, b.ptrAt(b.operands[0], f32, b.mul(pixel, channels)), f32, b.ptrAt(to, f32, b.mul(low, channels)),
+                  b.mul(b.sub(high, low), channels));
+          fill(high, edge);
+          return SmallVector<Value>();
+        },
+        [&] {
+          fill(zero, edge);
+          return SmallVector<Value>();
+        });
+  });
+  return patch;
+}
+
+void WinogradEmitter::transformInput() {
+  unsigned lanes = b.target.lanes(f32);
+  while (lanes > ic)
+    lanes /= 2;
+  b.loop(b.i64(0), count, [&](Value t) {
+    Place at = locate(b.add(firstTile, t));
+    Value top = b.sub(at.y, b.i64(op.getPadding()[0])), left = b.sub(at.x, b.i64(op.getPadding()[2]));
+    auto fits = [&](Value start, Value size) {
+      return b.both(b.ge(start, b.i64(0)), b.ge(b.sub(size, b.i64(a)), start));
+    };
+    Value inside = b.both(fits(top, height), fits(left, width));
+    Value base = b.ifElse(
+        inside, TypeRange{b.scratch.getType()},
+        [&] {
+          Value pixel = b.add(b.mul(b.add(b.mul(at.image, height), top), width), left);
+          return SmallVector<Value>{b.ptrAt(b.operands[0], f32, b.mul(pixel, b.i64(ic)))};
+        },
+        [&] { return SmallVector<Value>{patchOf(at, top, left)}; })[0];
+    Value step = b.select(inside, b.mul(width, b.i64(ic)), b.i64(a * ic));
+    Value to = b.ptrAt(transformed, f32, b.mul(t, b.i64(rowStride)));
+    SmallVector<Value> lines;
+    for (int64_t i = 0; i < a; ++i)
+      lines.push_back(b.ptrAt(base, f32, b.mul(b.i64(i), step)));
+    b.loop(b.i64(0), b.i64(ic), b.i64(lanes), [&](Value c) {
+      // the last vector may overlap the one before
+      Value channel = ic % lanes ? b.min(c, b.i64(ic - lanes)) : c;
+      SmallVector<SmallVector<Value>> columns;
+      for (int64_t j = 0; j < a; ++j) {
+        SmallVector<Value> d;
+        for (int64_t i = 0; i < a; ++i)
+          d.push_back(b.loadElem(f32, lines[i], b.add(channel, b.i64(j * ic)), lanes));
+        columns.push_back(inputRow(d));
+      }
+      for (int64_t i = 0; i < a; ++i) {
+        SmallVector<Value> d;
+        for (int64_t j = 0; j < a; ++j)
+          d.push_back(columns[j][i]);
+        for (auto [j, v] : llvm::enumerate(inputRow(d)))
+          b.storeElem(f32, v, to, b.add(channel, b.i64((i * a + j) * pointStride)));
+      }
+    });
+  });
+}
+
+/// The sums of a group at all points.
+void WinogradEmitter::products(Value group) {
+  // tiles of rows that hold the block's tiles; what the last one computes beyond is never read
+  int64_t highRows = rows.numHigh * (rows.low + 1);
+  auto needed = [&](Value n, int64_t h) { return b.divU(b.add(n, b.i64(h - 1)), b.i64(h)); };
+  Value last = needed(b.max(b.sub(count, b.i64(highRows)), b.i64(0)), rows.low);
+  if (rows.numHigh)
+    last = b.add(last, b.min(needed(count, rows.low + 1), b.i64(rows.numHigh)));
+
+  const int64_t panelSize = ic * panel;
+  // long sums are cut so that a block of the panel stays in L1
+  const int64_t parts = llvm::divideCeil(ic, 512), depth = llvm::alignTo(llvm::divideCeil(ic, parts), 4);
+  Value filters = b.ptrAt(b.operands[1], f32, b.mul(group, b.i64(a * a * panelsPerUnit * panelSize)));
+  b.loop(b.i64(0), b.i64(a * a), [&](Value point) {
+    Value in = b.ptrAt(transformed, f32, b.mul(point, b.i64(pointStride)));
+    Value out = b.ptrAt(sums, f32, b.mul(point, b.i64(sumsPointStride)));
+    Value filter = b.ptrAt(filters, f32, b.mul(point, b.i64(panelsPerUnit * panelSize)));
+    b.loop(b.i64(0), b.i64(panelsPerUnit), [&](Value p) {
+      Value panelStart = b.ptrAt(filter, f32, b.mul(p, b.i64(panelSize)));
+      Value to = b.ptrAt(out, f32, b.mul(p, b.i64(sumsPanelStride)));
+      for (int64_t k0 = 0; k0 < ic; k0 += depth) {
+        int64_t steps = std::min(depth, ic - k0);
+        TileOperands operands;
+        operands.aElem = operands.bElem = f32;
+        operands.aRowStride = b.i64(rowStride);
+        operands.b = b.ptrAt(panelStart, f32, b.i64(k0 * panel));
+        // the tiles together fetch what comes next, which lies right behind
+        operands.prefetchLines = llvm::divideCeil(panel / 4, std::max<int64_t>(1, rows.numTiles));
+        Value next = b.ptrAt(operands.b, f32, b.i64(steps * panel));
+        rows.forEach(b, b.i64(0), last, [&](unsigned tileRowCount, Value row) {
+          TileShape s = shape;
+          s.rows = tileRowCount;
+          operands.a = b.ptrAt(in, f32, b.add(b.mul(row, b.i64(rowStride)), b.i64(k0)));
+          Value share = b.i64(steps / 4 * 64 * operands.prefetchLines);
+          operands.prefetch = b.ptrBytes(next, b.mul(b.divU(row, b.i64(rows.low)), share));
+          Value target = b.ptrAt(to, f32, b.mul(row, b.i64(panel)));
+          SmallVector<Value> init;
+          if (k0)
+            init = loadTile(b, s, f32, target);
+          ReductionLoop reduction{b.i64(steps), b.i64(1), b.i64(panel)};
+          storeTile(b, s, f32, emitTile(b, s, f32, operands, reduction, init), target);
+        });
+      }
+    });
+  });
+}
+
+/// One panel of the group: back to pixels, and the epilogue.
+void WinogradEmitter::transformOutput(Value panelInGroup, Value panelNumber, Value validColumns) {
+  unsigned lanes = shape.lanes;
+  Value column = b.mul(panelNumber, b.i64(panel));
+  Value source = b.ptrAt(sums, f32, b.mul(panelInGroup, b.i64(sumsPanelStride)));
+  b.loop(b.i64(0), count, [&](Value t) {
+    Value from = b.ptrAt(source, f32, b.mul(t, b.i64(panel)));
+    b.loop(b.i64(0), b.i64(shape.vecs), [&](Value v) {
+      Value lane = b.mul(v, b.i64(lanes));
+      SmallVector<SmallVector<Value>> columns;
+      for (int64_t j = 0; j < a; ++j) {
+        SmallVector<Value> d;
+        for (int64_t i = 0; i < a; ++i)
+          d.push_back(b.loadElem(f32, from, b.add(lane, b.i64((i * a + j) * sumsPointStride)), lanes));
+        columns.push_back(outputRow(d));
+      }
+      for (int64_t i = 0; i < m; ++i) {
+        SmallVector<Value> d;
+        for (int64_t j = 0; j < a; ++j)
+          d.push_back(columns[j][i]);
+        for (auto [j, value] : llvm::enumerate(outputRow(d)))
+          b.storeElem(f32, value, pixels, b.add(lane, b.i64((i * m + j) * panel)));
+      }
+    });
+    Place at = locate(b.add(firstTile, t));
+    Value across = b.min(b.i64(m), b.sub(outWidth, at.x));
+    b.loop(b.i64(0), b.min(b.i64(m), b.sub(outHeight, at.y)), [&](Value i) {
+      Value line = b.ptrAt(pixels, f32, b.mul(i, b.i64(m * panel)));
+      auto index = [&](Value r) { return SmallVector<Value>{at.image, b.add(at.y, i), b.add(at.x, r), column}; };
+      if (failed(epilogue.emitBuffered(shape, line, across, 3, validColumns, index)))
+        ok = failure();
+    });
+  });
+}
+
+LogicalResult WinogradEmitter::emit() {
+  plan();
+  Value groupCount = b.i64(groups), perBlock = b.i64(tilesPerBlock);
+  Value firstBlock = b.divU(b.begin, groupCount), lastBlock = b.divU(b.add(b.end, b.i64(groups - 1)), groupCount);
+  const int64_t tail = oc % panel;
+  b.loop(firstBlock, lastBlock, [&](Value block) {
+    firstTile = b.mul(block, perBlock);
+    count = b.min(perBlock, b.sub(tiles, firstTile));
+    transformInput();
+    Value base = b.mul(block, groupCount);
+    b.loop(b.max(b.sub(b.begin, base), b.i64(0)), b.min(b.sub(b.end, base), groupCount), [&](Value group) {
+      products(group);
+      b.loop(b.i64(0), b.i64(panelsPerUnit), [&](Value p) {
+        Value number = b.add(b.mul(group, b.i64(panelsPerUnit)), p);
+        auto full = [&] {
+          transformOutput(p, number, Value());
+          return SmallVector<Value>();
+        };
+        auto last = [&] {
+          transformOutput(p, number, b.i64(tail));
+          return SmallVector<Value>();
+        };
+        if (!tail)
+          full();
+        else if (oc < panel)
+          last();
+        else
+          b.ifElse(b.eq(number, b.i64(groups * panelsPerUnit - 1)), TypeRange{}, last, full);
+      });
+    });
+  });
+  return ok;
+}
+
+} // namespace
+
+LogicalResult emitWinograd(kernel::ConvOp op, KernelBuilder &b) {
+  for (AffineExpr e : hlo::getDims(op.getAccType()))
+    if (hlo::constantValue(e) == 0) {
+      b.setExtent(getAffineConstantExpr(0, b.getContext()));
+      return success();
+    }
+  return WinogradEmitter(op, b).emit();
+}
+
+} // namespace lathe::cpu

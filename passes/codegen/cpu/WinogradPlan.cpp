@@ -1,0 +1,286 @@
+// Which convolutions Winograd's algorithm computes, in which blocks, and their filters.
+#include "dialects/hlo/Shape.h"
+#include "passes/codegen/cpu/Tile.h"
+#include "passes/codegen/cpu/Winograd.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+using namespace mlir;
+
+namespace lathe::cpu {
+
+static const double input2[] = {1, 0, -1, 0, 0, 1, 1, 0, 0, -1, 1, 0, 0, 1, 0, -1};
+static const double filter2[] = {1, 0, 0, 0.5, 0.5, 0.5, 0.5, -0.5, 0.5, 0, 0, 1};
+static const double output2[] = {1, 1, 1, 0, 0, 1, -1, -1};
+// points 0, 1, -1, 2, -2 and infinity
+static const double input4[] = {4, 0, -5, 0, 1, 0, 0, -4, -4, 1,  1, 0, 0, 4, -4, -1, 1, 0,
+                                0, -2, -1, 2, 1, 0, 0, 2,  -1, -2, 1, 0, 0, 4, 0,  -5, 0, 1};
+static const double filter4[] = {1. / 4,  0,        0,      -1. / 6, -1. / 6, -1. / 6, -1. / 6, 1. / 6, -1. / 6,
+                                 1. / 24, 1. / 12, 1. / 6, 1. / 24, -1. / 12, 1. / 6,  0,       0,      1};
+static const double output4[] = {1, 1, 1, 1, 1, 0, 0, 1, -1, 2, -2, 0, 0, 1, 1, 4, 4, 0, 0, 1, -1, 8, -8, 1};
+
+WinogradMatrices winogradMatrices(int64_t m) {
+  return m == 2 ? WinogradMatrices{input2, filter2, output2} : WinogradMatrices{input4, filter4, output4};
+}
+
+llvm::StringRef describe(WinogradRefusal refusal) {
+  switch (refusal) {
+  case WinogradRefusal::None:
+    return "chosen";
+  case WinogradRefusal::Exact:
+    return "exact results are asked for";
+  case WinogradRefusal::Window:
+    return "not a 3x3 window of stride 1 in f32 without dilation and groups";
+  case WinogradRefusal::NoVectors:
+    return "the target has no vectors of f32";
+  case WinogradRefusal::NotFaster:
+    return "direct code is estimated to be as fast";
+  case WinogradRefusal::Inexact:
+    return "the filter would lose too much accuracy";
+  }
+  return "";
+}
+
+WinogradSizes WinogradSizes::of(kernel::ConvOp op) {
+  RankedTensorType acc = op.getAccType();
+  auto size = [&](int64_t i) {
+    return acc.isDynamicDim(i) ? std::nullopt : std::optional<int64_t>(acc.getDimSize(i));
+  };
+  return {cast<RankedTensorType>(op.getInput().getType()).getShape().back(), acc.getShape().back(), size(1), size(2), size(0)};
+}
+
+//===----------------------------------------------------------------------===//
+// Estimates
+//===----------------------------------------------------------------------===//
+
+// Bytes a cycle from beyond L2, where weights come from; measured on server cores, which share the level below.
+constexpr double streamBytesPerCycle = 4;
+// Sizes known only at run time are taken for these.
+constexpr int64_t assumedSize = 56;
+
+/// Arithmetic overlaps with most of the traffic.
+static double combined(double compute, double traffic) {
+  return std::max(compute, traffic) + 0.25 * std::min(compute, traffic);
+}
+
+static int64_t tileCount(const WinogradSizes &s, int64_t m) {
+  return s.images.value_or(1) * llvm::divideCeil(s.height.value_or(assumedSize), m) *
+         llvm::divideCeil(s.width.value_or(assumedSize), m);
+}
+
+WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &s, int64_t m, int64_t panel, int64_t panelsPerUnit) {
+  WinogradPlan best;
+  const int64_t points = (m + 2) * (m + 2), panels = llvm::divideCeil(s.outChannels, panel);
+  const int64_t lanes = std::max(1, target.vectorBits / 32), vecs = std::max<int64_t>(1, panel / lanes);
+  const unsigned maxRows = maxTileRows(target, vecs);
+  const int64_t tiles = std::max<int64_t>(1, tileCount(s, m));
+  const int64_t groups = std::max<int64_t>(1, panels / panelsPerUnit);
+  const double inVecs = llvm::divideCeil(s.inChannels, lanes), outVecs = panels * vecs;
+  // measured: loads, arithmetic and stores of one vector of one tile, the epilogue included; spills with few registers
+  double few = target.numVectorRegs < 32 ? 1.4 : 1;
+  const double inCycles = (m == 4 ? 120 : 40) * few, outCycles = (m == 4 ? 110 : 36) * few;
+  const double weights = 4.0 * points * s.inChannels * panels * panel;
+  for (int64_t blocks = 1; blocks <= tiles; ++blocks) {
+    int64_t perBlock = llvm::divideCeil(tiles, blocks);
+    if (blocks > 1 && perBlock < maxRows && best.tilesPerBlock > 0 && best.tile)
+      break;
+    if (static_cast<int64_t>(llvm::divideCeil(tiles, perBlock)) != blocks)
+      continue;
+    RowTiles rows(perBlock, maxRows);
+    auto tileCost = [&](double r) { return std::max({r * vecs / 2, (r + vecs) / 2, 4.0}) * 1.08; };
+    double gemm = points * s.inChannels * double(panels) * blocks *
+                  (rows.numHigh * tileCost(rows.low + 1) + (rows.numTiles - rows.numHigh) * tileCost(rows.low));
+    double transformed = 4.0 * points * perBlock * s.inChannels, sums = 4.0 * points * perBlock * panelsPerUnit * panel;
+    double traffic = weights * (weights + transformed + sums < target.l2 ? 1 : blocks);
+    if (transformed > target.l2 * 0.6)
+      traffic += transformed * groups * blocks;
+    if (sums > target.l2 * 0.4)
+      traffic += 2 * sums * groups * blocks;
+    // threads split units evenly only when there are a few
+    double uneven = blocks * groups == 1 ? 1.02 : 1;
+    double cycles = combined(gemm, traffic / streamBytesPerCycle) * uneven + tiles * (inVecs * inCycles + outVecs * outCycles);
+    if (!best.tile || cycles < best.cycles)
+      best = {m, panel, panelsPerUnit, perBlock, cycles};
+  }
+  return best;
+}
+
+WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &s, int64_t m) {
+  WinogradPlan best;
+  const int64_t lanes = std::max(1, target.vectorBits / 32);
+  for (int64_t vecs : {2, 3, 4, 1}) {
+    if (vecs > 1 && s.outChannels <= (vecs - 1) * lanes)
+      continue;
+    if (maxTileRows(target, vecs) * vecs < 8)
+      continue;
+    int64_t panels = llvm::divideCeil(s.outChannels, vecs * lanes);
+    for (int64_t perUnit = 1; perUnit <= panels; ++perUnit) {
+      if (panels % perUnit)
+        continue;
+      WinogradPlan plan = planWinograd(target, s, m, vecs * lanes, perUnit);
+      if (!best.tile || plan.cycles < best.cycles * 0.98)
+        best = plan;
+    }
+  }
+  return best;
+}
+
+/// The same for the direct kernel.
+static double directCycles(const CpuTarget &target, const WinogradSizes &s) {
+  const int64_t lanes = std::max(1, target.vectorBits / 32);
+  double pixels = double(s.images.value_or(1)) * s.height.value_or(assumedSize) * s.width.value_or(assumedSize);
+  double columns = llvm::alignTo(s.outChannels, lanes);
+  double compute = pixels * 9 * s.inChannels * columns / (2 * lanes) / 0.87;
+  return combined(compute, 4.0 * 9 * s.inChannels * columns / streamBytesPerCycle);
+}
+
+bool isWinogradWindow(kernel::ConvOp op) {
+  auto input = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
+  auto ones = [](ArrayRef<int64_t> list) { return llvm::all_of(list, [](int64_t v) { return v == 1; }); };
+  return filter.getRank() == 4 && filter.getDimSize(0) == 3 && filter.getDimSize(1) == 3 && ones(op.getStrides()) &&
+         ones(op.getLhsDilation()) && ones(op.getRhsDilation()) && op.getGroups() == 1 && op.getBatchGroups() == 1 &&
+         !input.isDynamicDim(3) && !op.getAccType().isDynamicDim(3) && input.getElementType().isF32() &&
+         filter.getElementType().isF32() && op.getAccType().getElementType().isF32();
+}
+
+WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const CpuTarget &target, int64_t force) {
+  WinogradChoice choice;
+  auto refuse = [&](WinogradRefusal r) {
+    choice.refusal = r;
+    return choice;
+  };
+  if (!isWinogradWindow(op))
+    return refuse(WinogradRefusal::Window);
+  if (target.lanes(op.getAccType().getElementType()) == 1)
+    return refuse(WinogradRefusal::NoVectors);
+  WinogradSizes sizes = WinogradSizes::of(op);
+  WinogradRefusal reason = WinogradRefusal::NotFaster;
+  double limit = directCycles(target, sizes) * 0.92;
+  for (int64_t m : {4, 2}) {
+    if (force && force != m)
+      continue;
+    WinogradPlan plan = planWinograd(target, sizes, m);
+    if (!force && plan.cycles > limit)
+      continue;
+    if (!force && sampleWinogradError(filter, m) > winogradErrorLimit) {
+      reason = WinogradRefusal::Inexact;
+      continue;
+    }
+    limit = plan.cycles;
+    choice.plan = plan;
+  }
+  if (!choice.plan)
+    choice.refusal = reason;
+  return choice;
+}
+
+//===----------------------------------------------------------------------===//
+// Filters
+//===----------------------------------------------------------------------===//
+
+Tensor transformFilter(const Tensor &filter, const WinogradPlan &plan) {
+  const int64_t m = plan.tile, a = m + 2, ic = filter.dim(2), oc = filter.dim(3), panel = plan.panel, q = plan.panelsPerUnit;
+  const int64_t panels = llvm::divideCeil(oc, panel);
+  const double *g = winogradMatrices(m).filter;
+  Tensor out = Tensor::allocate(DType::Float32, {panels / q, a * a, q, ic, panel});
+  const float *in = filter.data<float>();
+  float *to = out.data<float>();
+  std::vector<double> half(a * 3 * panel), sums(panel);
+  for (int64_t p = 0; p < panels; ++p)
+    for (int64_t c = 0; c < ic; ++c) {
+      const int64_t columns = std::min(panel, oc - p * panel);
+      auto source = [&](int64_t y, int64_t x) { return in + ((y * 3 + x) * ic + c) * oc + p * panel; };
+      for (int64_t i = 0; i < a; ++i)
+        for (int64_t x = 0; x < 3; ++x)
+          for (int64_t o = 0; o < columns; ++o)
+            half[(i * 3 + x) * panel + o] = g[i * 3] * source(0, x)[o] + g[i * 3 + 1] * source(1, x)[o] + g[i * 3 + 2] * source(2, x)[o];
+      for (int64_t i = 0; i < a; ++i)
+        for (int64_t j = 0; j < a; ++j) {
+          float *target = to + ((((p / q) * a * a + i * a + j) * q + p % q) * ic + c) * panel;
+          const double *h = half.data() + i * 3 * panel;
+          for (int64_t o = 0; o < columns; ++o)
+            target[o] = static_cast<float>(g[j * 3] * h[o] + g[j * 3 + 1] * h[panel + o] + g[j * 3 + 2] * h[2 * panel + o]);
+        }
+    }
+  return out;
+}
+
+/// rows x columns times columns x n, `right` row-major; sums in T.
+template <typename T>
+static void multiply(const double *left, int64_t rows, int64_t columns, const T *right, int64_t n, T *to) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      T sum = 0;
+      for (int64_t k = 0; k < columns; ++k)
+        sum += static_cast<T>(left[i * columns + k]) * right[k * n + j];
+      to[i * n + j] = sum;
+    }
+}
+
+/// M x M^T for a matrix of the transforms: both directions of a tile.
+template <typename T>
+static void bothWays(const double *matrix, int64_t rows, int64_t columns, const T *in, T *to) {
+  T half[36], turned[36], back[36];
+  multiply(matrix, rows, columns, in, columns, half); // rows x columns
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      turned[j * rows + i] = half[i * columns + j];
+  multiply(matrix, rows, columns, turned, rows, back); // rows x rows, turned
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < rows; ++j)
+      to[i * rows + j] = back[j * rows + i];
+}
+
+double sampleWinogradError(const Tensor &filter, int64_t m) {
+  const int64_t a = m + 2, ic = filter.dim(2), oc = filter.dim(3);
+  const float *f = filter.data<float>();
+  WinogradMatrices matrices = winogradMatrices(m);
+  std::mt19937 random(1);
+  double share = 0;
+  bool finite = true;
+  // inputs around zero, and positive ones as after relu
+  for (float low : {-1.f, 0.f}) {
+    std::vector<float> x(ic * a * a), v(ic * a * a);
+    for (float &e : x)
+      e = low + (1 - low) * static_cast<float>(random() >> 8) * 0x1p-24f;
+    for (int64_t c = 0; c < ic; ++c)
+      bothWays(matrices.input, a, a, &x[c * a * a], &v[c * a * a]);
+    double worst = 0, largest = 0;
+    for (int64_t o = 0, step = std::max<int64_t>(1, oc / 16); o < oc; o += step) {
+      float sums[36] = {}, y[16];
+      double exact[16] = {};
+      for (int64_t c = 0; c < ic; ++c) {
+        double taps[9], half[18], u[36];
+        for (int64_t t = 0; t < 9; ++t)
+          taps[t] = f[(t * ic + c) * oc + o];
+        multiply(matrices.filter, a, 3, taps, 3, half);
+        for (int64_t i = 0; i < a; ++i)
+          for (int64_t j = 0; j < a; ++j) {
+            u[i * a + j] = 0;
+            for (int64_t k = 0; k < 3; ++k)
+              u[i * a + j] += half[i * 3 + k] * matrices.filter[j * 3 + k];
+          }
+        for (int64_t i = 0; i < a * a; ++i)
+          sums[i] = std::fma(v[c * a * a + i], static_cast<float>(u[i]), sums[i]);
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < m; ++j)
+            for (int64_t t = 0; t < 9; ++t)
+              exact[i * m + j] += taps[t] * x[c * a * a + (i + t / 3) * a + j + t % 3];
+      }
+      bothWays(matrices.output, m, a, sums, y);
+      for (int64_t i = 0; i < m * m; ++i) {
+        worst = std::max(worst, std::abs(exact[i] - y[i]));
+        largest = std::max(largest, std::abs(exact[i]));
+        finite &= std::isfinite(y[i]);
+      }
+    }
+    if (largest > 0)
+      share = std::max(share, worst / largest);
+  }
+  // what is not finite shall not be spread over a tile
+  return finite ? share : std::numeric_limits<double>::infinity();
+}
+
+} // namespace lathe::cpu

@@ -1,0 +1,78 @@
+// RUN: lathe-opt %s --kernel-pack-weights="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma explain" --split-input-file --verify-diagnostics | FileCheck %s --enable-var-scope
+// RUN: lathe-opt %s --kernel-pack-weights="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma exact" --split-input-file | FileCheck %s --check-prefix=EXACT
+
+// EXACT-NOT: winograd =
+
+// Many channels and a large image: tiles of 4x4, 36 points.
+// CHECK-LABEL: @large
+func.func @large(%x: tensor<1x56x56x64xf32>) -> tensor<1x56x56x64xf32> {
+  // CHECK: hlo.constant{{.*}}tensor<2x36x1x64x32xf32>
+  // CHECK: kernel.conv({{.*}}kernel_shape = array<i64: 3, 3>{{.*}}panel = 32{{.*}}winograd = 4
+  %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x64x64xf32>} : () -> tensor<3x3x64x64xf32>
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x56x56x64xf32>, tensor<3x3x64x64xf32>) -> tensor<1x56x56x64xf32> {
+  ^bb0(%acc: tensor<1x56x56x64xf32>):
+    kernel.yield %acc : tensor<1x56x56x64xf32>
+  }
+  return %0 : tensor<1x56x56x64xf32>
+}
+
+// -----
+
+// A small image with many channels: the larger filters of 4x4 tiles would have to come from memory.
+// CHECK-LABEL: @small_image
+func.func @small_image(%x: tensor<1x14x14x256xf32>) -> tensor<1x14x14x256xf32> {
+  // CHECK: kernel.conv({{.*}}winograd = 2
+  %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x256x256xf32>} : () -> tensor<3x3x256x256xf32>
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x14x14x256xf32>, tensor<3x3x256x256xf32>) -> tensor<1x14x14x256xf32> {
+  ^bb0(%acc: tensor<1x14x14x256xf32>):
+    kernel.yield %acc : tensor<1x14x14x256xf32>
+  }
+  return %0 : tensor<1x14x14x256xf32>
+}
+
+// -----
+
+// Few channels: the transforms cost more than the products save.
+// CHECK-LABEL: @few_channels
+func.func @few_channels(%x: tensor<1x56x56x4xf32>) -> tensor<1x56x56x8xf32> {
+  // CHECK-NOT: winograd =
+  // CHECK: kernel.conv({{.*}}panel = 16
+  %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x4x8xf32>} : () -> tensor<3x3x4x8xf32>
+  // expected-remark @+1 {{no Winograd: direct code is estimated to be as fast}}
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x56x56x4xf32>, tensor<3x3x4x8xf32>) -> tensor<1x56x56x8xf32> {
+  ^bb0(%acc: tensor<1x56x56x8xf32>):
+    kernel.yield %acc : tensor<1x56x56x8xf32>
+  }
+  return %0 : tensor<1x56x56x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @strided
+func.func @strided(%x: tensor<1x56x56x64xf32>) -> tensor<1x28x28x64xf32> {
+  // CHECK-NOT: winograd =
+  // CHECK: kernel.conv
+  %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x64x64xf32>} : () -> tensor<3x3x64x64xf32>
+  // expected-remark @+1 {{no Winograd: not a 3x3 window of stride 1}}
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 2, 2>, padding = array<i64: 0, 1, 0, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x56x56x64xf32>, tensor<3x3x64x64xf32>) -> tensor<1x28x28x64xf32> {
+  ^bb0(%acc: tensor<1x28x28x64xf32>):
+    kernel.yield %acc : tensor<1x28x28x64xf32>
+  }
+  return %0 : tensor<1x28x28x64xf32>
+}
+
+// -----
+
+// The transform of these weights is not finite in f32.
+// CHECK-LABEL: @huge_weights
+func.func @huge_weights(%x: tensor<1x56x56x64xf32>) -> tensor<1x56x56x64xf32> {
+  // CHECK-NOT: winograd =
+  // CHECK: kernel.conv
+  %w = "hlo.constant"() {value = dense<3.0e38> : tensor<3x3x64x64xf32>} : () -> tensor<3x3x64x64xf32>
+  // expected-remark @+1 {{no Winograd: the filter would lose too much accuracy}}
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x56x56x64xf32>, tensor<3x3x64x64xf32>) -> tensor<1x56x56x64xf32> {
+  ^bb0(%acc: tensor<1x56x56x64xf32>):
+    kernel.yield %acc : tensor<1x56x56x64xf32>
+  }
+  return %0 : tensor<1x56x56x64xf32>
+}
