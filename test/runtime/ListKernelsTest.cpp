@@ -1,0 +1,178 @@
+// Tensor arrays, lists, maps, stacks and optionals; what lists infer and refuse follows TensorFlow.
+#include "test/runtime/KernelTest.h"
+
+namespace lathe::rt {
+namespace {
+
+using Result = absl::StatusOr<std::vector<Tensor>>;
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+struct Ops {
+  Result run(std::string op, AttrMap attrs, std::vector<Value> inputs) {
+    KernelTest node(std::move(op), std::move(attrs), resources);
+    node.step = &step;
+    return node.run(std::move(inputs));
+  }
+  /// The first output; fails the test when there is none.
+  Tensor one(std::string op, AttrMap attrs, std::vector<Value> inputs) {
+    Result r = run(op, std::move(attrs), std::move(inputs));
+    EXPECT_TRUE(r.ok()) << op << ": " << r.status();
+    return r.ok() ? (*r)[0] : Tensor();
+  }
+  std::shared_ptr<ResourceManager> resources = std::make_shared<ResourceManager>();
+  ResourceManager step;
+};
+
+const AttrMap kFloat = {{"T", DType::Float32}}, kDtype = {{"dtype", DType::Float32}},
+              kElement = {{"element_dtype", DType::Float32}};
+
+TEST(TensorArrays, allVersionsWriteReadAndPack) {
+  for (std::string v : {"", "V2", "V3"}) {
+    Ops ops;
+    Tensor handle = ops.one("TensorArray" + v, kDtype, {int0(3)}), flow = float0(0);
+    for (int i = 0; i < 3; ++i)
+      ASSERT_TRUE(ops.run("TensorArrayWrite" + v, kFloat, {handle, int0(i), floats({float(i), 1}), flow}).ok());
+    EXPECT_EQ(ops.run("TensorArrayWrite" + v, kFloat, {handle, int0(0), floats({1, 1}), flow}).status().code(), kInvalid);
+    EXPECT_EQ(ops.run("TensorArrayWrite" + v, kFloat, {handle, int0(3), floats({1, 1}), flow}).status().code(), kInvalid);
+    EXPECT_EQ(*ops.one("TensorArraySize" + v, {}, {handle, flow}).data<int32_t>(), 3);
+    Tensor packed = v.empty() ? ops.one("TensorArrayPack", kDtype, {handle, flow})
+                              : ops.one("TensorArrayGather" + v, kDtype, {handle, ints({0, 1, 2}), flow});
+    EXPECT_EQ(packed.dims(), (std::vector<int64_t>{3, 2}));
+    EXPECT_EQ(elements<float>(packed), (std::vector<float>{0, 1, 1, 1, 2, 1}));
+    // read once only
+    EXPECT_EQ(ops.run("TensorArrayRead" + v, kDtype, {handle, int0(0), flow}).status().code(), kInvalid);
+    ASSERT_TRUE(ops.run("TensorArrayClose" + v, {}, {handle}).ok());
+    EXPECT_EQ(ops.run("TensorArraySize" + v, {}, {handle, flow}).status().code(), kInvalid);
+  }
+}
+
+TEST(TensorArrays, gradientsAddUpAndDefaultToZeros) {
+  Ops ops;
+  Tensor flow = float0(0);
+  Tensor handle = ops.one("TensorArrayV3", {{"dtype", DType::Float32}, {"clear_after_read", false}}, {int0(2)});
+  for (int i = 0; i < 2; ++i)
+    ASSERT_TRUE(ops.run("TensorArrayWriteV3", kFloat, {handle, int0(i), floats({1, 2}), flow}).ok());
+  Tensor gradient = ops.one("TensorArrayGradV3", {{"source", std::string("g")}}, {handle, flow});
+  for (int i = 0; i < 2; ++i)
+    ASSERT_TRUE(ops.run("TensorArrayWriteV3", kFloat, {gradient, int0(0), floats({3, 4}), flow}).ok());
+  Tensor again = ops.one("TensorArrayGradV3", {{"source", std::string("g")}}, {handle, flow});
+  EXPECT_EQ(elements<float>(ops.one("TensorArrayReadV3", kDtype, {again, int0(0), flow})), (std::vector<float>{6, 8}));
+  EXPECT_EQ(elements<float>(ops.one("TensorArrayReadV3", kDtype, {gradient, int0(1), flow})), (std::vector<float>{0, 0}));
+  Tensor wide = ops.one("TensorArrayGradWithShape", {{"source", std::string("h")}}, {handle, flow, ints({5})});
+  EXPECT_EQ(ops.one("TensorArrayReadV3", kDtype, {wide, int0(0), flow}).dims(), (std::vector<int64_t>{5, 2}));
+}
+
+TEST(TensorArrays, splitConcatAndScatterGrow) {
+  Ops ops;
+  Tensor flow = float0(0);
+  AttrMap dynamic = {{"dtype", DType::Float32}, {"dynamic_size", true}};
+  Tensor handle = ops.one("TensorArrayV3", dynamic, {int0(0)});
+  ASSERT_TRUE(ops.run("TensorArraySplitV3", kFloat, {handle, floats({1, 2, 3}), longs({1, 0, 2}), flow}).ok());
+  Result all = ops.run("TensorArrayConcatV3", kDtype, {handle, flow});
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(elements<float>((*all)[0]), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(elements<int64_t>((*all)[1]), (std::vector<int64_t>{1, 0, 2}));
+  Tensor other = ops.one("TensorArrayV3", dynamic, {int0(0)});
+  ASSERT_TRUE(ops.run("TensorArrayScatterV3", kFloat, {other, ints({4, 1}), floats({7, 8}), flow}).ok());
+  EXPECT_EQ(*ops.one("TensorArraySizeV3", {}, {other, flow}).data<int32_t>(), 5);
+  EXPECT_EQ(*ops.one("TensorArrayReadV3", kDtype, {other, int0(1), flow}).data<float>(), 8);
+  EXPECT_EQ(ops.run("TensorArrayReadV3", kDtype, {other, int0(0), flow}).status().code(), kInvalid);
+  Tensor fixed = ops.one("TensorArrayV3", kDtype, {int0(2)});
+  EXPECT_EQ(ops.run("TensorArraySplitV3", kFloat, {fixed, floats({1, 2}), longs({1, 1, 0}), flow}).status().code(), kInvalid);
+  EXPECT_EQ(ops.run("TensorArraySplitV3", kFloat, {fixed, floats({1, 2}), longs({1, 2}), flow}).status().code(), kInvalid);
+}
+
+TEST(TensorLists, inferShapesOfWhatWasNeverSet) {
+  Ops ops;
+  Tensor list = ops.one("TensorListReserve", {{"element_dtype", DType::Float32}, {"shape_type", DType::Int32}},
+                        {ints({2, -1}), int0(3)});
+  list = ops.one("TensorListSetItem", kElement, {list, int0(1), floats({1, 2, 3, 4}).reshaped({2, 2})});
+  EXPECT_EQ(ops.one("TensorListStack", kElement, {list, int0(-1)}).dims(), (std::vector<int64_t>{3, 2, 2}));
+  EXPECT_EQ(ops.one("TensorListGetItem", kElement, {list, int0(2), int0(-1)}).dims(), (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(ops.run("TensorListPopBack", kElement, {list, int0(-1)}).status().code(), kInvalid);
+  AttrMap v2 = {{"element_dtype", DType::Float32}, {"shape_type", DType::Int32}};
+  Result joined = ops.run("TensorListConcatV2", v2, {list, ints({-1, 2}), longs({5, 2, 1})});
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ((*joined)[0].dims(), (std::vector<int64_t>{8, 2}));
+  EXPECT_EQ(elements<int64_t>((*joined)[1]), (std::vector<int64_t>{5, 2, 1}));
+  joined = ops.run("TensorListConcatV2", v2, {list, ints({-1, 2}), longs({})});
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(elements<int64_t>((*joined)[1]), (std::vector<int64_t>{2, 2, 2}));
+  EXPECT_EQ(ops.run("TensorListStack", {{"element_dtype", DType::Float32}, {"num_elements", int64_t(4)}}, {list, int0(-1)})
+                .status()
+                .code(),
+            kInvalid);
+}
+
+TEST(TensorLists, stringsAndValuesThatDoNotChange) {
+  Ops ops;
+  AttrMap text = {{"element_dtype", DType::String}, {"shape_type", DType::Int32}};
+  Tensor empty = ops.one("EmptyTensorList", text, {ints({}), int0(2)});
+  Tensor a = ops.one("TensorListPushBack", {{"element_dtype", DType::String}}, {empty, string0("a")});
+  Tensor b = ops.one("TensorListPushBack", {{"element_dtype", DType::String}}, {a, string0("b")});
+  EXPECT_EQ(*ops.one("TensorListLength", {}, {a}).data<int32_t>(), 1);
+  EXPECT_EQ(ops.one("TensorListStack", {{"element_dtype", DType::String}}, {b, int0(-1)}).strings(),
+            (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(ops.run("TensorListPushBack", {{"element_dtype", DType::String}}, {b, string0("c")}).status().code(), kInvalid);
+  EXPECT_EQ(ops.run("TensorListPushBack", kElement, {a, float0(1)}).status().code(), kInvalid);
+  Tensor scattered = ops.one("TensorListScatterV2", {{"element_dtype", DType::Float32}, {"shape_type", DType::Int32}},
+                             {floats({1, 2}), ints({3, 0}), ints({}), int0(7)});
+  EXPECT_EQ(*ops.one("TensorListLength", {}, {scattered}).data<int32_t>(), 7);
+  EXPECT_EQ(elements<float>(ops.one("TensorListStack", kElement, {scattered, int0(-1)})),
+            (std::vector<float>{2, 0, 0, 1, 0, 0, 0}));
+  Tensor pieces = ops.one("TensorListSplit", {{"element_dtype", DType::Float32}, {"shape_type", DType::Int32}},
+                          {floats({1, 2, 3}), int0(-1), longs({1, 2})});
+  EXPECT_EQ(elements<float>(ops.one("TensorListGetItem", kElement, {pieces, int0(1), int0(-1)})), (std::vector<float>{2, 3}));
+  EXPECT_EQ(*ops.one("TensorListElementShape", {{"shape_type", DType::Int64}}, {pieces}).data<int64_t>(), -1);
+}
+
+TEST(TensorMaps, insertLookupErase) {
+  Ops ops;
+  AttrMap types = {{"key_dtype", DType::Float32}, {"value_dtype", DType::String}};
+  Tensor map = ops.one("EmptyTensorMap", {}, {});
+  Tensor one = ops.one("TensorMapInsert", types, {map, float0(0.0f), string0("zero")});
+  Tensor two = ops.one("TensorMapInsert", types, {one, float0(2), string0("two")});
+  EXPECT_EQ(*ops.one("TensorMapSize", {}, {two}).data<int32_t>(), 2);
+  EXPECT_EQ(ops.one("TensorMapLookup", types, {two, float0(-0.0f)}).strings()[0], "zero");
+  EXPECT_EQ(elements<float>(ops.one("TensorMapStackKeys", {{"key_dtype", DType::Float32}}, {two})), (std::vector<float>{0, 2}));
+  Tensor less = ops.one("TensorMapErase", types, {two, float0(0)});
+  EXPECT_FALSE(*ops.one("TensorMapHasKey", {{"key_dtype", DType::Float32}}, {less, float0(0)}).data<bool>());
+  EXPECT_TRUE(*ops.one("TensorMapHasKey", {{"key_dtype", DType::Float32}}, {two, float0(0)}).data<bool>());
+  EXPECT_EQ(ops.run("TensorMapLookup", types, {less, float0(0)}).status().code(), kInvalid);
+  EXPECT_EQ(ops.run("TensorMapErase", types, {less, float0(0)}).status().code(), kInvalid);
+}
+
+TEST(Stacks, bothForms) {
+  for (bool v2 : {false, true}) {
+    Ops ops;
+    std::string v = v2 ? "V2" : "";
+    AttrMap type = {{"elem_type", DType::Float32}};
+    Tensor handle = ops.one("Stack" + v, type, v2 ? std::vector<Value>{int0(2)} : std::vector<Value>{});
+    ASSERT_TRUE(ops.run("StackPush" + v, kFloat, {handle, float0(1)}).ok());
+    ASSERT_TRUE(ops.run("StackPush" + v, kFloat, {handle, floats({2, 3})}).ok());
+    if (v2) {
+      EXPECT_EQ(ops.run("StackPush" + v, kFloat, {handle, float0(1)}).status().code(), kInvalid);
+    }
+    EXPECT_EQ(ops.one("StackPop" + v, type, {handle}).numElements(), 2);
+    EXPECT_EQ(*ops.one("StackPop" + v, type, {handle}).data<float>(), 1);
+    EXPECT_EQ(ops.run("StackPop" + v, type, {handle}).status().code(), kInvalid);
+    ASSERT_TRUE(ops.run("StackClose" + v, {}, {handle}).ok());
+    EXPECT_EQ(ops.run("StackPush" + v, kFloat, {handle, float0(1)}).status().code(), kInvalid);
+  }
+}
+
+TEST(Optionals, holdATupleOrNothing) {
+  Ops ops;
+  Tensor some = ops.one("OptionalFromValue", {{"Toutput_types", std::vector<DType>{DType::Int32, DType::String}}},
+                        {int0(4), strings({"x"})});
+  Tensor none = ops.one("OptionalNone", {}, {});
+  EXPECT_TRUE(*ops.one("OptionalHasValue", {}, {some}).data<bool>());
+  EXPECT_FALSE(*ops.one("OptionalHasValue", {}, {none}).data<bool>());
+  AttrMap get = {{"output_types", std::vector<DType>{DType::Int32, DType::String}},
+                 {"output_shapes", std::vector<PartialShape>{std::vector<int64_t>(), std::vector<int64_t>{-1}}}};
+  EXPECT_EQ(*ops.one("OptionalGetValue", get, {some}).data<int32_t>(), 4);
+  EXPECT_EQ(ops.run("OptionalGetValue", get, {none}).status().code(), kInvalid);
+}
+
+} // namespace
+} // namespace lathe::rt
