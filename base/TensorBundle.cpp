@@ -2,6 +2,7 @@
 
 #include "base/Bytes.h"
 #include "base/Crc32c.h"
+#include "base/ProtoWire.h"
 #include "base/SortedTable.h"
 
 #include "absl/strings/str_cat.h"
@@ -16,91 +17,11 @@ namespace {
 
 absl::Status bad(std::string_view what) { return absl::DataLossError(absl::StrCat("bad checkpoint: ", view(what))); }
 
-/// One field of a protocol buffer message: number, and either a number or bytes.
-struct Field {
-  uint64_t number = 0;
-  int wire = 0;
-  uint64_t value = 0;
-  std::string_view bytes;
-};
-
-bool readField(ByteReader &in, Field &f) {
-  uint64_t tag;
-  if (!in.readVarint(tag))
-    return false;
-  f.number = tag >> 3;
-  f.wire = static_cast<int>(tag & 7);
-  uint64_t length;
-  switch (f.wire) {
-  case 0:
-    return in.readVarint(f.value);
-  case 1:
-    return in.readLittle(8, f.value);
-  case 2:
-    return in.readVarint(length) && in.readBytes(length, f.bytes);
-  case 5:
-    return in.readLittle(4, f.value);
-  default:
-    return false;
-  }
-}
-
-/// TensorShapeProto.
-bool parseShape(std::string_view bytes, std::vector<int64_t> &dims) {
-  ByteReader in(bytes);
-  Field f;
-  while (in.remaining()) {
-    if (!readField(in, f))
-      return false;
-    if (f.number == 3 && f.value)
-      return false;
-    if (f.number != 2 || f.wire != 2)
-      continue;
-    int64_t size = 0;
-    ByteReader dim(f.bytes);
-    Field g;
-    while (dim.remaining()) {
-      if (!readField(dim, g))
-        return false;
-      if (g.number == 1)
-        size = static_cast<int64_t>(g.value);
-    }
-    dims.push_back(size);
-  }
-  return true;
-}
-
-/// TensorSliceProto: extents of start and an optional length, whose absence means the whole dimension.
-bool parseSlice(std::string_view bytes, TensorBundleReader::Slice &slice) {
-  ByteReader in(bytes);
-  Field f;
-  while (in.remaining()) {
-    if (!readField(in, f))
-      return false;
-    if (f.number != 1 || f.wire != 2)
-      continue;
-    int64_t start = 0, length = -1;
-    ByteReader extent(f.bytes);
-    Field g;
-    while (extent.remaining()) {
-      if (!readField(extent, g))
-        return false;
-      if (g.number == 1)
-        start = static_cast<int64_t>(g.value);
-      else if (g.number == 2)
-        length = static_cast<int64_t>(g.value);
-    }
-    slice.start.push_back(start);
-    slice.length.push_back(length);
-  }
-  return true;
-}
-
 bool parseEntry(std::string_view bytes, TensorBundleReader::Entry &entry) {
   ByteReader in(bytes);
-  Field f;
+  ProtoField f;
   while (in.remaining()) {
-    if (!readField(in, f))
+    if (!readProtoField(in, f))
       return false;
     switch (f.number) {
     case 1:
@@ -134,56 +55,6 @@ bool parseEntry(std::string_view bytes, TensorBundleReader::Entry &entry) {
   return true;
 }
 
-// Names of slices are in an order-preserving code: numbers, then the tensor's name with 0 and 255 escaped.
-void appendOrdered(std::string &out, int64_t v) {
-  if (v >= -64 && v < 64) {
-    out.push_back(static_cast<char>(0x80 ^ v));
-    return;
-  }
-  // a header of as many ones as there are bytes, inverted for negative numbers, over the big-endian number
-  uint64_t magnitude = v < 0 ? ~static_cast<uint64_t>(v) : static_cast<uint64_t>(v);
-  int length = 1;
-  while (length < 10 && (length * 7 - 1 < 64) && (magnitude >> (length * 7 - 1)) != 0)
-    ++length;
-  std::string bytes(length, '\0');
-  char fill = v < 0 ? '\xff' : '\0';
-  for (int i = 0; i < length; ++i) {
-    int shift = 8 * (length - 1 - i);
-    bytes[i] = shift < 64 ? static_cast<char>(v >> shift) : fill;
-  }
-  uint16_t header = static_cast<uint16_t>(0xffff << (16 - length));
-  bytes[0] ^= static_cast<char>(header >> 8);
-  if (length > 8)
-    bytes[1] ^= static_cast<char>(header);
-  out += bytes;
-}
-
-std::string sliceKey(const std::string &name, const TensorBundleReader::Slice &slice) {
-  std::string key;
-  key.push_back('\0'); // the number 0 in the unsigned code
-  for (char c : name) {
-    key.push_back(c);
-    if (c == '\0')
-      key.push_back('\xff');
-    else if (c == '\xff')
-      key.push_back('\0');
-  }
-  key.append("\0\1", 2);
-  // the number of dimensions, unsigned: a length byte, then big-endian bytes
-  size_t rank = slice.start.size();
-  if (rank == 0)
-    key.push_back('\0');
-  else {
-    key.push_back('\1');
-    key.push_back(static_cast<char>(rank));
-  }
-  for (size_t d = 0; d < rank; ++d) {
-    appendOrdered(key, slice.start[d]);
-    appendOrdered(key, slice.length[d]);
-  }
-  return key;
-}
-
 } // namespace
 
 absl::StatusOr<std::unique_ptr<TensorBundleReader>> TensorBundleReader::open(const std::string &prefix,
@@ -201,9 +72,9 @@ absl::StatusOr<std::unique_ptr<TensorBundleReader>> TensorBundleReader::open(con
     if (key.empty()) {
       header = true;
       ByteReader in(value);
-      Field f;
+      ProtoField f;
       while (in.remaining()) {
-        if (!readField(in, f))
+        if (!readProtoField(in, f))
           return bad("broken header");
         if (f.number == 1)
           reader->numShards = static_cast<int64_t>(f.value);
