@@ -1,4 +1,5 @@
 #include "compiler/driver/Compiler.h"
+#include "compiler/driver/Cost.h"
 
 #include "dialects/graph/Graph.h"
 #include "dialects/hlo/Hlo.h"
@@ -216,6 +217,8 @@ llvm::Expected<CompiledArtifact> Compiler::emit(EmitWants wants) {
   eo.wantAsm = wants.assembly;
   eo.wantLlvm = wants.llvm;
   showProgress(opts.progress, "emit");
+  if (opts.profile)
+    annotateCosts(module());
   auto artifact = emitModule(module(), eo);
   if (artifact)
     finishPhase(Phase::Emit, watch.seconds());

@@ -99,6 +99,26 @@ std::vector<OpCost> moduleCosts(ModuleOp module) {
   return all;
 }
 
+void annotateCosts(ModuleOp module) {
+  for (const OpCost &c : moduleCosts(module)) {
+    SmallVector<Value> values(c.op->getOperands());
+    llvm::append_range(values, c.op->getResults());
+    if (llvm::any_of(values, [](Value v) {
+          auto t = dyn_cast<RankedTensorType>(v.getType());
+          return !t || !t.hasStaticShape();
+        }))
+      continue;
+    int64_t constants = 0;
+    for (Value v : c.op->getOperands()) {
+      while (auto view = v.getDefiningOp<hlo::ReshapeOp>())
+        v = view->getOperand(0);
+      if (v.getDefiningOp<hlo::ConstantOp>())
+        constants += bytes(v.getType());
+    }
+    c.op->setAttr("kernel.cost", DenseI64ArrayAttr::get(module.getContext(), {c.cost.flops, constants, c.cost.bytes - constants}));
+  }
+}
+
 int64_t parameterCount(ModuleOp module) {
   int64_t n = 0;
   module.walk([&](hlo::ConstantOp c) {

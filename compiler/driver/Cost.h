@@ -21,6 +21,9 @@ struct OpCost {
 Cost operationCost(mlir::Operation *op);
 /// Every kernel and unfused hlo op of the module's functions in order, loop bodies once.
 std::vector<OpCost> moduleCosts(mlir::ModuleOp module);
+/// Sets `kernel.cost` = [operations, bytes of constants read, other bytes] on every op of moduleCosts whose sizes are all
+/// known: what profiles tell of each call.
+void annotateCosts(mlir::ModuleOp module);
 /// Elements of all constants.
 int64_t parameterCount(mlir::ModuleOp module);
 

@@ -243,7 +243,8 @@ void emitTables(Module &m, const lower::LoweredModule &lowered, const EmitOption
     sites.push_back(t.structure({t.i32(sizeof(lathe_site_info)), t.i32(0), t.string(s.node), t.string(s.op)},
                                 sizeof(lathe_site_info)));
   for (const lower::StepDesc &s : lowered.steps)
-    steps.push_back(t.structure({t.i32(sizeof(lathe_step_info)), t.i32(s.entry), t.string(s.nodes), t.string(s.kernel)},
+    steps.push_back(t.structure({t.i32(sizeof(lathe_step_info)), t.i32(s.entry), t.string(s.nodes), t.string(s.kernel),
+                                 t.i64(s.flops), t.i64(s.constantBytes), t.i64(s.otherBytes)},
                                 sizeof(lathe_step_info)));
   GlobalVariable *module = t.structure(
       {t.i32(sizeof(lathe_module)), t.i32(LATHE_ABI_VERSION), t.string(prefix), t.string("lathe 0.1.0"),

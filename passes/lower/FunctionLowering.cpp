@@ -269,7 +269,13 @@ void FunctionLowering::emitKernelCall(Operation *op) {
   ++state.result.kernelCalls;
   int64_t step = state.result.steps.size();
   if (state.options.profile) {
-    state.result.steps.push_back({entry, nodesOf(op), info.name});
+    StepDesc desc{entry, nodesOf(op), info.name};
+    if (auto cost = op->getAttrOfType<DenseI64ArrayAttr>("kernel.cost"); cost && cost.size() == 3) {
+      desc.flops = cost[0];
+      desc.constantBytes = cost[1];
+      desc.otherBytes = cost[2];
+    }
+    state.result.steps.push_back(std::move(desc));
     emitTrace(step, 0);
   }
   SmallVector<Value> pointers;

@@ -44,6 +44,7 @@ struct SiteDesc {
 struct StepDesc {
   int entry;
   std::string nodes, kernel;
+  int64_t flops = 0, constantBytes = 0, otherBytes = 0; ///< from the op's attribute kernel.cost, if it has one
 };
 
 struct SymbolDesc {

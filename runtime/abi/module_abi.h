@@ -154,6 +154,9 @@ typedef struct lathe_step_info {
   int32_t entry;
   const char *nodes; /* names of the nodes it computes, separated by ';' */
   const char *kernel;
+  /* Work of one call: operations (convolutions as if computed directly), bytes of constants it reads, bytes of other
+   * operands and results. All 0 when a size is known at run time only. */
+  int64_t flops, constant_bytes, other_bytes;
 } lathe_step_info;
 
 typedef struct lathe_module {

@@ -1,4 +1,5 @@
 // lathe bench: latencies of a model or a compiled shared library; compiling and loading are not in them.
+#include "tools/lathe/Profile.h"
 #include "tools/lathe/Session.h"
 #include "tools/lathe/Tensors.h"
 
@@ -18,36 +19,6 @@ struct BenchArgs {
   double seconds = 2;
   int64_t size = 1;
   bool json = false, profile = false;
-};
-
-/// Time spent in each kernel call, from the trace hook of modules emitted for profiling.
-struct Profile {
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> seconds;
-  std::vector<Clock::time_point> starts;
-
-  explicit Profile(int steps) : seconds(steps), starts(steps) {}
-
-  static void trace(void *ctx, int32_t step, int32_t phase) {
-    Profile &p = *static_cast<Profile *>(ctx);
-    if (phase == 0)
-      p.starts[step] = Clock::now();
-    else
-      p.seconds[step] += std::chrono::duration<double>(Clock::now() - p.starts[step]).count();
-  }
-
-  void print(const lathe_module &m, size_t runs) const {
-    std::vector<int> order;
-    double total = 0;
-    for (int i = 0; i < m.num_steps; ++i) {
-      order.push_back(i);
-      total += seconds[i];
-    }
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return seconds[a] > seconds[b]; });
-    for (int i : order)
-      printf("%10.1f us %5.1f %%  %-28s %s\n", seconds[i] / runs * 1e6, 100 * seconds[i] / total, m.steps[i]->kernel,
-             m.steps[i]->nodes);
-  }
 };
 
 int execute(BenchArgs &a) {
@@ -71,7 +42,7 @@ int execute(BenchArgs &a) {
   const lathe_module &m = loaded.module->abi();
   if (a.profile && !m.num_steps)
     return fail("bench --profile: the library was not compiled for profiling; give the model");
-  Profile profile(m.num_steps);
+  Profile profile(m, a.model.options.threads);
   if (a.profile)
     runner->setTrace(Profile::trace, &profile);
   std::vector<double> us;
@@ -84,9 +55,11 @@ int execute(BenchArgs &a) {
       return fail(std::move(error));
   }
   if (a.profile)
-    profile.print(m, us.size());
+    profile.print(us.size());
   if (a.json) {
     nlohmann::json j = {{"latency_us", us}, {"compile_s", loaded.compileSeconds}, {"threads", a.model.options.threads}};
+    if (a.profile)
+      j["kernels"] = profile.json(us.size());
     printf("%s\n", j.dump().c_str());
     return Fine;
   }
@@ -106,7 +79,7 @@ Command addBench(CLI::App &root) {
   app->add_option("--feeds", a->npz, "Inputs; without feeds seeded random floats and small integers")->type_name("FILE.npz");
   app->add_option("--seconds", a->seconds, "How long to measure")->capture_default_str();
   app->add_option("--unknown-size", a->size, "Value of unknown dimensions when nothing is fed")->capture_default_str();
-  app->add_flag("--profile", a->profile, "Print the mean time of each kernel call, slowest first");
+  app->add_flag("--profile", a->profile, "Print the fastest time of each kernel call, its GFLOP/s, GB/s and share of what the machine can do");
   app->add_flag("--json", a->json, "The last line of stdout is a JSON object with latency_us and compile_s");
   return [a] { return execute(*a); };
 }

@@ -1,0 +1,151 @@
+// Best of several rounds each, so that a busy neighbour does not lower the roof.
+#include "tools/lathe/Machine.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <memory>
+
+namespace lathe::cli {
+
+double threadSeconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+namespace {
+
+constexpr int64_t accumulators = 12, steps = 400000;
+
+/// A loop of independent multiply-adds on vectors of N floats; returns operations a second. Sixteen bytes of data that
+/// are no special numbers: constant or vanishing data can be faster than any real one.
+template <int N>
+struct Lanes {
+  typedef float Vec __attribute__((vector_size(4 * N)));
+};
+
+#if defined(__x86_64__)
+#define LATHE_PEAK(NAME, TARGET, LANES, CONSTRAINT)                                                                    \
+  __attribute__((target(TARGET), noinline)) double NAME() {                                                            \
+    Lanes<LANES>::Vec acc[accumulators] = {}, x, y;                                                                    \
+    for (int i = 0; i < LANES; ++i) {                                                                                  \
+      x[i] = 0.37f + 0.0713f * static_cast<float>(i);                                                                  \
+      y[i] = 0.91f - 0.1317f * static_cast<float>(i);                                                                  \
+    }                                                                                                                  \
+    double start = threadSeconds();                                                                                    \
+    for (int64_t i = 0; i < steps; ++i)                                                                                \
+      for (auto &a : acc)                                                                                              \
+        asm volatile("vfmadd231ps %1, %2, %0" : "+" CONSTRAINT(a) : CONSTRAINT(x), CONSTRAINT(y));                     \
+    return static_cast<double>(steps * accumulators * 2 * LANES) / (threadSeconds() - start);                          \
+  }
+LATHE_PEAK(peak512, "avx512f,fma", 16, "v")
+LATHE_PEAK(peak256, "avx2,fma", 8, "x")
+#undef LATHE_PEAK
+
+#define LATHE_READ(NAME, TARGET, LANES, CONSTRAINT)                                                                    \
+  __attribute__((target(TARGET), noinline)) void NAME(const char *data, int64_t bytes) {                               \
+    const auto *p = reinterpret_cast<const Lanes<LANES>::Vec *>(data);                                                 \
+    for (const auto *end = p + bytes / (4 * LANES); p < end; p += 8) {                                                 \
+      for (int j = 0; j < 8; ++j) {                                                                                    \
+        Lanes<LANES>::Vec v = p[j];                                                                                    \
+        asm volatile("" : : CONSTRAINT(v));                                                                            \
+      }                                                                                                                \
+    }                                                                                                                  \
+  }
+LATHE_READ(read512, "avx512f", 16, "v")
+LATHE_READ(read256, "avx2", 8, "x")
+#undef LATHE_READ
+#endif
+
+double peakOnce() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f"))
+    return peak512();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return peak256();
+#endif
+  typedef Lanes<4>::Vec Vec;
+  Vec acc[accumulators] = {}, x = {0.37f, 0.44f, 0.51f, 0.58f}, y = {0.91f, 0.78f, 0.65f, 0.52f};
+  double start = threadSeconds();
+  for (int64_t i = 0; i < steps; ++i)
+    for (Vec &a : acc) {
+      a += x * y;
+      asm volatile("" : : "m"(a));
+    }
+  return static_cast<double>(steps * accumulators * 8) / (threadSeconds() - start);
+}
+
+void readOnce(const char *data, int64_t bytes) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f"))
+    return read512(data, bytes);
+  if (__builtin_cpu_supports("avx2"))
+    return read256(data, bytes);
+#endif
+  const auto *p = reinterpret_cast<const Lanes<4>::Vec *>(data);
+  for (int64_t i = 0; i < bytes / 16; ++i) {
+    Lanes<4>::Vec v = p[i];
+    asm volatile("" : : "m"(v));
+  }
+}
+
+/// Calls `once` until it moved 8 MB (once at least), five times over; bytes a second at best.
+template <typename F>
+double bestRate(int64_t bytes, F once) {
+  int64_t times = std::max<int64_t>(1, (int64_t(8) << 20) / bytes);
+  double best = 0;
+  once();
+  for (int round = 0; round < 5; ++round) {
+    double start = threadSeconds();
+    for (int64_t i = 0; i < times; ++i)
+      once();
+    best = std::max(best, static_cast<double>(bytes * times) / std::max(threadSeconds() - start, 1e-9));
+  }
+  return best;
+}
+
+} // namespace
+
+double Machine::rate(const std::vector<std::pair<int64_t, double>> &table, int64_t bytes) {
+  for (const auto &[size, rate] : table)
+    if (bytes <= size)
+      return rate;
+  return table.empty() ? 1e9 : table.back().second;
+}
+
+double Machine::bound(double flopCount, double constants, double others, int64_t allConstants) const {
+  double moving = constants / readRate(allConstants) + others / copyRate(static_cast<int64_t>(others));
+  return std::max(flopCount / flops, moving);
+}
+
+Machine Machine::measure(int threads) {
+  Machine m;
+  for (int i = 0; i < 7; ++i)
+    m.flops = std::max(m.flops, peakOnce());
+  const int64_t largest = int64_t(96) << 20;
+  std::unique_ptr<char, void (*)(void *)> data(static_cast<char *>(std::aligned_alloc(4096, largest)), std::free);
+  if (data)
+    std::memset(data.get(), 1, largest);
+  for (int64_t bytes : {int64_t(32) << 10, int64_t(512) << 10, int64_t(1) << 20, int64_t(4) << 20, int64_t(16) << 20, largest}) {
+    if (!data)
+      break;
+    m.reading.push_back({bytes, bestRate(bytes, [&] { readOnce(data.get(), bytes); })});
+    m.copying.push_back({bytes, bestRate(bytes, [&] {
+                           std::memcpy(data.get(), data.get() + bytes / 2, bytes / 2);
+                           asm volatile("" : : "r"(data.get()) : "memory");
+                         })});
+  }
+  // a larger set is never faster: what disturbed the measurement of a smaller one is taken out
+  for (auto *table : {&m.reading, &m.copying})
+    for (size_t i = table->size(); i-- > 1;)
+      (*table)[i - 1].second = std::max((*table)[i - 1].second, (*table)[i].second);
+  m.flops *= threads;
+  for (auto *table : {&m.reading, &m.copying})
+    for (auto &entry : *table)
+      entry.second *= threads;
+  return m;
+}
+
+} // namespace lathe::cli
