@@ -3,10 +3,13 @@
  * Structs grow only at their end and carry their size in struct_size. All functions may be called from several threads.
  *
  * A clustered graph is a GraphDef in which each cluster is one node of op "LatheLaunch":
- *   LatheLaunch(args: Targs..., variables...) -> (results: Tresults...) {Targs, Tresults: list(type), function: func,
- *               variables: int, cluster: string}
- * Its inputs are the arguments, then `variables` handles (resource or reference) of variables that the cluster reads and
- * updates in place; the function in the library has the same order. `cluster` names it in dumps. */
+ *   LatheLaunch(args: Targs..., handles: Thandles...) -> (results: Tresults...)
+ *               {Targs, Thandles, Tresults: list(type), function: func, variables: int, reads, writes: list(bool),
+ *                cluster: string}
+ * Its inputs are the arguments, then `variables` handles (DT_RESOURCE, or the type itself for a reference) of variables
+ * that the cluster reads and updates in place; the function in the library has the same order and marks references with
+ * is_ref. Per handle: `reads`, whether the cluster needs the value that the variable has before (else it need not be
+ * initialised), and `writes`, whether it has a value afterwards if it had none. `cluster` names it in dumps. */
 #ifndef LATHE_CLUSTER_COMPILER_V1
 #define LATHE_CLUSTER_COMPILER_V1
 
@@ -30,7 +33,7 @@ typedef struct lathe_cluster_options {
   int32_t min_size; /* smallest number of nodes worth a cluster when each of them has a host kernel; 0: the default */
   int32_t num_host_ops;
   const char *const *host_ops; /* ops that have a host kernel, sorted */
-  const char *flags;           /* as LATHE_FLAGS: "force=NODE;forbid=NODE;dump=DIR", or NULL */
+  const char *flags;           /* as LATHE_FLAGS: "force=NODE;forbid=NODE;isolate=NODE;dump=DIR", or NULL */
 } lathe_cluster_options;
 
 /* What to cluster: a pruned GraphDef with its library; tensor names ("x:0") of feeds and fetches, node names of targets.
@@ -53,6 +56,7 @@ typedef struct lathe_cluster_arg {
   int32_t is_variable;
   const int64_t *dims;
   const void *data; /* the value, which the compiler may fix; NULL: not known (or a variable without a value: rank -1) */
+  int32_t same_as;  /* of a variable: 1 + the index of an earlier argument that is the same variable; 0: none */
 } lathe_cluster_arg;
 
 typedef struct lathe_compile_request {
@@ -70,10 +74,14 @@ typedef struct lathe_compile_request {
 typedef struct lathe_compiled {
   uint32_t struct_size;
   int32_t num_args;
-  const lathe_module *module; /* one entry; its inputs name arguments "arg0", "arg1" ... those that remained */
+  const lathe_module *module; /* one entry; its inputs are named "arg0", "arg1" ... after the arguments that remained, and
+                                 so are its variables; its outputs are the function's results */
   const uint8_t *constant;    /* per argument: 1 when its value was compiled in, so that it is part of the key */
   const uint8_t *dynamic;     /* per argument: 1 when any size of its first dimension is accepted */
   void *owner;
+  /* Of a compilation that failed: a node of the main graph of the function that it failed at, for the flag
+   * "isolate=NODE" of another cluster(), or NULL. Valid until release_compiled, which then is to be called too. */
+  const char *failed_node;
 } lathe_compiled;
 
 typedef struct lathe_cluster_compiler {

@@ -18,11 +18,6 @@ void Cancellation::cancel() {
     callback();
 }
 
-bool Cancellation::isCancelled() const {
-  std::lock_guard<std::mutex> lock(mutex);
-  return cancelled;
-}
-
 bool Cancellation::add(Token *token, std::function<void()> callback) {
   std::lock_guard<std::mutex> lock(mutex);
   if (cancelled)

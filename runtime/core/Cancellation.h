@@ -2,6 +2,7 @@
 #ifndef LATHE_RUNTIME_CORE_CANCELLATION_H
 #define LATHE_RUNTIME_CORE_CANCELLATION_H
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,7 +16,7 @@ public:
 
   /// Runs every callback once, on this thread. Later registrations fail.
   void cancel();
-  bool isCancelled() const;
+  bool isCancelled() const { return cancelled.load(std::memory_order_acquire); }
 
   /// False when already cancelled: the callback will not run, the caller gives up by itself.
   bool add(Token *token, std::function<void()> callback);
@@ -30,7 +31,7 @@ private:
   mutable std::mutex mutex;
   std::map<Token, std::function<void()>> callbacks;
   Token next = 1;
-  bool cancelled = false;
+  std::atomic<bool> cancelled{false}; ///< written under the mutex
   std::mutex running; ///< held while callbacks run
 };
 

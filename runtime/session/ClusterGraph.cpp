@@ -1,0 +1,231 @@
+// From a graph to a graph with launches.
+#include "runtime/session/Clusters.h"
+
+#include "runtime/session/Executable.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+
+#include <unordered_map>
+#include <unordered_set>
+
+namespace lathe::rt {
+
+bool needsCompiler(const tf::NodeDef &node, const Library &library) {
+  return node.op() != kLaunchOp && !isExecutorOp(node.op()) && !findKernel(node.op()) && !library.find(node.op());
+}
+
+namespace {
+
+void setType(tf::AttrValue *value, DType type) { value->set_type(static_cast<tf::DataType>(type)); }
+
+/// Makes one node a function and a launch of it. References among the outputs are the node's own first input, the variable
+/// that it updates; they come from a RefIdentity under the node's name, behind the launch.
+absl::Status wrapNode(tf::NodeDef node, const Library &library, const GraphLimits &limits, const std::string &functionName,
+                      tf::GraphDef *graph, tf::FunctionDefLibrary *functions) {
+  auto info = readNode(node, library, limits, false);
+  if (!info.ok())
+    return info.status();
+  tf::FunctionDef *f = functions->add_function();
+  tf::OpDef *signature = f->mutable_signature();
+  signature->set_name(functionName);
+  signature->set_is_stateful(info->info && info->info->isStateful);
+  tf::NodeDef *inner = f->add_node_def();
+  *inner = node;
+  inner->clear_input();
+  inner->clear_device();
+  tf::NodeDef launch;
+  launch.set_op(kLaunchOp);
+  launch.set_device(node.device());
+  auto *targs = (*launch.mutable_attr())["Targs"].mutable_list();
+  auto *thandles = (*launch.mutable_attr())["Thandles"].mutable_list();
+  auto *tresults = (*launch.mutable_attr())["Tresults"].mutable_list();
+
+  std::vector<std::string> data, controls;
+  for (const std::string &input : node.input())
+    (input[0] == '^' ? controls : data).push_back(input);
+  if (data.size() != info->inputTypes.size())
+    return atNode(node.name(), node.op(),
+                  absl::InvalidArgumentError(absl::StrCat("expected ", info->inputTypes.size(), " inputs, found ", data.size())));
+  auto isVariable = [&](size_t i) { return info->inputIsRef[i] || info->inputTypes[i] == DType::Resource; };
+  std::vector<std::string> names(data.size());
+  int variables = 0;
+  for (bool wanted : {false, true})
+    for (size_t i = 0; i < data.size(); ++i) {
+      if (isVariable(i) != wanted)
+        continue;
+      tf::OpDef::ArgDef *arg = signature->add_input_arg();
+      names[i] = absl::StrCat("in", i);
+      arg->set_name(names[i]);
+      arg->set_type(static_cast<tf::DataType>(info->inputTypes[i]));
+      arg->set_is_ref(info->inputIsRef[i]);
+      if (wanted) {
+        ++variables;
+        thandles->add_type(static_cast<tf::DataType>(info->inputTypes[i]));
+        (*launch.mutable_attr())["reads"].mutable_list()->add_b(true); // plain assignments have host kernels
+      } else
+        targs->add_type(static_cast<tf::DataType>(info->inputTypes[i]));
+      launch.add_input(data[i]);
+    }
+  for (const std::string &name : names)
+    inner->add_input(name);
+  if (info->info && info->info->isStateful)
+    (*f->mutable_control_ret())[node.name()] = node.name();
+  bool anyRef = false;
+  for (const ops::Arg &out : info->info->outputs) {
+    ArgRange range = info->outputRange(out.name);
+    for (int k = 0; k < range.count; ++k) {
+      int port = range.start + k;
+      if (info->outputIsRef[port]) {
+        anyRef = true;
+        continue;
+      }
+      tf::OpDef::ArgDef *result = signature->add_output_arg();
+      result->set_name(absl::StrCat("out", port));
+      result->set_type(static_cast<tf::DataType>(info->outputTypes[port]));
+      (*f->mutable_ret())[result->name()] = absl::StrCat(node.name(), ":", std::string(out.name), ":", k);
+      tresults->add_type(static_cast<tf::DataType>(info->outputTypes[port]));
+    }
+  }
+  for (const std::string &c : controls)
+    launch.add_input(c);
+  auto &function = *(*launch.mutable_attr())["function"].mutable_func();
+  function.set_name(functionName);
+  (*launch.mutable_attr())["variables"].set_i(variables);
+  (*launch.mutable_attr())["cluster"].set_s(node.name());
+  if (!anyRef) {
+    launch.set_name(node.name());
+    *graph->add_node() = std::move(launch);
+    return absl::OkStatus();
+  }
+  if (info->outputTypes.size() != 1 || data.empty() || !info->inputIsRef[0])
+    return atNode(node.name(), node.op(), absl::UnimplementedError("no host kernel"));
+  (*f->mutable_control_ret())[node.name()] = node.name();
+  signature->set_is_stateful(true);
+  launch.set_name(node.name() + "/_launch");
+  tf::NodeDef *forward = graph->add_node();
+  forward->set_name(node.name());
+  forward->set_op("RefIdentity");
+  setType(&(*forward->mutable_attr())["T"], info->outputTypes[0]);
+  forward->add_input(data[0]);
+  forward->add_input("^" + launch.name());
+  *graph->add_node() = std::move(launch);
+  return absl::OkStatus();
+}
+
+class Released {
+public:
+  Released(const lathe_cluster_compiler *c, lathe_bytes *b) : compiler(c), bytes(b) {}
+  ~Released() {
+    if (bytes->data)
+      compiler->release_bytes(compiler->context, bytes);
+  }
+
+private:
+  const lathe_cluster_compiler *compiler;
+  lathe_bytes *bytes;
+};
+
+/// The compiler's own clustering; the reason when it does not serve.
+absl::Status clusterByCompiler(const lathe_cluster_compiler &compiler, const ClusterOptions &options, Body *body,
+                               std::shared_ptr<const Library> *library) {
+  tf::GraphDef whole = body->graph;
+  *whole.mutable_library() = (*library)->proto();
+  std::string text = whole.SerializeAsString();
+  std::vector<std::string> hostNames;
+  for (std::string_view op : allKernels())
+    hostNames.emplace_back(op);
+  for (std::string_view op : allExecutorOps())
+    hostNames.emplace_back(op);
+  std::sort(hostNames.begin(), hostNames.end());
+  hostNames.erase(std::unique(hostNames.begin(), hostNames.end()), hostNames.end());
+  std::vector<const char *> hostOps, targets;
+  for (const std::string &name : hostNames)
+    hostOps.push_back(name.c_str());
+  for (const tf::NodeDef &node : body->graph.node())
+    if (node.op() == "_Retval")
+      targets.push_back(node.name().c_str());
+  for (const std::string &target : body->targets)
+    targets.push_back(target.c_str());
+  lathe_cluster_options how = {};
+  how.struct_size = sizeof(how);
+  how.mode = options.mode;
+  how.min_size = options.minSize;
+  how.num_host_ops = static_cast<int32_t>(hostOps.size());
+  how.host_ops = hostOps.data();
+  how.flags = options.flags.empty() ? nullptr : options.flags.c_str();
+  lathe_cluster_request request = {};
+  request.struct_size = sizeof(request);
+  request.graph = {text.data(), text.size()};
+  request.num_targets = static_cast<int32_t>(targets.size());
+  request.targets = targets.data();
+  request.options = &how;
+  lathe_bytes clustered = {}, error = {};
+  int32_t code = compiler.cluster(compiler.context, &request, &clustered, &error);
+  Released one(&compiler, &clustered), two(&compiler, &error);
+  if (code)
+    return absl::Status(static_cast<absl::StatusCode>(code), absl::string_view(error.data ? error.data : "", error.data ? error.size : 0));
+  tf::GraphDef result;
+  if (clustered.size > INT32_MAX || !result.ParseFromArray(clustered.data, static_cast<int>(clustered.size)))
+    return absl::InternalError("the clustered graph does not parse");
+  auto extended = Library::extend(*library, result.library());
+  if (!extended.ok())
+    return extended.status();
+  // what is still without a kernel could not be compiled
+  std::unordered_set<std::string> names;
+  for (const tf::NodeDef &node : result.node())
+    names.insert(node.name());
+  for (const char *target : targets)
+    if (!names.count(target))
+      return absl::InternalError(absl::StrCat("clustering lost the node '", target, "'"));
+  result.clear_library();
+  *library = *std::move(extended);
+  body->graph = std::move(result);
+  return absl::OkStatus();
+}
+
+} // namespace
+
+absl::Status clusterSingly(tf::GraphDef *graph, tf::FunctionDefLibrary *functions, const Library &library, const GraphLimits &limits) {
+  tf::GraphDef result;
+  *result.mutable_versions() = graph->versions();
+  int n = 0;
+  for (tf::NodeDef &node : *graph->mutable_node()) {
+    if (!needsCompiler(node, library)) {
+      result.add_node()->Swap(&node);
+      continue;
+    }
+    if (!ops::findOp(node.op()))
+      return atNode(node.name(), node.op(), absl::NotFoundError("op is not known"));
+    std::string name;
+    do
+      name = absl::StrCat("_lathe_single_", n++);
+    while (library.find(name));
+    if (absl::Status s = wrapNode(std::move(node), library, limits, name, &result, functions); !s.ok())
+      return s;
+  }
+  graph->Swap(&result);
+  return absl::OkStatus();
+}
+
+absl::Status clusterGraph(const lathe_cluster_compiler *compiler, const ClusterOptions &options, Body *body,
+                          std::shared_ptr<const Library> *library, const GraphLimits &limits) {
+  bool any = false;
+  for (const tf::NodeDef &node : body->graph.node())
+    any |= needsCompiler(node, **library);
+  if (!compiler || options.mode == 2 || (!any && options.mode == 0))
+    return absl::OkStatus();
+  if (compiler->cluster)
+    (void)clusterByCompiler(*compiler, options, body, library).ok(); // else each node alone
+  tf::FunctionDefLibrary singles;
+  if (absl::Status s = clusterSingly(&body->graph, &singles, **library, limits); !s.ok())
+    return s;
+  auto extended = Library::extend(*library, singles);
+  if (!extended.ok())
+    return extended.status();
+  *library = *std::move(extended);
+  return absl::OkStatus();
+}
+
+} // namespace lathe::rt

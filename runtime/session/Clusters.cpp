@@ -1,0 +1,391 @@
+// Compiling clusters per signature and running them.
+#include "runtime/session/Clusters.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <set>
+
+namespace lathe::rt {
+
+struct ClusterVariant {
+  struct Arg {
+    DType type = DType::Invalid;
+    bool constant = false, dynamic = false, isVariable = false;
+    std::vector<int64_t> dims;
+    Tensor value; ///< of constants
+    bool assigned = true; ///< variables only
+  };
+  std::vector<Arg> args; ///< arguments, then variables
+  lathe_compiled compiled = {};
+  std::unique_ptr<ModuleCall> call;
+  std::vector<int> inputs;    ///< the module's inputs as arguments
+  std::vector<int> variables; ///< the module's variables as variables of the cluster
+  const ClusterVariant *next = nullptr;
+};
+
+namespace {
+
+bool sameContent(const Tensor &a, const Tensor &b) {
+  if (a.dtype() == DType::String)
+    return a.strings() == b.strings();
+  return a.data() == b.data() || std::memcmp(a.data(), b.data(), a.sizeBytes()) == 0;
+}
+
+bool dimsFit(const ClusterVariant::Arg &arg, const std::vector<int64_t> &dims) {
+  if (arg.dims == dims)
+    return true;
+  if (!arg.dynamic || arg.dims.size() != dims.size() || dims.empty())
+    return false;
+  return std::equal(dims.begin() + 1, dims.end(), arg.dims.begin() + 1);
+}
+
+bool fits(const ClusterVariant &v, const std::vector<Tensor> &args, const std::vector<std::shared_ptr<Variable>> &variables) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    const ClusterVariant::Arg &arg = v.args[i];
+    if (arg.type != args[i].dtype() || !dimsFit(arg, args[i].dims()) || (arg.constant && !sameContent(arg.value, args[i])))
+      return false;
+  }
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const ClusterVariant::Arg &arg = v.args[args.size() + i];
+    const Tensor &value = variables[i]->value;
+    if (arg.assigned != value.valid() || (value.valid() && (arg.type != value.dtype() || arg.dims != value.dims())))
+      return false;
+  }
+  return true;
+}
+
+/// Locks each variable once, in the order of addresses.
+class LockAll {
+public:
+  explicit LockAll(const std::vector<std::shared_ptr<Variable>> &variables) {
+    for (auto &v : variables)
+      all.push_back(v.get());
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    for (Variable *v : all)
+      v->mutex.lock();
+  }
+  ~LockAll() {
+    for (Variable *v : all)
+      v->mutex.unlock();
+  }
+
+private:
+  std::vector<Variable *> all;
+};
+
+/// "arg12" -> 12, -1 for other names.
+int argNumber(const char *name) {
+  if (std::strncmp(name, "arg", 3) != 0 || !name[3])
+    return -1;
+  char *end = nullptr;
+  long n = std::strtol(name + 3, &end, 10);
+  return *end || n < 0 || n > 1'000'000 ? -1 : static_cast<int>(n);
+}
+
+std::string take(const lathe_cluster_compiler *compiler, lathe_bytes &bytes) {
+  std::string text(bytes.data ? bytes.data : "", bytes.data ? bytes.size : 0);
+  if (bytes.data)
+    compiler->release_bytes(compiler->context, &bytes);
+  return text;
+}
+
+} // namespace
+
+Cluster::Cluster(const lathe_cluster_compiler *compiler, std::string graph, std::string function, ClusterOptions options)
+    : compiler(compiler), graph(std::move(graph)), function(std::move(function)), options(std::move(options)) {}
+
+Cluster::~Cluster() {
+  for (const ClusterVariant *v = newest.load(); v;) {
+    const ClusterVariant *next = v->next;
+    auto *own = const_cast<ClusterVariant *>(v);
+    compiler->release_compiled(compiler->context, &own->compiled);
+    delete own;
+    v = next;
+  }
+}
+
+int Cluster::numVariants() const {
+  int n = 0;
+  for (const ClusterVariant *v = newest.load(std::memory_order_acquire); v; v = v->next)
+    ++n;
+  return n;
+}
+
+const ClusterVariant *Cluster::find(const std::vector<Tensor> &args, const std::vector<std::shared_ptr<Variable>> &variables) const {
+  for (const ClusterVariant *v = newest.load(std::memory_order_acquire); v; v = v->next)
+    if (fits(*v, args, variables))
+      return v;
+  return nullptr;
+}
+
+absl::StatusOr<const ClusterVariant *> Cluster::compile(const std::vector<Tensor> &args,
+                                                        const std::vector<std::shared_ptr<Variable>> &variables) {
+  std::lock_guard<std::mutex> lock(compiling);
+  auto made = std::make_unique<ClusterVariant>();
+  std::vector<Tensor> held; // what the request points to
+  {
+    LockAll locked(variables);
+    if (const ClusterVariant *v = find(args, variables))
+      return v; // someone else was faster
+    for (const Tensor &t : args) {
+      ClusterVariant::Arg arg;
+      arg.type = t.dtype();
+      arg.dims = t.dims();
+      made->args.push_back(std::move(arg));
+      held.push_back(t);
+    }
+    for (auto &v : variables) {
+      ClusterVariant::Arg arg;
+      arg.isVariable = true;
+      arg.assigned = v->value.valid();
+      arg.type = v->dtype;
+      arg.dims = v->value.dims();
+      made->args.push_back(std::move(arg));
+      held.push_back(Tensor());
+    }
+  }
+  std::vector<lathe_cluster_arg> infos(made->args.size());
+  std::vector<const lathe_cluster_arg *> pointers;
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const ClusterVariant::Arg &arg = made->args[i];
+    infos[i].struct_size = sizeof(lathe_cluster_arg);
+    infos[i].dtype = static_cast<int32_t>(arg.type);
+    infos[i].is_variable = arg.isVariable;
+    infos[i].rank = arg.isVariable && !arg.assigned ? -1 : static_cast<int32_t>(arg.dims.size());
+    infos[i].dims = arg.dims.data();
+    infos[i].data = held[i].valid() ? held[i].data() : nullptr;
+    for (size_t k = args.size(); k < i && !infos[i].same_as; ++k)
+      if (variables[k - args.size()] == variables[i - args.size()])
+        infos[i].same_as = static_cast<int32_t>(k) + 1;
+    pointers.push_back(&infos[i]);
+  }
+  lathe_compile_request request = {};
+  request.struct_size = sizeof(request);
+  request.num_args = static_cast<int32_t>(infos.size());
+  request.graph = {graph.data(), graph.size()};
+  request.function = function.c_str();
+  request.args = pointers.data();
+  request.threads = options.threads;
+  request.dynamic_dims = options.dynamicDims;
+  request.cache_dir = options.cacheDir.empty() ? nullptr : options.cacheDir.c_str();
+  lathe_bytes error = {};
+  made->compiled.struct_size = sizeof(made->compiled);
+  if (int32_t code = compiler->compile(compiler->context, &request, &made->compiled, &error)) {
+    std::string text = take(compiler, error);
+    compiler->release_compiled(compiler->context, &made->compiled);
+    return moduleStatus(code, text.c_str());
+  }
+  const lathe_module &module = *made->compiled.module;
+  auto refuse = [&](const std::string &why) {
+    compiler->release_compiled(compiler->context, &made->compiled);
+    return absl::InternalError("the compiled cluster " + why);
+  };
+  for (size_t i = 0; i < made->args.size() && made->compiled.constant; ++i)
+    if (made->compiled.constant[i]) {
+      made->args[i].constant = true;
+      made->args[i].value = held[i];
+    }
+  for (size_t i = 0; i < made->args.size() && made->compiled.dynamic; ++i)
+    made->args[i].dynamic = made->compiled.dynamic[i] != 0;
+  made->call = std::make_unique<ModuleCall>(&module, 0);
+  for (int i = 0; i < module.entries[0]->num_inputs; ++i) {
+    int n = argNumber(module.entries[0]->inputs[i]->name);
+    if (n < 0 || n >= static_cast<int>(args.size()))
+      return refuse(absl::StrCat("has an input '", module.entries[0]->inputs[i]->name, "'"));
+    made->inputs.push_back(n);
+  }
+  for (int i = 0; i < module.num_variables; ++i) {
+    int n = argNumber(module.variables[i]->tensor->name) - static_cast<int>(args.size());
+    if (n < 0 || n >= static_cast<int>(variables.size()))
+      return refuse(absl::StrCat("has a variable '", module.variables[i]->tensor->name, "'"));
+    made->variables.push_back(n);
+  }
+  made->next = newest.load(std::memory_order_relaxed);
+  newest.store(made.get(), std::memory_order_release);
+  return made.release();
+}
+
+absl::Status Cluster::run(const std::vector<Tensor> &args, const std::vector<std::shared_ptr<Variable>> &variables,
+                          const std::vector<bool> &writes, std::vector<Tensor> *results) {
+  const ClusterVariant *variant = nullptr;
+  for (int attempt = 0;; ++attempt) {
+    if (variables.empty())
+      variant = find(args, variables);
+    if (!variant || !variables.empty()) {
+      LockAll locked(variables);
+      variant = find(args, variables);
+      if (variant && !variables.empty()) {
+        // in place: readers that share a buffer keep the old one
+        std::vector<void *> pointers;
+        for (size_t i = 0; i < variant->variables.size(); ++i) {
+          Variable &v = *variables[variant->variables[i]];
+          const lathe_tensor_info &info = *variant->compiled.module->variables[i]->tensor;
+          if (!v.value.valid()) {
+            if (std::any_of(info.dims, info.dims + info.rank, [](int64_t d) { return d < 0; }))
+              return absl::FailedPreconditionError("a variable that is not initialized");
+            v.value = Tensor::allocate(static_cast<DType>(info.dtype), std::vector<int64_t>(info.dims, info.dims + info.rank));
+          }
+          pointers.push_back(v.writable().data());
+        }
+        std::vector<const Tensor *> inputs;
+        for (int n : variant->inputs)
+          inputs.push_back(&args[n]);
+        absl::Status status = variant->call->run(inputs, pointers.data(), options.intraOp, results);
+        for (size_t i = 0; i < variables.size(); ++i)
+          if (!variant->args[args.size() + i].assigned && (!status.ok() || (i < writes.size() && !writes[i])))
+            variables[i]->value = Tensor(); // it never had a value
+        return status;
+      }
+    }
+    if (variant)
+      break;
+    if (attempt == 8)
+      return absl::AbortedError("the shapes of variables change faster than their clusters compile");
+    auto compiled = compile(args, variables);
+    if (!compiled.ok())
+      return compiled.status();
+    variant = variables.empty() ? *compiled : nullptr;
+    if (variant)
+      break;
+  }
+  absl::Status status;
+  if (variant->inputs.size() <= 8) {
+    const Tensor *inputs[8];
+    for (size_t i = 0; i < variant->inputs.size(); ++i)
+      inputs[i] = &args[variant->inputs[i]];
+    return variant->call->run(absl::MakeSpan(inputs, variant->inputs.size()), nullptr, options.intraOp, results);
+  }
+  std::vector<const Tensor *> inputs;
+  for (int n : variant->inputs)
+    inputs.push_back(&args[n]);
+  return variant->call->run(inputs, nullptr, options.intraOp, results);
+}
+
+std::shared_ptr<Cluster> ClusterCache::get(const lathe_cluster_compiler *compiler, std::string graph, const std::string &function,
+                                           const ClusterOptions &options) {
+  // the text itself is the key: no two clusters can be taken for each other
+  std::string key = absl::StrCat(options.threads, ";", options.dynamicDims, ";", function, ";", graph);
+  std::lock_guard<std::mutex> lock(mutex);
+  std::shared_ptr<Cluster> &cluster = clusters[key];
+  if (!cluster)
+    cluster = std::make_shared<Cluster>(compiler, std::move(graph), function, options);
+  return cluster;
+}
+
+namespace {
+
+class LaunchKernel : public HostKernel {
+public:
+  LaunchKernel(std::shared_ptr<Cluster> cluster, const NodeInfo &node)
+      : cluster(std::move(cluster)), numArgs(static_cast<int>(attrOf<std::vector<DType>>(node, "Targs")->size())) {
+    if (const auto *list = attrOf<std::vector<bool>>(node, "reads"))
+      reads = *list;
+    if (const auto *list = attrOf<std::vector<bool>>(node, "writes"))
+      writes = *list;
+  }
+
+  absl::Status compute(KernelContext &context) override {
+    std::vector<Tensor> args(numArgs);
+    for (int i = 0; i < numArgs; ++i)
+      args[i] = context.inputs[i].ref ? context.input(i) : std::move(context.inputs[i].tensor);
+    std::vector<std::shared_ptr<Variable>> variables;
+    for (int i = numArgs; i < context.numInputs(); ++i) {
+      if (context.inputs[i].ref) {
+        variables.push_back(context.refInput(i));
+      } else {
+        auto variable = context.resource<Variable>(i);
+        if (!variable.ok())
+          return variable.status();
+        variables.push_back(*std::move(variable));
+      }
+      size_t v = variables.size() - 1;
+      if (v < reads.size() && reads[v]) {
+        std::lock_guard<std::mutex> lock(variables[v]->mutex);
+        if (!variables[v]->value.valid())
+          return absl::FailedPreconditionError(absl::StrCat("Attempting to use uninitialized value, variable ", v, " of the cluster"));
+      }
+    }
+    std::vector<Tensor> results;
+    if (absl::Status s = cluster->run(args, variables, writes, &results); !s.ok())
+      return s;
+    if (static_cast<int>(results.size()) != context.numOutputs())
+      return absl::InternalError(absl::StrCat("the cluster has ", results.size(), " results, expected ", context.numOutputs()));
+    for (size_t i = 0; i < results.size(); ++i)
+      context.setOutput(static_cast<int>(i), std::move(results[i]));
+    return absl::OkStatus();
+  }
+
+private:
+  const std::shared_ptr<Cluster> cluster;
+  const int numArgs;
+  std::vector<bool> reads, writes; ///< per variable; empty: not known
+};
+
+void namesIn(const tf::AttrValue &value, std::deque<std::string> &work, int depth = 0) {
+  if (depth > 16)
+    return;
+  auto add = [&](const tf::NameAttrList &f) {
+    work.push_back(f.name());
+    for (auto &[name, inner] : f.attr())
+      namesIn(inner, work, depth + 1);
+  };
+  if (value.has_func())
+    add(value.func());
+  if (value.has_list())
+    for (const auto &f : value.list().func())
+      add(f);
+}
+
+/// The function and all it calls, as a GraphDef.
+std::string closure(const Library &library, const std::string &function) {
+  std::set<std::string> names;
+  std::deque<std::string> work{function};
+  while (!work.empty()) {
+    std::string name = std::move(work.front());
+    work.pop_front();
+    const tf::FunctionDef *f = library.find(name);
+    if (!f || !names.insert(name).second)
+      continue;
+    for (const tf::NodeDef &node : f->node_def()) {
+      work.push_back(node.op());
+      for (auto &[attr, value] : node.attr())
+        namesIn(value, work);
+    }
+  }
+  tf::GraphDef graph;
+  for (const std::string &name : names)
+    *graph.mutable_library()->add_function() = *library.find(name);
+  // maps in a fixed order: the text is the key of caches
+  std::string text;
+  {
+    google::protobuf::io::StringOutputStream stream(&text);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    graph.SerializeToCodedStream(&coded);
+  }
+  return text;
+}
+
+} // namespace
+
+absl::StatusOr<std::unique_ptr<HostKernel>> makeLaunchKernel(const NodeInfo &node, const lathe_cluster_compiler *compiler,
+                                                             const Library &library, ClusterCache &cache,
+                                                             const ClusterOptions &options) {
+  const FunctionRefPtr &function = *attrOf<FunctionRefPtr>(node, "function");
+  if (!compiler || !compiler->compile)
+    return absl::UnimplementedError("no host kernel, and no compiler at hand");
+  if (!library.find(function->name))
+    return absl::NotFoundError(absl::StrCat("function '", function->name, "' is not in the library"));
+  auto cluster = cache.get(compiler, closure(library, function->name), function->name, options);
+  return std::unique_ptr<HostKernel>(
+      std::make_unique<LaunchKernel>(std::move(cluster), node));
+}
+
+} // namespace lathe::rt

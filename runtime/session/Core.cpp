@@ -1,0 +1,251 @@
+// Devices, building, and calls of functions.
+#include "runtime/session/Core.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace lathe::rt {
+
+namespace {
+
+constexpr int kMaxCallDepth = 2000; // of functions calling functions
+constexpr int kMaxStackDepth = 16;  // of those, on one thread's stack
+
+int interOpThreads(const SessionOptions &options) {
+  int n = options.interOpThreads > 0 ? options.interOpThreads : static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(n, 2, 256);
+}
+
+std::atomic<int64_t> nextStep{1};
+
+} // namespace
+
+int64_t newStepId() { return nextStep.fetch_add(1, std::memory_order_relaxed); }
+
+DeviceSet::DeviceSet(const SessionOptions &options) : pool(interOpThreads(options)), intraOp(std::max(1, options.intraOpThreads)) {}
+
+Builder::Builder(const SessionOptions &options, std::shared_ptr<DeviceSet> d, GraphLimits limits)
+    : compiler(options.compiler), devices(std::move(d)), limits(limits) {
+  clusterOptions.mode = options.clusterMode;
+  clusterOptions.minSize = options.minClusterSize;
+  clusterOptions.flags = options.clusterFlags;
+  clusterOptions.cacheDir = options.clusterCacheDir;
+  clusterOptions.dynamicDims = options.dynamicClusters;
+  clusterOptions.threads = options.intraOpThreads;
+  if (options.intraOpThreads > 1)
+    clusterOptions.intraOp = {ThreadPool::parallelFor, &devices->intraOp, options.intraOpThreads};
+}
+
+absl::StatusOr<std::shared_ptr<HostKernel>> Builder::makeKernel(const NodeInfo &node, const Library &library,
+                                                                const std::shared_ptr<FunctionCaller> &functions, Segment *segment) {
+  if (node.op == kLaunchOp) {
+    auto made = makeLaunchKernel(node, compiler, library, devices->clusters, clusterOptions);
+    if (!made.ok())
+      return made.status();
+    return std::shared_ptr<HostKernel>(*std::move(made));
+  }
+  // Kernels of stateful nodes may keep something: one node has one kernel, whatever is fetched.
+  bool kept = segment && node.info && node.info->isStateful;
+  if (kept)
+    if (auto it = segment->find(node.name); it != segment->end())
+      return it->second;
+  struct Held {
+    NodeInfo node; // kernels may refer to it, and kept ones outlive the graph
+    std::unique_ptr<HostKernel> kernel;
+  };
+  auto held = std::make_shared<Held>();
+  held->node = node;
+  KernelInit init(held->node, &devices->resources, functions);
+  auto made = rt::makeKernel(init);
+  if (!made.ok())
+    return made.status();
+  held->kernel = *std::move(made);
+  std::shared_ptr<HostKernel> kernel(held, held->kernel.get());
+  if (kept)
+    segment->emplace(node.name, kernel);
+  return kernel;
+}
+
+absl::StatusOr<std::shared_ptr<const Executable>> Builder::build(Body body, std::shared_ptr<const Library> library,
+                                                                 std::shared_ptr<FunctionCaller> functions, Segment *segment,
+                                                                 std::shared_ptr<const Library> *clusteredLibrary) {
+  if (absl::Status s = clusterGraph(compiler, clusterOptions, &body, &library, limits); !s.ok())
+    return s;
+  auto graph = buildGraph(body.graph, *library, limits);
+  if (!graph.ok())
+    return graph.status();
+  body.graph.Clear();
+  if (clusteredLibrary)
+    *clusteredLibrary = library;
+  return Executable::make(*std::move(graph),
+                          [&](const NodeInfo &node) { return makeKernel(node, *library, functions, segment); });
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct KeyWriter {
+  std::string *out;
+  void operator()(std::monostate) { out->append("[]"); }
+  void operator()(int64_t v) { absl::StrAppend(out, v); }
+  void operator()(float v) { absl::StrAppend(out, v); }
+  void operator()(bool v) { out->append(v ? "true" : "false"); }
+  void operator()(const std::string &v) { absl::StrAppend(out, v.size(), ":", v); }
+  void operator()(DType v) { absl::StrAppend(out, static_cast<int>(v)); }
+  void operator()(const PartialShape &v) { out->append(shapeToString(v)); }
+  void operator()(const Tensor &v) {
+    absl::StrAppend(out, static_cast<int>(v.dtype()), dimsToString(v.dims()));
+    if (v.dtype() == DType::String)
+      for (const std::string &s : v.strings())
+        (*this)(s);
+    else if (v.sizeBytes())
+      out->append(static_cast<const char *>(v.data()), v.sizeBytes());
+  }
+  void operator()(const FunctionRefPtr &v) { out->append(functionKey(*v)); }
+  template <typename T>
+  void operator()(const std::vector<T> &list) {
+    out->push_back('[');
+    for (const auto &v : list) {
+      (*this)(static_cast<T>(v));
+      out->push_back(',');
+    }
+    out->push_back(']');
+  }
+};
+
+} // namespace
+
+std::string functionKey(const FunctionRef &function) {
+  std::string key = function.name;
+  for (auto &[name, value] : function.attrs) {
+    absl::StrAppend(&key, ";", name, "=");
+    std::visit(KeyWriter{&key}, value);
+  }
+  return key;
+}
+
+Functions::Functions(std::shared_ptr<const Library> library, SessionOptions options, std::shared_ptr<DeviceSet> devices, GraphLimits limits)
+    : library(std::move(library)), options(std::move(options)), devices(std::move(devices)), limits(limits) {}
+
+absl::Status Functions::signature(const FunctionRef &function, std::vector<DType> *args, std::vector<DType> *results) {
+  return functionSignature(*library, function, args, results);
+}
+
+absl::StatusOr<std::shared_ptr<const Functions::Callee>> Functions::find(const FunctionRef &function) {
+  std::string key = function.attrs.empty() ? function.name : functionKey(function);
+  {
+    std::shared_lock<std::shared_mutex> lock(mutex);
+    if (auto it = callees.find(key); it != callees.end())
+      return it->second;
+  }
+  std::lock_guard<std::mutex> one(building);
+  {
+    std::shared_lock<std::shared_mutex> lock(mutex);
+    if (auto it = callees.find(key); it != callees.end())
+      return it->second;
+  }
+  auto body = instantiate(*library, function, limits);
+  if (!body.ok())
+    return body.status();
+  auto callee = std::make_shared<Callee>();
+  callee->args = body->argTypes;
+  callee->results = body->resultTypes;
+  Builder builder(options, devices, limits);
+  // kernels hold the caller weakly through the step's own; the strong one would be a cycle
+  auto executable = builder.build(*std::move(body), library, std::shared_ptr<FunctionCaller>(std::shared_ptr<void>(), this), nullptr, nullptr);
+  if (!executable.ok())
+    return executable.status();
+  callee->executable = *std::move(executable);
+  std::unique_lock<std::shared_mutex> lock(mutex);
+  callees[key] = callee;
+  return std::shared_ptr<const Callee>(std::move(callee));
+}
+
+namespace {
+
+thread_local int stackDepth = 0;
+
+/// One call of a function, until it has answered.
+struct Call {
+  std::shared_ptr<Functions> functions;
+  SimpleCallFrame frame;
+  ResourceManager stepResources;
+  Cancellation cancellation, *outer = nullptr;
+  Cancellation::Token token = 0;
+  std::unique_ptr<StepFunctions> callers;
+  std::unique_ptr<Step> step;
+  FunctionCaller::Done done;
+
+  static void finish(Call *call, absl::Status status) {
+    std::unique_ptr<Call> owned(call);
+    if (owned->outer)
+      owned->outer->remove(owned->token);
+    FunctionCaller::Done done = std::move(owned->done);
+    std::vector<Tensor> results = std::move(owned->frame.results);
+    owned.reset();
+    if (status.ok())
+      done(std::move(results));
+    else
+      done(status);
+  }
+};
+
+} // namespace
+
+void Functions::call(const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation, Done done) {
+  callAt(1, nullptr, function, std::move(args), cancellation, std::move(done));
+}
+
+void Functions::callAt(int depth, StepStats *stats, const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation,
+                       Done done) {
+  if (depth > kMaxCallDepth)
+    return done(absl::ResourceExhaustedError(absl::StrCat("functions call each other more than ", kMaxCallDepth, " deep, last '",
+                                                          function.name, "'")));
+  auto callee = find(function);
+  if (!callee.ok())
+    return done(callee.status());
+  const std::vector<DType> &types = (*callee)->args;
+  if (args.size() != types.size())
+    return done(absl::InvalidArgumentError(absl::StrCat("function '", function.name, "' takes ", types.size(), " arguments, got ", args.size())));
+  for (size_t i = 0; i < types.size(); ++i)
+    if (args[i].dtype() != types[i])
+      return done(absl::InvalidArgumentError(absl::StrCat("argument ", i, " of function '", function.name, "' is of type ",
+                                                          dtypeName(args[i].dtype()), ", expected ", dtypeName(types[i]))));
+  auto *call = new Call;
+  call->functions = shared_from_this();
+  call->frame.args = std::move(args);
+  call->frame.results.resize((*callee)->results.size());
+  call->done = std::move(done);
+  call->callers = std::make_unique<StepFunctions>(this, depth + 1, stats);
+  if (cancellation) {
+    if (!cancellation->add(&call->token, [call] { call->cancellation.cancel(); }))
+      return Call::finish(call, absl::CancelledError("the step was cancelled"));
+    call->outer = cancellation;
+  }
+  StepOptions how;
+  how.pool = &devices->pool;
+  how.resources = &devices->resources;
+  how.stepResources = &call->stepResources;
+  how.cancellation = &call->cancellation;
+  how.functions = call->callers.get();
+  how.stats = stats;
+  how.stepId = newStepId();
+  how.depth = depth;
+  call->step = std::make_unique<Step>((*callee)->executable, how, call->frame);
+  auto begin = [call] {
+    ++stackDepth;
+    call->step->start([call](absl::Status status) { Call::finish(call, std::move(status)); });
+    --stackDepth;
+  };
+  if (stackDepth < kMaxStackDepth)
+    begin();
+  else
+    devices->pool.schedule(begin);
+}
+
+} // namespace lathe::rt

@@ -1,0 +1,155 @@
+// What is behind a Session: graph, devices, prepared runs, function calls.
+#ifndef LATHE_RUNTIME_SESSION_CORE_H
+#define LATHE_RUNTIME_SESSION_CORE_H
+
+#include "runtime/cpu/ThreadPool.h"
+#include "runtime/session/Clusters.h"
+#include "runtime/session/Session.h"
+#include "runtime/session/Step.h"
+
+#include <condition_variable>
+#include <shared_mutex>
+
+namespace lathe::rt {
+
+/// Threads and resources.
+class DeviceSet {
+public:
+  explicit DeviceSet(const SessionOptions &options);
+  ResourceManager resources;
+  WorkerPool pool;
+  ThreadPool intraOp;
+  std::mutex intraOpMutex;
+  ClusterCache clusters;
+};
+
+/// Makes bodies executable.
+class Builder {
+public:
+  Builder(const SessionOptions &options, std::shared_ptr<DeviceSet> devices, GraphLimits limits);
+  /// `segment` keeps the kernels of stateful nodes from one signature to the next; null: none are kept.
+  using Segment = std::unordered_map<std::string, std::shared_ptr<HostKernel>>;
+  absl::StatusOr<std::shared_ptr<const Executable>> build(Body body, std::shared_ptr<const Library> library,
+                                                          std::shared_ptr<FunctionCaller> functions, Segment *segment,
+                                                          std::shared_ptr<const Library> *clusteredLibrary);
+
+private:
+  absl::StatusOr<std::shared_ptr<HostKernel>> makeKernel(const NodeInfo &node, const Library &library,
+                                                         const std::shared_ptr<FunctionCaller> &functions, Segment *segment);
+  const lathe_cluster_compiler *compiler;
+  ClusterOptions clusterOptions;
+  const std::shared_ptr<DeviceSet> devices;
+  const GraphLimits limits;
+};
+
+/// Calls functions of one library. Outlives the session as long as something (an iterator) holds it.
+class Functions : public FunctionCaller, public std::enable_shared_from_this<Functions> {
+public:
+  Functions(std::shared_ptr<const Library> library, SessionOptions options, std::shared_ptr<DeviceSet> devices, GraphLimits limits);
+  void call(const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation, Done done) override;
+  void callAt(int depth, StepStats *stats, const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation, Done done);
+  absl::Status signature(const FunctionRef &function, std::vector<DType> *args, std::vector<DType> *results) override;
+
+private:
+  struct Callee {
+    std::shared_ptr<const Executable> executable;
+    std::vector<DType> args, results;
+  };
+  absl::StatusOr<std::shared_ptr<const Callee>> find(const FunctionRef &function);
+
+  const std::shared_ptr<const Library> library;
+  const SessionOptions options;
+  const std::shared_ptr<DeviceSet> devices;
+  const GraphLimits limits;
+  std::shared_mutex mutex;
+  std::unordered_map<std::string, std::shared_ptr<const Callee>> callees;
+  std::mutex building;
+};
+
+/// Functions as one step calls them: knows how deep the calls are.
+class StepFunctions : public FunctionCaller {
+public:
+  StepFunctions(Functions *functions, int depth, StepStats *stats) : functions(functions), depth(depth), stats(stats) {}
+  void call(const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation, Done done) override {
+    functions->callAt(depth, stats, function, std::move(args), cancellation, std::move(done));
+  }
+  absl::Status signature(const FunctionRef &function, std::vector<DType> *args, std::vector<DType> *results) override {
+    return functions->signature(function, args, results);
+  }
+
+private:
+  Functions *const functions;
+  const int depth;
+  StepStats *const stats;
+};
+
+/// A signature made ready to run.
+struct Prepared {
+  std::shared_ptr<const Executable> executable;
+  std::shared_ptr<Functions> functions;
+  std::vector<DType> argTypes;
+  std::vector<std::string> feeds;
+  int numResults = 0;
+};
+
+class PartialRun;
+
+class SessionCore : public std::enable_shared_from_this<SessionCore> {
+public:
+  explicit SessionCore(const SessionOptions &options);
+  virtual ~SessionCore();
+
+  absl::Status create(const tf::GraphDef &graph);
+  absl::Status adopt(SharedGraph graph);
+  absl::Status extend(const tf::GraphDef &graph);
+  virtual absl::Status run(const RunOptions &options, const Session::Feeds &feeds, const std::vector<std::string> &fetches,
+                           const std::vector<std::string> &targets, std::vector<Tensor> *outputs, RunMetadata *metadata);
+  absl::Status makeCallable(const CallableOptions &options, int64_t *handle);
+  absl::Status runCallable(int64_t handle, const std::vector<Tensor> &feeds, std::vector<Tensor> *outputs, RunMetadata *metadata);
+  absl::Status releaseCallable(int64_t handle);
+  absl::Status partialSetup(const std::vector<std::string> &feeds, const std::vector<std::string> &fetches,
+                            const std::vector<std::string> &targets, std::string *handle);
+  absl::Status partialRun(const std::string &handle, const Session::Feeds &feeds, const std::vector<std::string> &fetches,
+                          std::vector<Tensor> *outputs);
+  absl::Status close();
+
+  SharedGraph graph;
+  const SharedDevices devices;
+
+private:
+  friend class PartialRun;
+  absl::StatusOr<std::shared_ptr<const Prepared>> prepare(const std::vector<std::string> &feeds, const std::vector<std::string> &fetches,
+                                                          const std::vector<std::string> &targets);
+  absl::Status execute(const Prepared &prepared, const RunOptions &options, SimpleCallFrame &frame, RunMetadata *metadata);
+  absl::Status beginStep();
+  void endStep();
+
+  const SessionOptions options;
+  std::shared_mutex mutex; ///< guards what is prepared
+  std::unordered_map<std::string, std::shared_ptr<const Prepared>> prepared;
+  std::shared_ptr<const GraphSnapshot> preparedFor; ///< functions are of this snapshot
+  std::shared_ptr<Functions> functions;
+  std::mutex building; ///< one signature is prepared at a time
+  Builder::Segment segment;
+  struct Callable {
+    std::shared_ptr<const Prepared> prepared;
+    RunOptions options;
+  };
+  std::unordered_map<int64_t, std::shared_ptr<const Callable>> callables;
+  int64_t nextHandle = 1;
+  std::unordered_map<std::string, std::shared_ptr<PartialRun>> partial;
+
+  // steps that run, so that Close can wait for them; counted without a lock
+  static constexpr int64_t kClosed = INT64_C(1) << 40;
+  std::atomic<int64_t> running{0};
+  Cancellation closing;
+  std::mutex idleMutex;
+  std::condition_variable idle;
+};
+
+/// The key of a function with attributes.
+std::string functionKey(const FunctionRef &function);
+
+} // namespace lathe::rt
+
+#endif

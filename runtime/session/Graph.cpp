@@ -1,0 +1,256 @@
+// Reading, extending and resolving graphs.
+#include "runtime/session/Graph.h"
+
+#include "runtime/session/ProtoValues.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace lathe::rt {
+
+absl::Status atNode(std::string_view name, std::string_view op, const absl::Status &status) {
+  if (status.ok() || (status.message().size() > 6 && status.message().substr(0, 6) == "node '"))
+    return status; // told already where
+  return absl::Status(status.code(), absl::StrCat("node '", std::string(name), "' (", std::string(op), "): ", status.message()));
+}
+
+absl::StatusOr<std::shared_ptr<const Library>> Library::extend(const std::shared_ptr<const Library> &base,
+                                                               const tf::FunctionDefLibrary &more) {
+  if (more.function_size() == 0 && more.gradient_size() == 0)
+    return base;
+  auto made = std::make_shared<Library>(*base);
+  for (const tf::FunctionDef &f : more.function()) {
+    const std::string &name = f.signature().name();
+    auto it = made->functions.find(name);
+    if (it == made->functions.end())
+      made->functions.emplace(name, std::make_shared<tf::FunctionDef>(f));
+    else if (it->second->SerializeAsString() != f.SerializeAsString())
+      it->second = std::make_shared<tf::FunctionDef>(f); // messages with maps serialise in any order; the newest counts
+  }
+  for (const tf::GradientDef &g : more.gradient())
+    made->gradients[g.function_name()] = g.gradient_func();
+  return std::shared_ptr<const Library>(std::move(made));
+}
+
+const tf::FunctionDef *Library::find(std::string_view name) const {
+  auto it = functions.find(std::string(name));
+  return it == functions.end() ? nullptr : it->second.get();
+}
+
+std::string Library::gradientOf(std::string_view name) const {
+  auto it = gradients.find(std::string(name));
+  return it == gradients.end() ? std::string() : it->second;
+}
+
+tf::FunctionDefLibrary Library::proto() const {
+  std::vector<std::string_view> names;
+  for (auto &[name, f] : functions)
+    names.push_back(name);
+  std::sort(names.begin(), names.end());
+  tf::FunctionDefLibrary all;
+  for (std::string_view name : names)
+    *all.add_function() = *find(name);
+  for (auto &[name, gradient] : gradients) {
+    tf::GradientDef *g = all.add_gradient();
+    g->set_function_name(name);
+    g->set_gradient_func(gradient);
+  }
+  return all;
+}
+
+TensorName parseTensorName(std::string_view text) {
+  TensorName name;
+  if (!text.empty() && text[0] == '^')
+    return {std::string(text.substr(1)), -1};
+  size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon + 1 == text.size() || text.size() - colon > 8 ||
+      text.find_first_not_of("0123456789", colon + 1) != std::string_view::npos)
+    return {std::string(text), 0};
+  return {std::string(text.substr(0, colon)), std::stoi(std::string(text.substr(colon + 1)))};
+}
+
+absl::Status GraphStore::extend(const tf::GraphDef &more) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto next = std::make_shared<GraphSnapshot>();
+  auto library = Library::extend(current->library, more.library());
+  if (!library.ok())
+    return library.status();
+  next->library = *std::move(library);
+  if (static_cast<int64_t>(current->nodes.size()) + more.node_size() > limits.maxNodes)
+    return absl::ResourceExhaustedError(absl::StrCat("a graph of more than ", limits.maxNodes, " nodes"));
+  next->nodes = current->nodes;
+  next->versions = more.has_versions() ? more.versions() : current->versions;
+  for (const tf::NodeDef &node : more.node())
+    next->nodes.push_back(std::make_shared<tf::NodeDef>(node));
+  for (size_t i = 0; i < next->nodes.size(); ++i)
+    if (!next->index.emplace(next->nodes[i]->name(), static_cast<int>(i)).second)
+      return absl::InvalidArgumentError(absl::StrCat("two nodes are named '", next->nodes[i]->name(), "'"));
+  for (const tf::NodeDef &node : more.node()) {
+    if (node.name().empty())
+      return absl::InvalidArgumentError(absl::StrCat("a node of op '", node.op(), "' has no name"));
+    if (!ops::findOp(node.op()) && !next->library->find(node.op()) && node.op() != kLaunchOp)
+      return atNode(node.name(), node.op(), absl::NotFoundError("op is not known"));
+    for (const std::string &input : node.input())
+      if (!next->index.count(parseTensorName(input).node))
+        return atNode(node.name(), node.op(), absl::InvalidArgumentError(absl::StrCat("input '", input, "' does not exist")));
+  }
+  current = std::move(next);
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const GraphSnapshot> GraphStore::snapshot() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return current;
+}
+
+absl::StatusOr<NodeInfo> readNode(const tf::NodeDef &def, const Library &library, const GraphLimits &limits,
+                                  bool withTensors) {
+  NodeInfo node;
+  node.name = def.name();
+  node.op = def.op();
+  node.device = def.device();
+  auto failed = [&](const absl::Status &s) { return atNode(def.name(), def.op(), s); };
+  if (withTensors) {
+    if (absl::Status s = readNodeAttrs(def, limits.maxConstantBytes, &node.attrs); !s.ok())
+      return failed(s);
+  } else {
+    tf::NodeDef light;
+    for (auto &[name, value] : def.attr())
+      if (value.value_case() != tf::AttrValue::kTensor)
+        (*light.mutable_attr())[name] = value;
+      else
+        node.attrs.emplace(name, Tensor());
+    if (absl::Status s = readNodeAttrs(light, limits.maxConstantBytes, &node.attrs); !s.ok())
+      return failed(s);
+  }
+  if (node.op == kLaunchOp) {
+    for (const char *list : {"Targs", "Tresults"})
+      if (auto it = node.attrs.find(list); it == node.attrs.end() || !fitsAttrType("list(type)", it->second))
+        return failed(absl::InvalidArgumentError(absl::StrCat("attribute '", list, "' is missing")));
+    const auto *variables = attrOf<int64_t>(node, "variables");
+    int64_t count = variables ? *variables : 0;
+    if (count < 0 || count > def.input_size() || !attrOf<FunctionRefPtr>(node, "function"))
+      return failed(absl::InvalidArgumentError("not a launch of a cluster"));
+    node.inputTypes = *attrOf<std::vector<DType>>(node, "Targs");
+    node.inputTypes.resize(node.inputTypes.size() + count, DType::Invalid); // resources or references
+    node.outputTypes = *attrOf<std::vector<DType>>(node, "Tresults");
+    node.inputIsRef.assign(node.inputTypes.size(), false);
+    node.outputIsRef.assign(node.outputTypes.size(), false);
+    return node;
+  }
+  if (!ops::findOp(node.op))
+    if (const tf::FunctionDef *f = library.find(node.op)) {
+      auto ref = std::make_shared<FunctionRef>();
+      ref->name = node.op;
+      for (auto &[name, value] : node.attrs)
+        if (name[0] != '_')
+          ref->attrs.emplace(name, value);
+      std::vector<DType> args, results;
+      if (absl::Status s = functionSignature(library, *ref, &args, &results); !s.ok())
+        return failed(s);
+      node.attrs = {{"Tin", args}, {"Tout", results}, {"f", FunctionRefPtr(std::move(ref))}};
+      node.op = f->signature().is_stateful() ? "StatefulPartitionedCall" : "PartitionedCall";
+    }
+  if (absl::Status s = resolveNode(node); !s.ok())
+    return failed(s);
+  return node;
+}
+
+namespace {
+
+absl::Status typesAgree(const GraphNode &from, int port, const GraphNode &to, int input) {
+  if (port >= static_cast<int>(from.info.outputTypes.size()))
+    return absl::InvalidArgumentError(absl::StrCat("input ", input, " is output ", port, " of '", from.info.name, "', which has ",
+                                                   from.info.outputTypes.size()));
+  DType have = from.info.outputTypes[port], want = to.info.inputTypes[input];
+  if (want == DType::Invalid)
+    return absl::OkStatus(); // a variable of a launch: handle or reference
+  if (have != want)
+    return absl::InvalidArgumentError(absl::StrCat("input ", input, " is of type ", dtypeName(have), ", expected ", dtypeName(want)));
+  if (to.info.inputIsRef[input] && !from.info.outputIsRef[port])
+    return absl::InvalidArgumentError(absl::StrCat("input ", input, " has to be a reference"));
+  return absl::OkStatus();
+}
+
+/// References go through ops that are declared for plain values too: Switch of a reference, Identity ... are not among
+/// them, but v1 graphs put Enter and Merge of references as RefEnter and RefMerge.
+absl::Status sortNodes(Graph &graph) {
+  size_t n = graph.nodes.size();
+  std::vector<std::vector<int>> users(n);
+  std::vector<int> pending(n, 0);
+  auto isBackEdge = [&](int from, int to) {
+    const std::string &f = graph.nodes[from].info.op, &t = graph.nodes[to].info.op;
+    return (f == "NextIteration" || f == "RefNextIteration") && (t == "Merge" || t == "RefMerge");
+  };
+  for (size_t i = 0; i < n; ++i) {
+    auto edge = [&](int from) {
+      if (isBackEdge(from, static_cast<int>(i)))
+        return;
+      users[from].push_back(static_cast<int>(i));
+      ++pending[i];
+    };
+    for (const Endpoint &e : graph.nodes[i].inputs)
+      edge(e.node);
+    for (int c : graph.nodes[i].controls)
+      edge(c);
+  }
+  for (size_t i = 0; i < n; ++i)
+    if (pending[i] == 0)
+      graph.order.push_back(static_cast<int>(i));
+  for (size_t i = 0; i < graph.order.size(); ++i)
+    for (int user : users[graph.order[i]])
+      if (--pending[user] == 0)
+        graph.order.push_back(user);
+  if (graph.order.size() == n)
+    return absl::OkStatus();
+  for (size_t i = 0; i < n; ++i)
+    if (pending[i] > 0)
+      return atNode(graph.nodes[i].info.name, graph.nodes[i].info.op, absl::InvalidArgumentError("is part of a cycle or behind one"));
+  return absl::InternalError("lost nodes while sorting");
+}
+
+} // namespace
+
+absl::StatusOr<Graph> buildGraph(const tf::GraphDef &def, const Library &library, const GraphLimits &limits) {
+  Graph graph;
+  graph.nodes.resize(def.node_size());
+  std::unordered_map<std::string_view, int> index;
+  for (int i = 0; i < def.node_size(); ++i) {
+    if (!index.emplace(def.node(i).name(), i).second)
+      return absl::InvalidArgumentError(absl::StrCat("two nodes are named '", def.node(i).name(), "'"));
+    auto info = readNode(def.node(i), library, limits);
+    if (!info.ok())
+      return info.status();
+    graph.nodes[i].info = *std::move(info);
+  }
+  for (int i = 0; i < def.node_size(); ++i) {
+    GraphNode &node = graph.nodes[i];
+    auto failed = [&](const absl::Status &s) { return atNode(node.info.name, node.info.op, s); };
+    for (const std::string &input : def.node(i).input()) {
+      TensorName name = parseTensorName(input);
+      auto it = index.find(name.node);
+      if (it == index.end())
+        return failed(absl::InvalidArgumentError(absl::StrCat("input '", input, "' does not exist")));
+      if (name.port < 0)
+        node.controls.push_back(it->second);
+      else
+        node.inputs.push_back({it->second, name.port});
+    }
+    std::sort(node.controls.begin(), node.controls.end());
+    node.controls.erase(std::unique(node.controls.begin(), node.controls.end()), node.controls.end());
+    if (node.inputs.size() != node.info.inputTypes.size())
+      return failed(absl::InvalidArgumentError(
+          absl::StrCat("expected ", node.info.inputTypes.size(), " inputs, found ", node.inputs.size())));
+    for (size_t k = 0; k < node.inputs.size(); ++k)
+      if (absl::Status s = typesAgree(graph.nodes[node.inputs[k].node], node.inputs[k].port, node, static_cast<int>(k)); !s.ok())
+        return failed(s);
+  }
+  if (absl::Status s = sortNodes(graph); !s.ok())
+    return s;
+  return graph;
+}
+
+} // namespace lathe::rt

@@ -1,0 +1,152 @@
+#include "runtime/session/ModuleCall.h"
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+
+namespace lathe::rt {
+namespace {
+
+constexpr int64_t kMaxBytes = INT64_C(1) << 42;
+
+/// Scratch that stays with its thread: steady state allocates nothing. Kernels of a module never start another module on the
+/// same thread, so one is enough.
+struct Workspace {
+  Tensor memory;
+  bool busy = false;
+};
+thread_local Workspace workspace;
+
+std::vector<int64_t> dimsOf(const int64_t *dims, int rank) { return std::vector<int64_t>(dims, dims + rank); }
+
+} // namespace
+
+absl::Status moduleStatus(int32_t code, const char *message) {
+  return absl::Status(static_cast<absl::StatusCode>(code), message ? message : "the module failed");
+}
+
+ModuleCall::ModuleCall(const lathe_module *m, int entry) : module(m), e(m->entries[entry]) {
+  for (int k = 0; k < m->num_symbols; ++k)
+    hasDataSymbols |= m->symbols[k]->is_data != 0;
+  for (int i = 0; i < e->num_inputs; ++i)
+    numDims += e->inputs[i]->rank;
+  outputDims = numDims;
+  for (int i = 0; i < e->num_outputs; ++i)
+    numDims += e->outputs[i]->rank;
+}
+
+absl::Status ModuleCall::solve(absl::Span<const Tensor *const> inputs, int64_t *sizes) const {
+  for (int i = 0; i < e->num_inputs; ++i) {
+    const lathe_tensor_info &info = *e->inputs[i];
+    const Tensor &t = *inputs[i];
+    if (static_cast<int32_t>(t.dtype()) != info.dtype)
+      return absl::InvalidArgumentError(absl::StrCat("input '", info.name, "' is of type ", dtypeName(t.dtype()), ", expected ",
+                                                     dtypeName(static_cast<DType>(info.dtype))));
+    if (t.rank() != info.rank)
+      return absl::InvalidArgumentError(absl::StrCat("input '", info.name, "' has shape ", dimsToString(t.dims()), ", expected rank ",
+                                                     info.rank));
+    for (int d = 0; d < info.rank; ++d) {
+      int64_t dim = info.dims[d];
+      if (dim < 0 && dim != LATHE_DIM_COMPUTED && sizes[-1 - dim] < 0)
+        sizes[-1 - dim] = t.dim(d);
+    }
+  }
+  for (int k = 0; k < module->num_symbols; ++k) {
+    const lathe_symbol_info &symbol = *module->symbols[k];
+    if (symbol.is_data)
+      continue;
+    if (sizes[k] < 0)
+      sizes[k] = 0; // used by another entry only
+    if (symbol.bound >= 0 && sizes[k] > symbol.bound)
+      return absl::InvalidArgumentError(absl::StrCat("size '", symbol.name, "' is ", sizes[k], ", more than its bound ", symbol.bound));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModuleCall::check(absl::Span<const Tensor *const> inputs, const int64_t *dims) const {
+  for (int i = 0; i < e->num_inputs; ++i) {
+    const lathe_tensor_info &info = *e->inputs[i];
+    for (int d = 0; d < info.rank; ++d)
+      if (inputs[i]->dim(d) != dims[d])
+        return absl::InvalidArgumentError(absl::StrCat("input '", info.name, "' has shape ", dimsToString(inputs[i]->dims()), ", expected ",
+                                                       dimsToString(dimsOf(dims, info.rank))));
+    dims += info.rank;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModuleCall::run(absl::Span<const Tensor *const> inputs, void *const *variables, const IntraOp &intraOp,
+                             std::vector<Tensor> *outputs) const {
+  if (static_cast<int>(inputs.size()) != e->num_inputs)
+    return absl::InvalidArgumentError(absl::StrCat("expected ", e->num_inputs, " inputs, got ", inputs.size()));
+  absl::InlinedVector<int64_t, 16> sizes(module->num_symbols + 1, -1);
+  if (absl::Status s = solve(inputs, sizes.data()); !s.ok())
+    return s;
+  e->bound_sizes(sizes.data());
+  absl::InlinedVector<int64_t, 64> dims(numDims + 1, 0);
+  e->dims(sizes.data(), dims.data());
+  if (absl::Status s = check(inputs, dims.data()); !s.ok())
+    return s;
+  int threads = intraOp.parallelFor ? intraOp.threads : 1;
+  int64_t bytes = e->workspace_size(sizes.data(), threads);
+  if (bytes < 0 || bytes > kMaxBytes)
+    return absl::InvalidArgumentError("a run-time size is out of range");
+
+  absl::InlinedVector<const void *, 16> in(e->num_inputs);
+  absl::InlinedVector<void *, 16> out(e->num_outputs);
+  for (int i = 0; i < e->num_inputs; ++i)
+    in[i] = inputs[i]->data();
+  outputs->resize(e->num_outputs);
+  const int64_t *d = dims.data() + outputDims;
+  for (int i = 0; i < e->num_outputs; ++i) {
+    const lathe_tensor_info &info = *e->outputs[i];
+    auto t = Tensor::tryAllocate(static_cast<DType>(info.dtype), dimsOf(d, info.rank), kMaxBytes);
+    if (!t.ok())
+      return t.status();
+    (*outputs)[i] = *std::move(t);
+    out[i] = (*outputs)[i].data();
+    d += info.rank;
+  }
+  Tensor own;
+  Tensor *memory = workspace.busy ? &own : &workspace.memory;
+  if (!memory->valid() || memory->sizeBytes() < bytes) {
+    *memory = Tensor(); // first away with the old one
+    auto w = Tensor::tryAllocate(DType::UInt8, {bytes}, kMaxBytes);
+    if (!w.ok())
+      return w.status();
+    *memory = *std::move(w);
+  }
+  lathe_error error = {};
+  error.struct_size = sizeof(error);
+  lathe_run_args args = {};
+  args.struct_size = sizeof(args);
+  args.threads = threads;
+  args.inputs = in.data();
+  args.outputs = out.data();
+  args.variables = variables;
+  args.sizes = sizes.data();
+  args.workspace = memory->data();
+  args.workspace_size = bytes;
+  args.parallel_for = threads > 1 ? intraOp.parallelFor : nullptr;
+  args.parallel_ctx = intraOp.context;
+  args.error = &error;
+  bool wasBusy = workspace.busy;
+  workspace.busy = true;
+  int32_t code = e->run(&args);
+  workspace.busy = wasBusy;
+  if (code != 0)
+    return moduleStatus(code, error.message);
+  if (!hasDataSymbols)
+    return absl::OkStatus();
+  // dense content of the real size lies at the start of the buffer
+  e->dims(sizes.data(), dims.data());
+  d = dims.data() + outputDims;
+  for (Tensor &t : *outputs) {
+    std::vector<int64_t> real = dimsOf(d, static_cast<int>(t.rank()));
+    d += t.rank();
+    if (real != t.dims())
+      t = Tensor::wrap(t.dtype(), std::move(real), t.data(), t.owner());
+  }
+  return absl::OkStatus();
+}
+
+} // namespace lathe::rt

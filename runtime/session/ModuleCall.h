@@ -1,0 +1,50 @@
+// Calls an entry of a compiled module with tensors: sizes solved from shapes, outputs and workspace allocated.
+#ifndef LATHE_RUNTIME_SESSION_MODULECALL_H
+#define LATHE_RUNTIME_SESSION_MODULECALL_H
+
+#include "base/Tensor.h"
+#include "runtime/abi/module_abi.h"
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+#include <vector>
+
+namespace lathe::rt {
+
+/// How parallel kernels of modules run.
+struct IntraOp {
+  lathe_parallel_for parallelFor = nullptr;
+  void *context = nullptr;
+  int threads = 1;
+};
+
+/// An entry, read once. Immutable; calls may be concurrent.
+class ModuleCall {
+public:
+  ModuleCall(const lathe_module *module, int entry);
+
+  /// `inputs` in the entry's order, `variables` pointers in the module's. INVALID_ARGUMENT when types or shapes do not fit,
+  /// else the module's own error, which names the node.
+  absl::Status run(absl::Span<const Tensor *const> inputs, void *const *variables, const IntraOp &intraOp,
+                   std::vector<Tensor> *outputs) const;
+
+  const lathe_entry &entry() const { return *e; }
+
+private:
+  absl::Status solve(absl::Span<const Tensor *const> inputs, int64_t *sizes) const;
+  absl::Status check(absl::Span<const Tensor *const> inputs, const int64_t *dims) const;
+
+  const lathe_module *module;
+  const lathe_entry *e;
+  bool hasDataSymbols = false;
+  int numDims = 0;
+  int outputDims = 0; ///< position of the first output's dimensions
+};
+
+/// The status of a module's return code.
+absl::Status moduleStatus(int32_t code, const char *message);
+
+} // namespace lathe::rt
+
+#endif

@@ -1,0 +1,250 @@
+// Preparing and executing runs.
+#include "runtime/session/Core.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <chrono>
+
+namespace lathe::rt {
+
+int64_t newStepId();
+
+namespace {
+
+absl::Status closed() { return absl::CancelledError("Session has been closed."); }
+
+void appendNames(std::string *key, char tag, const std::vector<std::string> &names) {
+  for (const std::string &name : names) {
+    key->push_back(tag);
+    key->append(name);
+  }
+}
+
+} // namespace
+
+SessionCore::SessionCore(const SessionOptions &o)
+    : devices(o.devices ? o.devices : std::make_shared<DeviceSet>(o)), options(o) {}
+
+SessionCore::~SessionCore() = default;
+
+absl::Status SessionCore::create(const tf::GraphDef &def) {
+  if (graph && !graph->snapshot()->nodes.empty())
+    return absl::AlreadyExistsError("A Graph has already been created for this session.");
+  return extend(def);
+}
+
+absl::Status SessionCore::adopt(SharedGraph shared) {
+  if (graph && !graph->snapshot()->nodes.empty())
+    return absl::AlreadyExistsError("A Graph has already been created for this session.");
+  graph = std::move(shared);
+  return absl::OkStatus();
+}
+
+absl::Status SessionCore::extend(const tf::GraphDef &def) {
+  if (running.load() >= kClosed)
+    return closed();
+  if (!graph) {
+    GraphLimits limits;
+    limits.maxConstantBytes = options.maxConstantBytes;
+    graph = std::make_shared<GraphStore>(limits);
+  }
+  return graph->extend(def);
+}
+
+absl::StatusOr<std::shared_ptr<const Prepared>> SessionCore::prepare(const std::vector<std::string> &feeds,
+                                                                     const std::vector<std::string> &fetches,
+                                                                     const std::vector<std::string> &targets) {
+  if (!graph)
+    return absl::InvalidArgumentError("Session was not created with a graph before Run()!");
+  std::string key;
+  appendNames(&key, '\1', feeds);
+  appendNames(&key, '\2', fetches);
+  appendNames(&key, '\3', targets);
+  {
+    std::shared_lock<std::shared_mutex> lock(mutex);
+    if (auto it = prepared.find(key); it != prepared.end())
+      return it->second;
+  }
+  std::lock_guard<std::mutex> one(building);
+  {
+    std::shared_lock<std::shared_mutex> lock(mutex);
+    if (auto it = prepared.find(key); it != prepared.end())
+      return it->second;
+  }
+  if (fetches.empty() && targets.empty())
+    return absl::InvalidArgumentError("Must specify at least one target to fetch or execute.");
+  std::shared_ptr<const GraphSnapshot> snapshot = graph->snapshot();
+  auto body = prune(*snapshot, feeds, fetches, targets, graph->limits);
+  if (!body.ok())
+    return body.status();
+  auto made = std::make_shared<Prepared>();
+  made->feeds = feeds;
+  made->argTypes = body->argTypes;
+  made->numResults = static_cast<int>(fetches.size());
+  if (!functions || preparedFor->library != snapshot->library)
+    functions = std::make_shared<Functions>(snapshot->library, options, devices, graph->limits);
+  preparedFor = snapshot;
+  made->functions = functions;
+  Builder builder(options, devices, graph->limits);
+  auto executable = builder.build(*std::move(body), snapshot->library, functions, &segment, nullptr);
+  if (!executable.ok())
+    return executable.status();
+  made->executable = *std::move(executable);
+  std::unique_lock<std::shared_mutex> lock(mutex);
+  prepared[key] = made;
+  return std::shared_ptr<const Prepared>(std::move(made));
+}
+
+absl::Status SessionCore::beginStep() {
+  if (running.fetch_add(1, std::memory_order_acq_rel) < kClosed)
+    return absl::OkStatus();
+  endStep();
+  return closed();
+}
+
+void SessionCore::endStep() {
+  if (running.fetch_sub(1, std::memory_order_acq_rel) - 1 == kClosed) {
+    std::lock_guard<std::mutex> lock(idleMutex);
+    idle.notify_all();
+  }
+}
+
+absl::Status SessionCore::close() {
+  if (running.load() < kClosed)
+    running.fetch_or(kClosed);
+  closing.cancel();
+  std::unique_lock<std::mutex> lock(idleMutex);
+  idle.wait(lock, [&] { return running.load(std::memory_order_acquire) == kClosed; });
+  return absl::OkStatus();
+}
+
+absl::Status SessionCore::execute(const Prepared &p, const RunOptions &how, SimpleCallFrame &frame, RunMetadata *metadata) {
+  for (size_t i = 0; i < p.argTypes.size(); ++i)
+    if (frame.args[i].dtype() != p.argTypes[i])
+      return absl::InvalidArgumentError(absl::StrCat("tensor '", p.feeds[i], "' is of type ", dtypeName(p.argTypes[i]), ", fed as ",
+                                                     dtypeName(frame.args[i].dtype())));
+  frame.results.resize(p.numResults);
+  Cancellation cancellation;
+  Cancellation::Token closeToken, userToken;
+  if (!closing.add(&closeToken, [&] { cancellation.cancel(); }))
+    return closed();
+  if (how.cancellation && !how.cancellation->add(&userToken, [&] { cancellation.cancel(); })) {
+    closing.remove(closeToken);
+    return absl::CancelledError("the run was cancelled");
+  }
+  bool trace = metadata && how.traceLevel != RunOptions::NoTrace;
+  StepStats stats;
+  StepFunctions callers(p.functions.get(), 1, trace ? &stats : nullptr);
+  ResourceManager stepResources;
+  StepOptions o;
+  o.pool = &devices->pool;
+  o.resources = &devices->resources;
+  o.stepResources = &stepResources;
+  o.cancellation = &cancellation;
+  o.functions = &callers;
+  o.stats = trace ? &stats : nullptr;
+  o.stepId = newStepId();
+  auto began = std::chrono::steady_clock::now().time_since_epoch();
+  Step step(p.executable, o, frame);
+  std::mutex doneMutex;
+  std::condition_variable doneSignal;
+  bool isDone = false, timedOut = false;
+  absl::Status status;
+  auto whenDone = [&](absl::Status s) {
+    std::lock_guard<std::mutex> lock(doneMutex);
+    status = std::move(s);
+    isDone = true;
+    doneSignal.notify_one(); // under the lock: the waiter owns the signal
+  };
+  // with a timeout this thread only waits
+  if (how.timeoutMs > 0)
+    devices->pool.schedule([&] { step.start(whenDone); });
+  else
+    step.start(whenDone);
+  {
+    std::unique_lock<std::mutex> lock(doneMutex);
+    if (how.timeoutMs > 0 && !doneSignal.wait_for(lock, std::chrono::milliseconds(how.timeoutMs), [&] { return isDone; })) {
+      timedOut = true;
+      lock.unlock();
+      cancellation.cancel();
+      lock.lock();
+    }
+    doneSignal.wait(lock, [&] { return isDone; });
+  }
+  closing.remove(closeToken);
+  if (how.cancellation)
+    how.cancellation->remove(userToken);
+  if (trace) {
+    int64_t start = std::chrono::duration_cast<std::chrono::nanoseconds>(began).count();
+    for (const NodeTime &t : stats.times)
+      metadata->stepStats.push_back({t.node->name, t.node->op, t.node->device, (t.startNanos - start) / 1000, t.endNanos - t.startNanos, t.thread});
+  }
+  if (timedOut && !status.ok())
+    return absl::DeadlineExceededError(absl::StrCat("Timed out waiting for notification after ", how.timeoutMs, " ms"));
+  if (!status.ok() && running.load(std::memory_order_relaxed) >= kClosed && status.code() == absl::StatusCode::kCancelled)
+    return closed();
+  return status;
+}
+
+absl::Status SessionCore::run(const RunOptions &how, const Session::Feeds &feeds, const std::vector<std::string> &fetches,
+                              const std::vector<std::string> &targets, std::vector<Tensor> *outputs, RunMetadata *metadata) {
+  if (absl::Status s = beginStep(); !s.ok())
+    return s;
+  std::vector<std::string> names;
+  names.reserve(feeds.size());
+  SimpleCallFrame frame;
+  for (auto &[name, value] : feeds) {
+    names.push_back(name);
+    frame.args.push_back(value);
+  }
+  auto p = prepare(names, fetches, targets);
+  absl::Status status = p.status();
+  if (status.ok())
+    status = execute(**p, how, frame, metadata);
+  if (status.ok() && outputs)
+    *outputs = std::move(frame.results);
+  endStep();
+  return status;
+}
+
+absl::Status SessionCore::makeCallable(const CallableOptions &o, int64_t *handle) {
+  auto p = prepare(o.feeds, o.fetches, o.targets);
+  if (!p.ok())
+    return p.status();
+  auto callable = std::make_shared<Callable>();
+  callable->prepared = *std::move(p);
+  callable->options = o.runOptions;
+  std::unique_lock<std::shared_mutex> lock(mutex);
+  *handle = nextHandle++;
+  callables[*handle] = std::move(callable);
+  return absl::OkStatus();
+}
+
+absl::Status SessionCore::runCallable(int64_t handle, const std::vector<Tensor> &feeds, std::vector<Tensor> *outputs, RunMetadata *metadata) {
+  std::shared_ptr<const Callable> callable;
+  {
+    std::shared_lock<std::shared_mutex> lock(mutex);
+    if (auto it = callables.find(handle); it != callables.end())
+      callable = it->second;
+  }
+  if (!callable)
+    return absl::InvalidArgumentError("No such callable handle: it was released or never made");
+  if (feeds.size() != callable->prepared->argTypes.size())
+    return absl::InvalidArgumentError(absl::StrCat("expected ", callable->prepared->argTypes.size(), " feed tensors, got ", feeds.size()));
+  if (absl::Status s = beginStep(); !s.ok())
+    return s;
+  SimpleCallFrame frame;
+  frame.args = feeds;
+  absl::Status status = execute(*callable->prepared, callable->options, frame, metadata);
+  if (status.ok() && outputs)
+    *outputs = std::move(frame.results);
+  endStep();
+  return status;
+}
+
+absl::Status SessionCore::releaseCallable(int64_t handle) {
+  std::unique_lock<std::shared_mutex> lock(mutex);
+  return callables.erase(handle) ? absl::OkStatus() : absl::InvalidArgumentError("No such callable handle");
+}
+
+} // namespace lathe::rt

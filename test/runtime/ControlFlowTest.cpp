@@ -1,0 +1,154 @@
+// Control flow in the executor: Switch and Merge, frames, functions, cancellation.
+#include "test/runtime/SessionTest.h"
+
+#include <thread>
+
+namespace lathe {
+namespace {
+
+absl::StatusOr<std::vector<Tensor>> run(const tf::GraphDef &graph, const Session::Feeds &feeds, const std::vector<std::string> &fetches,
+                                        int64_t timeoutMs = 0) {
+  Session s;
+  if (absl::Status created = s.Create(graph); !created.ok())
+    return created;
+  std::vector<Tensor> out;
+  RunOptions options;
+  options.timeoutMs = timeoutMs;
+  absl::Status status = s.Run(options, feeds, fetches, {}, &out, nullptr);
+  if (!status.ok())
+    return status;
+  return out;
+}
+
+Tensor flag(bool b) { return Tensor::scalar<bool>(DType::Bool, b); }
+
+tf::GraphDef conditional() {
+  GraphBuilder b;
+  b.placeholder("x").placeholder("p", DType::Bool).add("s", "Switch", {"x", "p"}).constant("t", "true").constant("f", "false");
+  b.join("yes", {"s:1", "t"}).join("no", {"s", "f"}).join("no2", {"no", "no"});
+  b.add("m", "Merge", {"no2", "yes"}).set("N", 2);
+  return b.graph;
+}
+
+TEST(ControlFlow, TakesOneBranch) {
+  auto out = run(conditional(), {{"x", text("x")}, {"p", flag(true)}}, {"m", "m:1"});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(textOf((*out)[0]), "xtrue");
+  EXPECT_EQ(*(*out)[1].data<int32_t>(), 1);
+  out = run(conditional(), {{"x", text("x")}, {"p", flag(false)}}, {"m"});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(textOf((*out)[0]), "xfalsexfalse");
+  EXPECT_EQ(run(conditional(), {{"x", text("x")}, {"p", flag(false)}}, {"yes"}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ControlFlow, LoopsOverOneVariable) {
+  // arithmetic is for compiled clusters; this loop is told to go on once
+  GraphBuilder b;
+  b.placeholder("x").constant("a", "a").constant("go", true);
+  b.add("enter", "Enter", {"x"}).set("frame_name", "loop");
+  b.add("a_in", "Enter", {"a"}).set("frame_name", "loop").flag("is_constant", true);
+  b.add("first", "Enter", {"go"}, DType::Bool).set("frame_name", "loop");
+  b.add("merge", "Merge", {"enter", "next"}).set("N", 2);
+  b.add("again", "Merge", {"first", "stop_next"}, DType::Bool).set("N", 2);
+  b.add("cond", "LoopCond", {"again"}, DType::Bool, "");
+  b.add("switch", "Switch", {"merge", "cond"}).add("switch_again", "Switch", {"again", "cond"}, DType::Bool);
+  b.join("grown", {"switch:1", "a_in"}).add("next", "NextIteration", {"grown"});
+  b.add("turn", "Identity", {"switch_again:1"}, DType::Bool).constant("no", false);
+  b.last().add_input("^turn");
+  b.add("stop_next", "NextIteration", {"no"}, DType::Bool);
+  b.add("exit", "Exit", {"switch"});
+  auto out = run(b.graph, {{"x", text("x")}}, {"exit"});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(textOf((*out)[0]), "xa");
+}
+
+TEST(ControlFlow, RefusesBrokenFrames) {
+  GraphBuilder b;
+  b.placeholder("x").add("in", "Enter", {"x"}).set("frame_name", "loop").join("mixed", {"in", "x"}).add("out", "Exit", {"mixed"});
+  EXPECT_EQ(run(b.graph, {{"x", text("x")}}, {"out"}).status().code(), absl::StatusCode::kInvalidArgument);
+  GraphBuilder outside;
+  outside.placeholder("x").add("out", "Exit", {"x"});
+  EXPECT_EQ(run(outside.graph, {{"x", text("x")}}, {"out"}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+const char *kLibrary = R"pb(
+  library {
+    function {
+      signature { name: "twice" input_arg { name: "a" type: DT_STRING } output_arg { name: "r" type: DT_STRING } }
+      node_def { name: "j" op: "StringJoin" input: "a" input: "a" attr { key: "N" value { i: 2 } } }
+      ret { key: "r" value: "j:output:0" }
+    }
+    function {
+      signature { name: "generic" input_arg { name: "a" type_attr: "T" } output_arg { name: "r" type_attr: "T" }
+                  attr { name: "T" type: "type" } }
+      node_def { name: "i" op: "Identity" input: "a" attr { key: "T" value { placeholder: "T" } } }
+      ret { key: "r" value: "i:output:0" }
+    }
+    function {
+      signature { name: "forever" input_arg { name: "a" type: DT_STRING } output_arg { name: "r" type: DT_STRING } }
+      node_def { name: "f" op: "forever" input: "a" }
+      ret { key: "r" value: "f:r:0" }
+    }
+    function {
+      signature { name: "yes" input_arg { name: "a" type: DT_STRING } output_arg { name: "r" type: DT_BOOL } }
+      node_def { name: "c" op: "Const" attr { key: "dtype" value { type: DT_BOOL } }
+                 attr { key: "value" value { tensor { dtype: DT_BOOL tensor_shape {} bool_val: true } } } }
+      ret { key: "r" value: "c:output:0" }
+    }
+    function {
+      signature { name: "same" input_arg { name: "a" type: DT_STRING } output_arg { name: "r" type: DT_STRING } }
+      ret { key: "r" value: "a" }
+    }
+  }
+)pb";
+
+TEST(Functions, CallByOpAndByAttribute) {
+  GraphBuilder b;
+  b.graph = graphOf(kLibrary);
+  b.placeholder("x").add("direct", "twice", {"x"}, DType::String, "");
+  b.add("call", "PartitionedCall", {"direct"}, DType::String, "").types("Tin", {DType::String}).types("Tout", {DType::String}).function("f", "twice");
+  b.add("any", "generic", {"call"});
+  b.placeholder("p", DType::Bool);
+  b.add("if", "If", {"p", "any"}, DType::Bool, "Tcond").types("Tin", {DType::String}).types("Tout", {DType::String});
+  b.function("then_branch", "twice").function("else_branch", "same");
+  auto out = run(b.graph, {{"x", text("a")}, {"p", flag(true)}}, {"any", "if"});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(textOf((*out)[0]), "aaaa");
+  EXPECT_EQ(textOf((*out)[1]), "aaaaaaaa");
+}
+
+TEST(Functions, RecursionEnds) {
+  GraphBuilder b;
+  b.graph = graphOf(kLibrary);
+  b.placeholder("x").add("f", "forever", {"x"}, DType::String, "");
+  EXPECT_EQ(run(b.graph, {{"x", text("a")}}, {"f"}).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(Functions, EndlessLoopIsStoppedByTimeout) {
+  GraphBuilder b;
+  b.graph = graphOf(kLibrary);
+  b.placeholder("x").add("w", "While", {"x"}, DType::String, "").types("T", {DType::String}).function("cond", "yes").function("body", "same");
+  EXPECT_EQ(run(b.graph, {{"x", text("a")}}, {"w"}, 50).status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST(Functions, ForCountsAndChecks) {
+  GraphBuilder b;
+  b.graph = graphOf(kLibrary);
+  tf::FunctionDef &f = *b.graph.mutable_library()->add_function();
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"pb(
+    signature { name: "body" input_arg { name: "i" type: DT_INT32 } input_arg { name: "a" type: DT_STRING }
+                output_arg { name: "r" type: DT_STRING } }
+    node_def { name: "k" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
+               attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape {} string_val: "." } } } }
+    node_def { name: "j" op: "StringJoin" input: "a" input: "k:output:0" attr { key: "N" value { i: 2 } } }
+    ret { key: "r" value: "j:output" })pb", &f));
+  b.placeholder("x").constant("start", 0).constant("limit", 5000).constant("delta", 1);
+  b.add("for", "For", {"start", "limit", "delta", "x"}, DType::String, "").types("T", {DType::String}).function("body", "body");
+  auto out = run(b.graph, {{"x", text("")}}, {"for"});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ((*out)[0].strings()[0].size(), 5000u);
+  EXPECT_FALSE(run(b.graph, {{"x", text("")}, {"delta", Tensor::scalar<int32_t>(DType::Int32, 0)}}, {"for"}).ok());
+}
+
+} // namespace
+} // namespace lathe
