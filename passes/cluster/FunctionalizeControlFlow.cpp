@@ -7,8 +7,7 @@
 #include "passes/cluster/Outline.h"
 #include "passes/cluster/Passes.h"
 
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Pass/Pass.h"
 
 using namespace mlir;
 
@@ -43,13 +42,5 @@ class FunctionalizeControlFlow : public impl::FunctionalizeControlFlowBase<Funct
   }
 };
 } // namespace
-
-void buildClusterPipeline(OpPassManager &pm, const ClusterOptions &) { pm.addPass(createFunctionalizeControlFlow()); }
-
-void registerClusterPhase() {
-  registerClusterPasses();
-  PassPipelineRegistration<>("lathe-cluster", "Make control flow functional",
-                             [](OpPassManager &pm) { buildClusterPipeline(pm); });
-}
 
 } // namespace lathe::cluster

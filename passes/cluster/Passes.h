@@ -6,7 +6,17 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
+#include <string>
+#include <vector>
+
 namespace lathe::cluster {
+
+/// What a session has compiled.
+enum class ClusteringMode {
+  Needed = 0,     ///< only nodes without a host kernel
+  Worthwhile = 1, ///< everything that is worth it
+  None = 2,       ///< only what must be (_XlaMustCompile)
+};
 
 #define GEN_PASS_DECL
 #include "passes/cluster/Passes.h.inc"
@@ -21,6 +31,18 @@ struct ClusterOptions {};
 
 /// From the imported graph to one whose control flow is functional.
 void buildClusterPipeline(mlir::OpPassManager &pm, const ClusterOptions &options = {});
+
+/// How a session's graph is clustered.
+struct ClusteringOptions {
+  ClusteringMode mode = ClusteringMode::Worthwhile;
+  unsigned minSize = 4;
+  std::vector<std::string> hostOps, force, forbid, isolate;
+  bool explain = false;
+};
+
+/// From a graph as it is (compiler/import/Structure.h) to one with launches: mark, decluster, encapsulate, build.
+/// Declustering comes before encapsulating, while edges are still in one place.
+void buildClusteringPipeline(mlir::OpPassManager &pm, const ClusteringOptions &options);
 
 } // namespace lathe::cluster
 

@@ -1,0 +1,197 @@
+#include "passes/cluster/Policy.h"
+
+#include "ops/Registry.h"
+#include "passes/cluster/Outline.h"
+#include "passes/cluster/Regions.h"
+#include "passes/legalize/Legalize.h"
+
+using namespace mlir;
+
+namespace lathe::cluster {
+
+static const ops::OpInfo *infoOf(graph::NodeOp node) {
+  StringRef op = node.getOp();
+  return ops::findOp(std::string_view(op.data(), op.size()));
+}
+
+static Type elementOf(Value value) {
+  auto tensor = dyn_cast<TensorType>(value.getType());
+  return tensor ? tensor.getElementType() : Type();
+}
+
+bool isHostType(Value value) {
+  return isa_and_nonnull<graph::StringType, graph::ResourceType, graph::VariantType>(elementOf(value));
+}
+
+bool isHandle(Value value) { return isa_and_nonnull<graph::ResourceType, graph::VariantType>(elementOf(value)); }
+
+/// The argument that a flat input or output belongs to: lists come last or stand alone where references occur.
+static const ops::Arg *argOf(const std::vector<ops::Arg> &args, unsigned i) {
+  return i < args.size() ? &args[i] : nullptr;
+}
+
+bool isReferenceInput(graph::NodeOp node, unsigned i) {
+  const ops::OpInfo *info = infoOf(node);
+  const ops::Arg *arg = info ? argOf(info->inputs, i) : nullptr;
+  // RefMerge's inputs are a list of references
+  return (arg && arg->isRef) || (info && info->inputs.size() == 1 && info->inputs[0].isRef);
+}
+
+bool isReferenceOutput(Value value) {
+  auto node = value.getDefiningOp<graph::NodeOp>();
+  if (!node)
+    return false;
+  const ops::OpInfo *info = infoOf(node);
+  const ops::Arg *arg = info ? argOf(info->outputs, cast<OpResult>(value).getResultNumber()) : nullptr;
+  return arg && arg->isRef;
+}
+
+bool isVariableNode(Operation *op) {
+  auto node = dyn_cast_or_null<graph::NodeOp>(op);
+  if (!node)
+    return false;
+  StringRef name = node.getOp();
+  return name == "VarHandleOp" || name == "VariableV2" || name == "Variable" || name == "TemporaryVariable" ||
+         name == "VarHandlesOp";
+}
+
+/// Ops whose resource is a variable.
+static bool isVariableOp(StringRef op) {
+  return op == "VariableShape" || op.contains("VariableOp") || op.starts_with("Resource") ||
+         op.starts_with("Rng") || (op.starts_with("Stateful") && !op.contains("PartitionedCall"));
+}
+
+bool Policy::isFunctional(graph::NodeOp node) {
+  for (NamedAttribute attr : node.getAttrs()) {
+    if (isa<graph::FuncAttr>(attr.getValue()))
+      return true;
+    if (auto list = dyn_cast<ArrayAttr>(attr.getValue()))
+      if (!list.empty() && isa<graph::FuncAttr>(list[0]))
+        return true;
+  }
+  return false;
+}
+
+SmallVector<FlatSymbolRefAttr> Policy::functionsOf(graph::NodeOp node) {
+  SmallVector<FlatSymbolRefAttr> names;
+  for (NamedAttribute attr : node.getAttrs()) {
+    if (auto func = dyn_cast<graph::FuncAttr>(attr.getValue()))
+      names.push_back(func.getName());
+    else if (auto list = dyn_cast<ArrayAttr>(attr.getValue()))
+      for (Attribute element : list)
+        if (auto func = dyn_cast<graph::FuncAttr>(element))
+          names.push_back(func.getName());
+  }
+  return names;
+}
+
+/// Recursion ends: the importer refuses functions that call themselves.
+bool Policy::argumentIsVariable(graph::FuncOp func, unsigned arg) {
+  auto [it, isNew] = arguments.try_emplace({func.getSymName().str(), arg}, true);
+  if (!isNew)
+    return it->second;
+  bool ok = true;
+  for (OpOperand &use : func.getBody().front().getArgument(arg).getUses()) {
+    auto node = dyn_cast<graph::NodeOp>(use.getOwner());
+    if (!node) // handed on, as by the body of a loop
+      continue;
+    if (node.getOp() == "Identity")
+      ok = false; // legal, but needs another look at its users; rare
+    else
+      ok &= usesVariable(node, use.getOperandNumber());
+  }
+  return arguments[{func.getSymName().str(), arg}] = ok;
+}
+
+bool Policy::usesVariable(graph::NodeOp node, unsigned i) {
+  if (!isa_and_nonnull<graph::ResourceType>(elementOf(node->getOperand(i))))
+    return isReferenceInput(node, i);
+  if (!isFunctional(node))
+    return isVariableOp(node.getOp());
+  for (FlatSymbolRefAttr name : functionsOf(node)) {
+    auto func = symbols.lookup<graph::FuncOp>(name.getValue());
+    if (!func)
+      return false;
+    size_t first = node.getInputs().size() - func.getNumArguments();
+    if (node.getInputs().size() < func.getNumArguments() || i < first ||
+        !argumentIsVariable(func, static_cast<unsigned>(i - first)))
+      return false;
+  }
+  return true;
+}
+
+const Verdict &Policy::judgeFunction(FlatSymbolRefAttr name) {
+  auto [it, isNew] = functions.try_emplace(name.getValue().str());
+  if (!isNew)
+    return it->second;
+  Verdict verdict;
+  auto func = symbols.lookup<graph::FuncOp>(name.getValue());
+  if (!func) {
+    verdict = {Refusal::Function, "function '" + name.getValue().str() + "' is not known"};
+  } else {
+    for (auto node : func.getBody().getOps<graph::NodeOp>()) {
+      Verdict inner = judge(node, true);
+      if (inner)
+        continue;
+      verdict = {Refusal::Function, "function '" + name.getValue().str() + "' holds node '" +
+                                        node.getNodeName().str() + "' (" + node.getOp().str() + "): " + inner.text};
+      break;
+    }
+  }
+  return functions[name.getValue().str()] = verdict;
+}
+
+Verdict Policy::judge(graph::NodeOp node, bool inFunction) {
+  StringRef op = node.getOp();
+  if (!inFunction && options.forbid.contains(node.getNodeName()))
+    return {Refusal::Forbidden, "forbidden"};
+  if (isControlFlow(node)) {
+    // bodies of functions are made functional when they are compiled
+    if (inFunction && op != "ControlTrigger" && op != "_SwitchN")
+      return {};
+    return {Refusal::ControlFlow, "v1 control flow"};
+  }
+  if (op == "_Arg" || op == "_Retval" || op.starts_with("Placeholder") || isVariableNode(node))
+    return {Refusal::Endpoint, "an end of the graph, or a variable itself"};
+  if (op == "VarIsInitializedOp" || op == "IsVariableInitialized" || op == "DestroyResourceOp" ||
+      op == "DestroyTemporaryVariable")
+    return {Refusal::Stateful, "asks about the variable itself"};
+  const ops::OpInfo *info = infoOf(node);
+  bool functional = isFunctional(node);
+  bool isCall = functional && (op == "PartitionedCall" || op == "StatefulPartitionedCall" || !info);
+  if (!isCall && (!legalize::hasHandler(op) || (info && info->isHost)))
+    return {Refusal::NoCompiledForm, legalize::whyNotCompilable(op)};
+  bool isAssert = op == "Assert";
+  if (isAssert && !inFunction && hasHostKernel(op))
+    return {Refusal::HostKernel, "the message is made by a host kernel"};
+  for (Value value : node.getInputs())
+    if (isa_and_nonnull<graph::StringType>(elementOf(value)) && !isAssert)
+      return {Refusal::HostType, "takes strings"};
+  for (Value value : node.getOutputs())
+    if (isa_and_nonnull<graph::StringType>(elementOf(value))) {
+      bool forAsserts = inFunction && op == "Const" &&
+                        llvm::all_of(value.getUsers(), [](Operation *user) { return isOp(user, "Assert"); });
+      if (!forAsserts)
+        return {Refusal::HostType, "gives strings"};
+    }
+  for (auto [i, value] : llvm::enumerate(node.getInputs())) {
+    bool isVariable = isa_and_nonnull<graph::ResourceType>(elementOf(value)) &&
+                      usesVariable(node, static_cast<unsigned>(i));
+    if (isVariable || !isa_and_nonnull<graph::ResourceType>(elementOf(value)))
+      continue;
+    if (isVariableNode(value.getDefiningOp()))
+      return {Refusal::HostHandle, "hands the variable on in a way that cannot be followed"};
+  }
+  bool touches = info && info->touchesResources();
+  if (info && info->isStateful && !touches && !functional && hasHostKernel(op))
+    return {Refusal::Stateful, "keeps state in its host kernel"};
+  if (functional)
+    for (FlatSymbolRefAttr name : functionsOf(node))
+      if (const Verdict &verdict = judgeFunction(name); !verdict)
+        return verdict;
+  if (!inFunction && options.neededOnly && hasHostKernel(op))
+    return {Refusal::HostKernel, "has a host kernel"};
+  return {};
+}
+
+} // namespace lathe::cluster
