@@ -1,0 +1,111 @@
+"""Runs single ops on TensorFlow and writes what they gave to goldens/FAMILY.json, one case a line. The cases are in
+goldens/FAMILY.py: a function `cases(case)` that calls case(op, **arguments of the raw op).
+
+usage: make_goldens.py FAMILY ...   (needs tensorflow-cpu from PyPI; the tests need only the numbers)
+"""
+import importlib.util
+import json
+import os
+import sys
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+import numpy as np
+import tensorflow as tf
+
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'goldens')
+CODES = {tf.errors.InvalidArgumentError: 3, tf.errors.OutOfRangeError: 11, tf.errors.FailedPreconditionError: 9,
+         tf.errors.NotFoundError: 5, tf.errors.UnimplementedError: 12, tf.errors.DataLossError: 15,
+         tf.errors.InternalError: 13}
+
+
+def number(x):
+    if isinstance(x, (bool, np.bool_)):
+        return bool(x)
+    if isinstance(x, (int, np.integer)):
+        return int(x)
+    if isinstance(x, (complex, np.complexfloating)):
+        return [number(float(x.real)), number(float(x.imag))]
+    x = float(x)
+    return x if np.isfinite(x) else str(x)
+
+
+def tensor(value, dtype):
+    dtype = tf.as_dtype(dtype)
+    value = np.asarray(value)
+    if dtype == tf.string:
+        data = [(v if isinstance(v, bytes) else v.encode()).decode('latin-1') for v in value.reshape(-1)]
+    else:
+        data = [number(v) for v in value.astype(dtype.as_numpy_dtype if not dtype.is_quantized else None).reshape(-1)]
+    return {'dtype': dtype.name, 'dims': list(value.shape), 'data': data}
+
+
+def attr_value(value):
+    kind = value.WhichOneof('value')
+    if kind == 'list':
+        for name in ('s', 'i', 'f', 'b', 'type', 'shape'):
+            if len(getattr(value.list, name)):
+                return ['list(%s)' % name, [scalar(name, v) for v in getattr(value.list, name)]]
+        return ['empty', []]
+    return [kind, scalar(kind, getattr(value, kind))]
+
+
+def scalar(kind, value):
+    if kind == 's':
+        return value.decode('latin-1')
+    if kind == 'type':
+        return tf.as_dtype(value).name
+    if kind == 'shape':
+        return None if value.unknown_rank else [d.size for d in value.dim]
+    if kind == 'tensor':
+        return tensor(tf.make_ndarray(value), value.dtype)
+    return number(value)
+
+
+def run(op, kwargs):
+    with tf.Graph().as_default() as graph:
+        try:
+            getattr(tf.raw_ops, op)(**kwargs)
+        except Exception as e:  # a case that TensorFlow's own checks refuse says nothing about kernels
+            raise RuntimeError('%s: %s' % (op, e))
+        node = [n for n in graph.get_operations() if n.type == op][-1]
+        attrs = {k: attr_value(v) for k, v in node.node_def.attr.items() if not k.startswith('_')}
+        with tf.compat.v1.Session() as session:
+            inputs = session.run(list(node.inputs)) if len(node.inputs) else []
+            record = {'op': op, 'attrs': attrs, 'inputs': [tensor(v, i.dtype) for v, i in zip(inputs, node.inputs)]}
+            try:
+                outputs = session.run(list(node.outputs))
+                record['outputs'] = [tensor(v, o.dtype) for v, o in zip(outputs, node.outputs)]
+            except tuple(CODES) as e:
+                record['error'] = CODES[type(e)]
+    return record
+
+
+def main():
+    for family in sys.argv[1:]:
+        spec = importlib.util.spec_from_file_location(family, os.path.join(HERE, family + '.py'))
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        records, problems = [], []
+
+        def case(op, **kwargs):
+            tolerance = kwargs.pop('tolerance', None)
+            try:
+                record = run(op, kwargs)
+            except Exception as e:
+                problems.append('%s %s: %s' % (op, kwargs, str(e)[:300]))
+                return
+            if tolerance:
+                record['tolerance'] = tolerance
+            records.append(record)
+
+        module.cases(case)
+        with open(os.path.join(HERE, family + '.json'), 'w') as f:
+            for r in records:
+                f.write(json.dumps(r, sort_keys=True) + '\n')
+        print('%s: %d cases, %d with errors' % (family, len(records), sum('error' in r for r in records)))
+        for p in problems:
+            print('  not taken:', p)
+
+
+if __name__ == '__main__':
+    main()
