@@ -31,7 +31,8 @@ def number(x):
 
 def tensor(value, dtype):
     dtype = tf.as_dtype(dtype)
-    value = np.asarray(value)
+    # a bytes scalar would lose its trailing zeros
+    value = np.asarray(value, dtype=object) if isinstance(value, bytes) else np.asarray(value)
     if dtype == tf.string:
         data = [(v if isinstance(v, bytes) else v.encode()).decode('latin-1') for v in value.reshape(-1)]
     else:
@@ -92,7 +93,7 @@ def main():
             try:
                 record = run(op, kwargs)
             except Exception as e:
-                problems.append('%s %s: %s' % (op, kwargs, str(e)[:300]))
+                problems.append('%s: %s' % (op, str(e).splitlines()[0][:150]))
                 return
             if tolerance:
                 record['tolerance'] = tolerance

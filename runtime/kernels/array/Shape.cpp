@@ -12,7 +12,6 @@ absl::Status forward(KernelContext &context) {
   return absl::OkStatus();
 }
 LATHE_HOST_FUNCTION(Identity, forward);
-LATHE_HOST_FUNCTION(IdentityN, forward);
 LATHE_HOST_FUNCTION(StopGradient, forward);
 LATHE_HOST_FUNCTION(PreventGradient, forward);
 LATHE_HOST_FUNCTION(Snapshot, forward);

@@ -12,7 +12,6 @@ def cases(case):
     for x in [grid, cube]:
         r = x.ndim
         case('Identity', input=x)
-        case('IdentityN', input=[x, STR('q')])
         case('Shape', input=x, out_type=tf.int64)
         case('ShapeN', input=[x, x])
         case('Size', input=x)

@@ -1,0 +1,127 @@
+// Counts of values: DenseCountSparseOutput, SparseCountSparseOutput, RaggedCountSparseOutput.
+#include "runtime/kernels/ragged/Splits.h"
+
+#include <map>
+
+namespace lathe::rt {
+namespace {
+
+/// By batch row: how often (or with what weight) each value occurs.
+using Counts = std::vector<std::map<int64_t, double>>;
+
+struct Counter {
+  int64_t minLength, maxLength;
+  bool binary;
+  Tensor weights; ///< one for each value, or none
+
+  explicit Counter(const KernelContext &context, Tensor weights)
+      : minLength(*attrOf<int64_t>(*context.node, "minlength")), maxLength(*attrOf<int64_t>(*context.node, "maxlength")),
+        binary(*attrOf<bool>(*context.node, "binary_output")), weights(std::move(weights)) {}
+
+  absl::Status add(std::map<int64_t, double> &row, int64_t value, int64_t at) const {
+    if (value < 0)
+      return invalid("Input values must all be non-negative");
+    if (maxLength >= 0 && value >= maxLength)
+      return absl::OkStatus();
+    if (binary)
+      row[value] = 1;
+    else
+      row[value] += weights.numElements() ? realAt(weights, at) : 1;
+    return absl::OkStatus();
+  }
+};
+
+absl::Status output(KernelContext &context, const Counts &counts, bool batched, const Counter &counter) {
+  int64_t total = 0, largest = -1;
+  for (const auto &row : counts) {
+    total += static_cast<int64_t>(row.size());
+    if (!row.empty())
+      largest = std::max(largest, row.rbegin()->first);
+  }
+  int64_t width = counter.maxLength >= 0 ? counter.maxLength : std::max(largest + 1, counter.minLength);
+  width = std::max<int64_t>(width, 0);
+  int64_t rank = batched ? 2 : 1;
+  LATHE_TRY_VALUE(indices, context.allocateOutput(0, {total, rank}));
+  LATHE_TRY_VALUE(values, context.allocateOutput(1, {total}));
+  int64_t *index = indices.data<int64_t>(), at = 0;
+  LATHE_TRY(withType(values.dtype(), [&](auto zero) -> absl::Status {
+    using T = decltype(zero);
+    if constexpr (std::is_arithmetic_v<T>) {
+      for (size_t r = 0; r < counts.size(); ++r)
+        for (auto &[value, count] : counts[r]) {
+          if (batched)
+            *index++ = static_cast<int64_t>(r);
+          *index++ = value;
+          values.template data<T>()[at++] = static_cast<T>(count);
+        }
+      return absl::OkStatus();
+    } else {
+      return absl::UnimplementedError("counts are int32, int64, float or double");
+    }
+  }));
+  context.setOutput(2, int64Vector(batched ? Splits{static_cast<int64_t>(counts.size()), width} : Splits{width}));
+  return absl::OkStatus();
+}
+
+absl::Status denseCount(KernelContext &context) {
+  Tensor values = context.input("values"), weights = context.input("weights");
+  if (values.rank() != 1 && values.rank() != 2)
+    return invalid("Input must be a 1 or 2-dimensional tensor. Got: ", dimsToString(values.dims()));
+  if (weights.numElements() && weights.dims() != values.dims())
+    return invalid("Weights and values must have the same shape. Weight shape: ", dimsToString(weights.dims()),
+                   "; values shape: ", dimsToString(values.dims()));
+  Counter counter(context, weights);
+  bool batched = values.rank() == 2;
+  Counts counts(batched ? values.dim(0) : 1);
+  int64_t width = values.dims().back();
+  for (int64_t i = 0; i < values.numElements(); ++i)
+    LATHE_TRY(counter.add(counts[i / width], intAt(values, i), i));
+  return output(context, counts, batched, counter);
+}
+LATHE_HOST_FUNCTION(DenseCountSparseOutput, denseCount);
+
+absl::Status sparseCount(KernelContext &context) {
+  Tensor indices = context.input("indices"), values = context.input("values"), weights = context.input("weights");
+  Splits dims = intsOf(context.input("dense_shape"));
+  if (indices.rank() != 2 || values.rank() != 1 || indices.dim(0) != values.dim(0))
+    return invalid("Input indices must be a 2-dimensional tensor with a row for each value. Got: ",
+                   dimsToString(indices.dims()), " and ", dimsToString(values.dims()));
+  if (dims.empty() || static_cast<int64_t>(dims.size()) != indices.dim(1))
+    return invalid("dense_shape must have an element for each column of indices: ", dims.size());
+  if (weights.numElements() && weights.dims() != values.dims())
+    return invalid("Weights and values must have the same shape. Weight shape: ", dimsToString(weights.dims()),
+                   "; values shape: ", dimsToString(values.dims()));
+  bool batched = dims.size() > 1;
+  if (batched && (dims[0] < 0 || dims[0] > kMaxTensorBytes / 64))
+    return invalid("the number of rows ", dims[0], " is out of range");
+  Counter counter(context, weights);
+  Counts counts(batched ? dims[0] : 1);
+  for (int64_t i = 0; i < values.numElements(); ++i) {
+    int64_t row = batched ? indices.data<int64_t>()[i * indices.dim(1)] : 0;
+    if (row < 0 || row >= static_cast<int64_t>(counts.size()))
+      return invalid("Indices value along the first dimension must be lower than the first index of the shape. Got ", row);
+    LATHE_TRY(counter.add(counts[row], intAt(values, i), i));
+  }
+  return output(context, counts, batched, counter);
+}
+LATHE_HOST_FUNCTION(SparseCountSparseOutput, sparseCount);
+
+absl::Status raggedCount(KernelContext &context) {
+  Tensor values = context.input("values"), weights = context.input("weights");
+  if (values.rank() != 1)
+    return invalid("values must be a vector, found shape ", dimsToString(values.dims()));
+  if (weights.numElements() && weights.dims() != values.dims())
+    return invalid("Weights and values must have the same shape. Weight shape: ", dimsToString(weights.dims()),
+                   "; values shape: ", dimsToString(values.dims()));
+  LATHE_TRY_VALUE(splits, readSplits(context.input("splits"), values.numElements()));
+  Counter counter(context, weights);
+  Counts counts(splits.size() - 1);
+  for (size_t r = 0; r + 1 < splits.size(); ++r)
+    for (int64_t i = splits[r]; i < splits[r + 1]; ++i)
+      LATHE_TRY(counter.add(counts[r], intAt(values, i), i));
+  return output(context, counts, true, counter);
+}
+LATHE_HOST_FUNCTION(RaggedCountSparseOutput, raggedCount);
+
+} // namespace
+} // namespace lathe::rt

@@ -1,0 +1,224 @@
+#include "runtime/kernels/tables/Table.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lathe::rt {
+
+std::string Table::keyAt(const Tensor &keys, int64_t i) const {
+  int64_t n = keySize();
+  if (keyType == DType::String && n == 1)
+    return keys.strings()[i];
+  std::string bytes;
+  if (keyType == DType::String) {
+    for (int64_t k = 0; k < n; ++k) {
+      const std::string &s = keys.strings()[i * n + k];
+      uint64_t size = s.size();
+      bytes.append(reinterpret_cast<const char *>(&size), 8);
+      bytes += s;
+    }
+    return bytes;
+  }
+  if (isFloating(keyType)) {
+    // equal numbers have one key: -0 is 0
+    for (int64_t k = 0; k < n; ++k) {
+      double v = realAt(keys, i * n + k) + 0.0;
+      bytes.append(reinterpret_cast<const char *>(&v), 8);
+    }
+    return bytes;
+  }
+  int64_t size = static_cast<int64_t>(dtypeSize(keyType)) * n;
+  return std::string(keys.data<char>() + i * size, size);
+}
+
+absl::Status Table::checkKeys(const Tensor &keys, std::vector<int64_t> *lead) const {
+  if (keys.dtype() != keyType)
+    return invalid("Key must be type ", dtypeName(keyType), " but got ", dtypeName(keys.dtype()));
+  size_t own = keyDims.size();
+  if (keys.dims().size() < own || !std::equal(keyDims.begin(), keyDims.end(), keys.dims().end() - own))
+    return invalid("Input key shape ", dimsToString(keys.dims()), " must end with the table's key shape ", dimsToString(keyDims));
+  lead->assign(keys.dims().begin(), keys.dims().end() - own);
+  return absl::OkStatus();
+}
+
+Table::Entry Table::entryOf(const Tensor &keys, const Tensor &values, int64_t i) const {
+  Entry entry{Tensor::allocate(keyType, keyDims), Tensor::allocate(valueType, valueDims)};
+  for (int64_t k = 0, n = keySize(); k < n; ++k)
+    copyElement(entry.key, k, keys, i * n + k);
+  for (int64_t k = 0, n = valueSize(); k < n; ++k)
+    copyElement(entry.value, k, values, i * n + k);
+  return entry;
+}
+
+absl::Status Table::checkNotReserved(const std::string &key, const char *what) const {
+  if (kind != Kind::Dense)
+    return absl::OkStatus();
+  if (key == keyAt(emptyKey, 0))
+    return invalid("Using the empty_key as a table key is not allowed: ", what);
+  if (deletedKey.valid() && key == keyAt(deletedKey, 0))
+    return invalid("Using the deleted_key as a table key is not allowed: ", what);
+  return absl::OkStatus();
+}
+
+absl::Status Table::find(const KernelContext &context, const Tensor &keys, const Tensor &rest, Tensor *values) const {
+  std::vector<int64_t> lead;
+  LATHE_TRY(checkKeys(keys, &lead));
+  if (rest.dtype() != valueType)
+    return invalid("Default value must be type ", dtypeName(valueType), " but got ", dtypeName(rest.dtype()));
+  std::vector<int64_t> dims = lead;
+  dims.insert(dims.end(), valueDims.begin(), valueDims.end());
+  int64_t count = productOf(lead, 0, lead.size()), n = valueSize();
+  bool each = rest.dims() == dims && kind == Kind::Mutable;
+  if (!each && rest.dims() != valueDims)
+    return invalid("Expected shape ", dimsToString(valueDims), " for default value, got ", dimsToString(rest.dims()));
+  LATHE_TRY_VALUE(out, context.allocate(valueType, dims));
+  std::lock_guard<std::mutex> lock(mutex);
+  if (kind == Kind::Fixed && !initialized)
+    return absl::FailedPreconditionError("Table not initialized.");
+  for (int64_t i = 0; i < count; ++i) {
+    std::string key = keyAt(keys, i);
+    LATHE_TRY(checkNotReserved(key, "find"));
+    auto it = places.find(key);
+    for (int64_t k = 0; k < n; ++k)
+      if (it != places.end())
+        copyElement(out, i * n + k, entries[it->second].value, k);
+      else
+        copyElement(out, i * n + k, rest, each ? i * n + k : k);
+  }
+  *values = out;
+  return absl::OkStatus();
+}
+
+absl::Status Table::insert(const Tensor &keys, const Tensor &values, bool clear) {
+  if (kind == Kind::Fixed)
+    return absl::UnimplementedError("Insert not supported by InitializableLookupTable implementations");
+  std::vector<int64_t> lead;
+  LATHE_TRY(checkKeys(keys, &lead));
+  std::vector<int64_t> dims = lead;
+  dims.insert(dims.end(), valueDims.begin(), valueDims.end());
+  if (values.dtype() != valueType || values.dims() != dims)
+    return invalid("Expected values of ", dtypeName(valueType), " and shape ", dimsToString(dims), ", got ",
+                   dtypeName(values.dtype()), " and ", dimsToString(values.dims()));
+  int64_t count = productOf(lead, 0, lead.size());
+  if (!clear || kind != Kind::Dense)
+    for (int64_t i = 0; i < count; ++i)
+      LATHE_TRY(checkNotReserved(keyAt(keys, i), "insert"));
+  std::lock_guard<std::mutex> lock(mutex);
+  if (clear) {
+    places.clear();
+    entries.clear();
+    live = 0;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    std::string key = keyAt(keys, i);
+    // an import may hold the free places of the table it was exported from
+    if (clear && !checkNotReserved(key, "import").ok())
+      continue;
+    auto [it, isNew] = places.emplace(key, static_cast<int64_t>(entries.size()));
+    if (isNew) {
+      entries.push_back(entryOf(keys, values, i));
+      ++live;
+    } else {
+      entries[it->second] = entryOf(keys, values, i);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Table::initialize(const Tensor &keys, const Tensor &values) {
+  if (kind != Kind::Fixed)
+    return invalid("only a table without inserts is initialised");
+  if (keys.dtype() != keyType || values.dtype() != valueType)
+    return invalid("Table of ", dtypeName(keyType), " to ", dtypeName(valueType), " cannot be initialised from ",
+                   dtypeName(keys.dtype()), " and ", dtypeName(values.dtype()));
+  if (keys.numElements() != values.numElements())
+    return invalid("Keys and values must have the same size ", keys.numElements(), " vs ", values.numElements());
+  std::lock_guard<std::mutex> lock(mutex);
+  std::unordered_map<std::string, int64_t> newPlaces;
+  std::vector<Entry> newEntries;
+  for (int64_t i = 0; i < keys.numElements(); ++i) {
+    Entry entry = entryOf(keys, values, i);
+    auto [it, isNew] = newPlaces.emplace(keyAt(keys, i), static_cast<int64_t>(newEntries.size()));
+    if (isNew) {
+      newEntries.push_back(entry);
+      continue;
+    }
+    const Tensor &old = newEntries[it->second].value;
+    bool same = valueType == DType::String ? old.strings() == entry.value.strings()
+                                           : !memcmp(old.data(), entry.value.data(), old.sizeBytes());
+    if (!same)
+      return invalid("HashTable has different value for same key. Key ", summarize(entry.key, 1, false), " has ",
+                     summarize(old, 1, false), " and trying to add value ", summarize(entry.value, 1, false));
+  }
+  if (initialized) {
+    // initialising again with the same contents is no error
+    if (newPlaces.size() == places.size())
+      return absl::OkStatus();
+    return absl::FailedPreconditionError("Table already initialized.");
+  }
+  places = std::move(newPlaces);
+  entries = std::move(newEntries);
+  live = static_cast<int64_t>(entries.size());
+  initialized = true;
+  return absl::OkStatus();
+}
+
+absl::Status Table::remove(const Tensor &keys) {
+  if (kind == Kind::Fixed)
+    return absl::UnimplementedError("Remove not supported by InitializableLookupTable implementations");
+  std::vector<int64_t> lead;
+  LATHE_TRY(checkKeys(keys, &lead));
+  std::lock_guard<std::mutex> lock(mutex);
+  for (int64_t i = 0, n = productOf(lead, 0, lead.size()); i < n; ++i) {
+    std::string key = keyAt(keys, i);
+    LATHE_TRY(checkNotReserved(key, "remove"));
+    auto it = places.find(key);
+    if (it == places.end())
+      continue;
+    entries[it->second] = Entry();
+    places.erase(it);
+    --live;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> Table::size() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return live;
+}
+
+absl::Status Table::exportAll(const KernelContext &context, Tensor *keys, Tensor *values) const {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (kind == Kind::Fixed && !initialized)
+    return absl::FailedPreconditionError("Table not initialized.");
+  // a dense table shows its buckets: at least as many as asked for, doubled until the load fits
+  int64_t rows = live;
+  if (kind == Kind::Dense) {
+    rows = std::max<int64_t>(initialBuckets, 4);
+    while (static_cast<double>(live) > static_cast<double>(rows) * maxLoad)
+      rows *= 2;
+  }
+  std::vector<int64_t> keyShape = {rows}, valueShape = {rows};
+  keyShape.insert(keyShape.end(), keyDims.begin(), keyDims.end());
+  valueShape.insert(valueShape.end(), valueDims.begin(), valueDims.end());
+  LATHE_TRY_VALUE(allKeys, context.allocate(keyType, keyShape));
+  LATHE_TRY_VALUE(allValues, context.allocate(valueType, valueShape));
+  int64_t at = 0;
+  for (const Entry &entry : entries) {
+    if (!entry.key.valid())
+      continue;
+    for (int64_t k = 0, n = keySize(); k < n; ++k)
+      copyElement(allKeys, at * n + k, entry.key, k);
+    for (int64_t k = 0, n = valueSize(); k < n; ++k)
+      copyElement(allValues, at * n + k, entry.value, k);
+    ++at;
+  }
+  for (; at < rows; ++at)
+    for (int64_t k = 0, n = keySize(); k < n; ++k)
+      copyElement(allKeys, at * n + k, emptyKey, k);
+  *keys = allKeys;
+  *values = allValues;
+  return absl::OkStatus();
+}
+
+} // namespace lathe::rt
