@@ -1,0 +1,404 @@
+// Which elements, and how often: RepeatDataset, TakeDataset, SkipDataset, ShardDataset, ZipDataset, ConcatenateDataset,
+// CacheDataset(V2, in memory), IgnoreErrorsDataset, AssertCardinalityDataset; and the datasets that only carry options.
+#include "runtime/kernels/data/Dataset.h"
+
+namespace lathe::rt {
+namespace {
+
+using Made = absl::StatusOr<std::shared_ptr<Dataset>>;
+
+class RepeatDataset : public UnaryDataset {
+public:
+  RepeatDataset(Spec spec, DatasetPtr input, int64_t count) : UnaryDataset(std::move(spec), std::move(input)), count(count) {}
+  int64_t cardinality() const override {
+    int64_t n = input->cardinality(), all;
+    if (count == 0 || n == 0)
+      return 0;
+    if (count < 0 || n == kInfinite)
+      return kInfinite;
+    return n < 0 || __builtin_mul_overflow(n, count, &all) ? kUnknown : all;
+  }
+  absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
+    class Iterator : public IteratorOf<RepeatDataset> {
+    public:
+      using IteratorOf::IteratorOf;
+      absl::StatusOr<bool> next(Element &element) override {
+        while (dataset->count < 0 || done < dataset->count) {
+          bool fresh = !input;
+          if (fresh) {
+            auto made = dataset->input->iterate(env);
+            if (!made.ok())
+              return made.status();
+            input = *std::move(made);
+            produced = false;
+          }
+          auto any = input->next(element);
+          if (!any.ok())
+            return any.status();
+          if (*any)
+            return produced = true;
+          input.reset();
+          ++done;
+          if (dataset->count < 0 && !produced)
+            break; // it would never produce anything
+        }
+        done = INT64_MAX;
+        return false;
+      }
+      IteratorPtr input;
+      int64_t done = 0;
+      bool produced = false;
+    };
+    return IteratorPtr(new Iterator(this, env));
+  }
+  const int64_t count;
+};
+
+class TakeDataset : public UnaryDataset {
+public:
+  TakeDataset(Spec spec, DatasetPtr input, int64_t count) : UnaryDataset(std::move(spec), std::move(input)), count(count) {}
+  int64_t cardinality() const override {
+    int64_t n = input->cardinality();
+    if (count < 0 || n == kUnknown)
+      return count == 0 ? 0 : n;
+    return n == kInfinite ? count : std::min(n, count);
+  }
+  absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
+    class Iterator : public UnaryIterator<TakeDataset> {
+    public:
+      using UnaryIterator::UnaryIterator;
+      absl::StatusOr<bool> next(Element &element) override {
+        if (dataset->count >= 0 && taken >= dataset->count)
+          return false;
+        auto any = input->next(element);
+        taken += any.ok() && *any;
+        return any;
+      }
+      int64_t taken = 0;
+    };
+    return iterateInput<Iterator>(this, env);
+  }
+  const int64_t count;
+};
+
+/// Passes over `first` elements (all of them if negative), then gives one in `step`.
+class SkipDataset : public UnaryDataset {
+public:
+  SkipDataset(Spec spec, DatasetPtr input, int64_t first, int64_t step)
+      : UnaryDataset(std::move(spec), std::move(input)), first(first), step(step) {}
+  int64_t cardinality() const override {
+    int64_t n = input->cardinality();
+    if (first < 0)
+      return 0;
+    return n < 0 ? n : n <= first ? 0 : (n - first - 1) / step + 1;
+  }
+  absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
+    class Iterator : public UnaryIterator<SkipDataset> {
+    public:
+      Iterator(const SkipDataset *dataset, const IteratorEnv &env, IteratorPtr input)
+          : UnaryIterator(dataset, env, std::move(input)), toSkip(dataset->first) {}
+      absl::StatusOr<bool> next(Element &element) override {
+        if (dataset->first < 0)
+          return false;
+        for (; toSkip > 0; --toSkip) {
+          Element ignored;
+          auto any = input->next(ignored);
+          if (!any.ok() || !*any)
+            return any;
+        }
+        auto any = input->next(element);
+        if (any.ok() && *any)
+          toSkip = dataset->step - 1;
+        return any;
+      }
+      int64_t toSkip;
+    };
+    return iterateInput<Iterator>(this, env);
+  }
+  const int64_t first, step;
+};
+
+class ZipDataset : public Dataset {
+public:
+  ZipDataset(Spec spec, std::vector<DatasetPtr> inputs) : Dataset(std::move(spec)), inputs(std::move(inputs)) {}
+  int64_t cardinality() const override {
+    int64_t least = kInfinite;
+    for (const DatasetPtr &input : inputs) {
+      int64_t n = input->cardinality();
+      if (n == kUnknown)
+        return kUnknown;
+      if (n != kInfinite && (least == kInfinite || n < least))
+        least = n;
+    }
+    return least;
+  }
+  absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
+    class Iterator : public IteratorOf<ZipDataset> {
+    public:
+      using IteratorOf::IteratorOf;
+      absl::StatusOr<bool> next(Element &element) override {
+        if (ended)
+          return false;
+        element.clear();
+        for (auto &input : inputs) {
+          Element part;
+          auto any = input->next(part);
+          if (!any.ok() || !*any) {
+            ended = any.ok();
+            return any;
+          }
+          element.insert(element.end(), part.begin(), part.end());
+        }
+        return true;
+      }
+      std::vector<IteratorPtr> inputs;
+      bool ended = false;
+    };
+    auto zip = std::make_unique<Iterator>(this, env);
+    for (const DatasetPtr &input : inputs) {
+      auto iterator = input->iterate(env);
+      if (!iterator.ok())
+        return iterator.status();
+      zip->inputs.push_back(*std::move(iterator));
+    }
+    return IteratorPtr(std::move(zip));
+  }
+  const std::vector<DatasetPtr> inputs;
+};
+
+class ConcatenateDataset : public UnaryDataset {
+public:
+  ConcatenateDataset(Spec spec, DatasetPtr first, DatasetPtr second)
+      : UnaryDataset(std::move(spec), std::move(first)), second(std::move(second)) {}
+  int64_t cardinality() const override {
+    int64_t a = input->cardinality(), b = second->cardinality();
+    if (a == kInfinite || b == kInfinite)
+      return kInfinite;
+    return a < 0 || b < 0 ? kUnknown : a + b;
+  }
+  absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
+    class Iterator : public UnaryIterator<ConcatenateDataset> {
+    public:
+      using UnaryIterator::UnaryIterator;
+      absl::StatusOr<bool> next(Element &element) override {
+        for (;;) {
+          auto any = input->next(element);
+          if (!any.ok() || *any || inSecond)
+            return any;
+          auto second = dataset->second->iterate(env);
+          if (!second.ok())
+            return second.status();
+          input = *std::move(second);
+          inSecond = true;
+        }
+      }
+      bool inSecond = false;
+    };
+    return iterateInput<Iterator>(this, env);
+  }
+  const DatasetPtr second;
+};
+
+/// Keeps the elements of the first iteration that reached the end, for all later ones.
+class CacheDataset : public UnaryDataset {
+public:
+  using UnaryDataset::UnaryDataset;
+  struct Store {
+    std::mutex mutex;
+    std::shared_ptr<const std::vector<Element>> elements;
+  };
+  absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
+    class Iterator : public UnaryIterator<CacheDataset> {
+    public:
+      using UnaryIterator::UnaryIterator;
+      absl::StatusOr<bool> next(Element &element) override {
+        if (!kept && !writing) {
+          std::lock_guard<std::mutex> lock(dataset->store->mutex);
+          kept = dataset->store->elements;
+          writing = !kept;
+        }
+        if (kept) {
+          if (at == kept->size())
+            return false;
+          element = (*kept)[at++];
+          return true;
+        }
+        auto any = input->next(element);
+        if (!any.ok())
+          return any;
+        if (*any) {
+          collected.push_back(element);
+        } else {
+          kept = std::make_shared<const std::vector<Element>>(std::move(collected));
+          at = kept->size();
+          std::lock_guard<std::mutex> lock(dataset->store->mutex);
+          if (!dataset->store->elements)
+            dataset->store->elements = kept;
+        }
+        return any;
+      }
+      std::shared_ptr<const std::vector<Element>> kept;
+      std::vector<Element> collected;
+      size_t at = 0;
+      bool writing = false;
+    };
+    return iterateInput<Iterator>(this, env);
+  }
+  const std::unique_ptr<Store> store = std::make_unique<Store>();
+};
+
+class IgnoreErrorsDataset : public UnaryDataset {
+public:
+  using UnaryDataset::UnaryDataset;
+  int64_t cardinality() const override { return kUnknown; }
+  absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
+    class Iterator : public UnaryIterator<IgnoreErrorsDataset> {
+    public:
+      using UnaryIterator::UnaryIterator;
+      absl::StatusOr<bool> next(Element &element) override {
+        auto any = input->next(element);
+        while (!any.ok() && !absl::IsCancelled(any.status()))
+          any = input->next(element);
+        return any;
+      }
+    };
+    return iterateInput<Iterator>(this, env);
+  }
+};
+
+class AssertCardinalityDataset : public UnaryDataset {
+public:
+  AssertCardinalityDataset(Spec spec, DatasetPtr input, int64_t expected)
+      : UnaryDataset(std::move(spec), std::move(input)), expected(expected) {}
+  int64_t cardinality() const override { return expected; }
+  absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
+    class Iterator : public UnaryIterator<AssertCardinalityDataset> {
+    public:
+      using UnaryIterator::UnaryIterator;
+      absl::StatusOr<bool> next(Element &element) override {
+        auto any = input->next(element);
+        if (!any.ok())
+          return any;
+        seen += *any;
+        if (dataset->expected == kInfinite ? !*any : dataset->expected >= 0 && (*any ? seen > dataset->expected : seen != dataset->expected))
+          return absl::FailedPreconditionError(absl::StrCat("Input dataset was expected to contain ",
+                                                            dataset->expected, " elements but contained ",
+                                                            *any ? "at least " : "only ", seen, "."));
+        return any;
+      }
+      int64_t seen = 0;
+    };
+    return iterateInput<Iterator>(this, env);
+  }
+  const int64_t expected;
+};
+
+Made repeat(const Dataset::Spec &spec, DatasetPtr input, KernelContext &context) {
+  auto count = integerScalar(context.input("count"), "count");
+  if (!count.ok())
+    return count.status();
+  return std::make_shared<RepeatDataset>(spec, std::move(input), *count);
+}
+
+Made take(const Dataset::Spec &spec, DatasetPtr input, KernelContext &context) {
+  auto count = integerScalar(context.input("count"), "count");
+  if (!count.ok())
+    return count.status();
+  return std::make_shared<TakeDataset>(spec, std::move(input), *count);
+}
+
+Made skip(const Dataset::Spec &spec, DatasetPtr input, KernelContext &context) {
+  auto count = integerScalar(context.input("count"), "count");
+  if (!count.ok())
+    return count.status();
+  return std::make_shared<SkipDataset>(spec, std::move(input), *count, 1);
+}
+
+Made shard(const Dataset::Spec &spec, DatasetPtr input, KernelContext &context) {
+  auto shards = integerScalar(context.input("num_shards"), "num_shards"), index = integerScalar(context.input("index"), "index");
+  for (const absl::Status &status : {shards.status(), index.status()})
+    if (!status.ok())
+      return status;
+  if (*shards <= 0)
+    return absl::InvalidArgumentError(absl::StrCat("Number of shards must be greater than zero (currently num_shards = ", *shards, ")."));
+  if (*index < 0 || *index >= *shards)
+    return absl::InvalidArgumentError(absl::StrCat("Index must be between 0 and ", *shards - 1, " (currently index = ", *index, ")."));
+  return std::make_shared<SkipDataset>(spec, std::move(input), *index, *shards);
+}
+
+Made concatenate(const Dataset::Spec &spec, DatasetPtr input, KernelContext &context) {
+  auto second = datasetFrom(context.input("another_dataset"));
+  if (!second.ok())
+    return second.status();
+  if (input->spec.types != (*second)->spec.types)
+    return absl::InvalidArgumentError("input dataset and dataset to concatenate have different output_types");
+  return std::make_shared<ConcatenateDataset>(spec, std::move(input), *std::move(second));
+}
+
+Made cache(const Dataset::Spec &spec, DatasetPtr input, KernelContext &context) {
+  auto path = stringScalar(context.input("filename"), "filename");
+  if (!path.ok())
+    return path.status();
+  if (!path->empty())
+    return absl::UnimplementedError("caches in files are not supported: leave filename empty for one in memory");
+  return std::make_shared<CacheDataset>(spec, std::move(input));
+}
+
+Made ignoreErrors(const Dataset::Spec &spec, DatasetPtr input, KernelContext &) {
+  return std::make_shared<IgnoreErrorsDataset>(spec, std::move(input));
+}
+
+Made assertCardinality(const Dataset::Spec &spec, DatasetPtr input, KernelContext &context) {
+  auto expected = integerScalar(context.input("cardinality"), "cardinality");
+  if (!expected.ok())
+    return expected.status();
+  return std::make_shared<AssertCardinalityDataset>(spec, std::move(input), *expected);
+}
+
+/// What only carries options, statistics or thread pools has its input's elements.
+absl::Status same(KernelContext &context) {
+  Tensor t = context.input(0);
+  if (auto dataset = datasetFrom(t); !dataset.ok())
+    return dataset.status();
+  context.setOutput(0, std::move(t));
+  return absl::OkStatus();
+}
+
+class ZipNode : public DatasetNode {
+public:
+  using DatasetNode::DatasetNode;
+  absl::StatusOr<std::shared_ptr<Dataset>> make(KernelContext &context) override {
+    std::vector<DatasetPtr> inputs;
+    for (const Tensor &t : context.inputList("input_datasets")) {
+      auto input = datasetFrom(t);
+      if (!input.ok())
+        return input.status();
+      inputs.push_back(*std::move(input));
+    }
+    return std::make_shared<ZipDataset>(spec, std::move(inputs));
+  }
+};
+
+LATHE_HOST_KERNEL(RepeatDataset, UnaryNode<repeat>);
+LATHE_HOST_KERNEL(TakeDataset, UnaryNode<take>);
+LATHE_HOST_KERNEL(SkipDataset, UnaryNode<skip>);
+LATHE_HOST_KERNEL(ShardDataset, UnaryNode<shard>);
+LATHE_HOST_KERNEL(ZipDataset, ZipNode);
+LATHE_HOST_KERNEL(ConcatenateDataset, UnaryNode<concatenate>);
+LATHE_HOST_KERNEL(CacheDataset, UnaryNode<cache>);
+LATHE_HOST_KERNEL(CacheDatasetV2, UnaryNode<cache>);
+LATHE_HOST_KERNEL(IgnoreErrorsDataset, UnaryNode<ignoreErrors>);
+LATHE_HOST_KERNEL(AssertCardinalityDataset, UnaryNode<assertCardinality>);
+LATHE_HOST_FUNCTION(OptionsDataset, same);
+LATHE_HOST_FUNCTION(ModelDataset, same);
+LATHE_HOST_FUNCTION(OptimizeDataset, same);
+LATHE_HOST_FUNCTION(OptimizeDatasetV2, same);
+LATHE_HOST_FUNCTION(FinalizeDataset, same);
+LATHE_HOST_FUNCTION(MaxIntraOpParallelismDataset, same);
+LATHE_HOST_FUNCTION(PrivateThreadPoolDataset, same);
+LATHE_HOST_FUNCTION(NonSerializableDataset, same);
+LATHE_HOST_FUNCTION(WrapDatasetVariant, same);
+LATHE_HOST_FUNCTION(UnwrapDatasetVariant, same);
+
+} // namespace
+} // namespace lathe::rt

@@ -1,0 +1,301 @@
+// tf.data: the order of shuffles, interleaves and windows is TensorFlow's. Functions are made of lambdas here;
+// PipelineTest runs datasets in sessions.
+#include "base/Bytes.h"
+#include "base/Records.h"
+#include "test/runtime/KernelTest.h"
+
+#include <atomic>
+#include <map>
+#include <thread>
+
+namespace lathe::rt {
+namespace {
+
+using Types = std::vector<DType>;
+using Shapes = std::vector<PartialShape>;
+using Numbers = std::vector<int64_t>;
+
+/// Calls functions on threads of their own.
+class Functions : public FunctionCaller {
+public:
+  using Fn = std::function<absl::StatusOr<std::vector<Tensor>>(std::vector<Tensor>)>;
+  std::map<std::string, Fn> all;
+  void call(const FunctionRef &function, std::vector<Tensor> args, Cancellation *, Done done) override {
+    std::thread([fn = all.at(function.name), args = std::move(args), done = std::move(done)] { done(fn(args)); }).detach();
+  }
+  absl::Status signature(const FunctionRef &, Types *, Types *) override { return absl::UnimplementedError(""); }
+};
+
+AttrMap spec(AttrMap attrs = {}, Types types = {DType::Int64}) {
+  attrs["output_shapes"] = Shapes(types.size());
+  attrs["output_types"] = std::move(types);
+  return attrs;
+}
+
+AttrMap fn(const char *attr, const char *name, AttrMap attrs = {}) {
+  FunctionRef ref;
+  ref.name = name;
+  attrs[attr] = FunctionRefPtr(std::make_shared<FunctionRef>(ref));
+  attrs["Targuments"] = Types();
+  return spec(std::move(attrs));
+}
+
+struct Data : testing::Test {
+  absl::StatusOr<std::vector<Tensor>> run(std::string op, AttrMap attrs, std::vector<Value> inputs) {
+    return KernelTest(std::move(op), std::move(attrs), resources, functions).run(std::move(inputs));
+  }
+  Tensor one(std::string op, AttrMap attrs, std::vector<Value> inputs) {
+    auto r = run(op, std::move(attrs), std::move(inputs));
+    EXPECT_TRUE(r.ok()) << op << ": " << r.status();
+    return r.ok() ? (*r)[0] : Tensor();
+  }
+  Tensor range(int64_t start, int64_t stop, int64_t step = 1) {
+    return one("RangeDataset", spec(), {long0(start), long0(stop), long0(step)});
+  }
+  Tensor iterate(const Tensor &dataset, Types types = {DType::Int64}) {
+    Tensor iterator = one("AnonymousIteratorV3", spec({}, types), {});
+    auto made = run("MakeIterator", {}, {dataset, iterator});
+    EXPECT_TRUE(made.ok()) << made.status();
+    return iterator;
+  }
+  /// The numbers of all elements, those of one element in a row; stops at an error.
+  Numbers drain(const Tensor &dataset, size_t most = 1000, absl::Status *end = nullptr) {
+    Tensor iterator = iterate(dataset);
+    Numbers all;
+    while (all.size() < most) {
+      auto r = run("IteratorGetNext", spec(), {iterator});
+      if (!r.ok()) {
+        if (end)
+          *end = r.status();
+        else
+          EXPECT_EQ(r.status().code(), absl::StatusCode::kOutOfRange) << r.status();
+        break;
+      }
+      for (int64_t v : elements<int64_t>((*r)[0]))
+        all.push_back(v);
+    }
+    return all;
+  }
+  int64_t cardinality(const Tensor &dataset) { return *one("DatasetCardinality", {}, {dataset}).data<int64_t>(); }
+  std::shared_ptr<ResourceManager> resources = std::make_shared<ResourceManager>();
+  std::shared_ptr<Functions> functions = std::make_shared<Functions>();
+};
+
+TEST_F(Data, sourcesAndSelection) {
+  EXPECT_EQ(drain(range(10, 0, -3)), (Numbers{10, 7, 4, 1}));
+  EXPECT_EQ(cardinality(range(10, 0, -3)), 4);
+  EXPECT_EQ(run("RangeDataset", spec(), {long0(0), long0(1), long0(0)}).status().code(), absl::StatusCode::kInvalidArgument);
+  Tensor r = range(0, 5);
+  EXPECT_EQ(drain(one("RepeatDataset", spec(), {r, long0(2)})), (Numbers{0, 1, 2, 3, 4, 0, 1, 2, 3, 4}));
+  EXPECT_EQ(drain(one("RepeatDataset", spec(), {r, long0(-1)}), 7).size(), 7u);
+  EXPECT_TRUE(drain(one("RepeatDataset", spec(), {range(0, 0), long0(-1)})).empty());
+  EXPECT_EQ(drain(one("TakeDataset", spec(), {r, long0(2)})), (Numbers{0, 1}));
+  EXPECT_EQ(drain(one("TakeDataset", spec(), {r, long0(-1)})).size(), 5u);
+  EXPECT_EQ(drain(one("SkipDataset", spec(), {r, long0(3)})), (Numbers{3, 4}));
+  EXPECT_TRUE(drain(one("SkipDataset", spec(), {r, long0(-1)})).empty());
+  EXPECT_EQ(drain(one("ShardDataset", spec(), {range(0, 10), long0(3), long0(1)})), (Numbers{1, 4, 7}));
+  EXPECT_EQ(cardinality(one("ShardDataset", spec(), {range(0, 10), long0(3), long0(1)})), 3);
+  EXPECT_EQ(drain(one("ConcatenateDataset", spec(), {range(0, 2), r})), (Numbers{0, 1, 0, 1, 2, 3, 4}));
+  Tensor zip = one("ZipDataset", spec({{"N", int64_t(2)}}, {DType::Int64, DType::Int64}), {r, range(7, 10)});
+  EXPECT_EQ(cardinality(zip), 3);
+  Tensor both = iterate(zip, {DType::Int64, DType::Int64});
+  auto first = run("IteratorGetNext", spec({}, {DType::Int64, DType::Int64}), {both});
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(*(*first)[1].data<int64_t>(), 7);
+  Tensor slices = one("TensorSliceDataset", {{"Toutput_types", Types{DType::Int64}}, {"output_shapes", Shapes(1)}},
+                      {longs({5, 6, 7})});
+  EXPECT_EQ(drain(slices), (Numbers{5, 6, 7}));
+}
+
+TEST_F(Data, batchesPadAndWindow) {
+  Tensor r = range(0, 7);
+  auto batch = [&](bool drop) {
+    return one("BatchDatasetV2", spec(), {r, long0(3), Tensor::scalar<bool>(DType::Bool, drop)});
+  };
+  EXPECT_EQ(drain(batch(false)).size(), 7u);
+  EXPECT_EQ(drain(batch(true)).size(), 6u);
+  EXPECT_EQ(cardinality(batch(false)), 3);
+  EXPECT_EQ(drain(one("UnbatchDataset", spec(), {batch(false)})), (Numbers{0, 1, 2, 3, 4, 5, 6}));
+  // rows of 0, 1 and 2 elements
+  functions->all["row"] = [](std::vector<Tensor> args) -> absl::StatusOr<std::vector<Tensor>> {
+    return std::vector<Tensor>{longs(Numbers(*args[0].data<int64_t>(), *args[0].data<int64_t>()))};
+  };
+  Tensor rows = one("MapDataset", fn("f", "row"), {range(0, 3)});
+  auto padded = [&](int64_t width) {
+    return one("PaddedBatchDatasetV2",
+               {{"N", int64_t(1)}, {"Toutput_types", Types{DType::Int64}}, {"output_shapes", Shapes(1)}},
+               {rows, long0(3), longs({width}), long0(-1), Tensor::scalar<bool>(DType::Bool, false)});
+  };
+  EXPECT_EQ(drain(padded(-1)), (Numbers{-1, -1, 1, -1, 2, 2}));
+  EXPECT_EQ(drain(padded(3)), (Numbers{-1, -1, -1, 1, -1, -1, 2, 2, -1}));
+  absl::Status why;
+  drain(padded(1), 10, &why);
+  EXPECT_EQ(why.code(), absl::StatusCode::kDataLoss);
+  Tensor ragged = one("BatchDatasetV2", spec(), {rows, long0(3), Tensor::scalar<bool>(DType::Bool, false)});
+  drain(ragged, 10, &why);
+  EXPECT_EQ(why.code(), absl::StatusCode::kInvalidArgument);
+
+  auto windows = [&](int64_t size, int64_t shift, int64_t stride, bool drop) {
+    Tensor window = one("WindowDataset", spec({}, {DType::Variant}),
+                        {range(0, 10), long0(size), long0(shift), long0(stride), Tensor::scalar<bool>(DType::Bool, drop)});
+    Tensor iterator = iterate(window, {DType::Variant});
+    std::vector<Numbers> all;
+    for (;;) {
+      auto r = run("IteratorGetNext", spec({}, {DType::Variant}), {iterator});
+      if (!r.ok())
+        return all;
+      all.push_back(drain((*r)[0]));
+    }
+  };
+  EXPECT_EQ(windows(3, 2, 2, false), (std::vector<Numbers>{{0, 2, 4}, {2, 4, 6}, {4, 6, 8}, {6, 8}, {8}}));
+  EXPECT_EQ(windows(2, 4, 1, true), (std::vector<Numbers>{{0, 1}, {4, 5}, {8, 9}}));
+}
+
+TEST_F(Data, shufflesAsTensorFlowDoes) {
+  auto shuffle = [&](int64_t n, int64_t size, bool reshuffle) {
+    return one("ShuffleDataset", spec({{"reshuffle_each_iteration", reshuffle}}),
+               {range(0, n), long0(size), long0(3), long0(9)});
+  };
+  Tensor d = shuffle(20, 5, true);
+  EXPECT_EQ(drain(d), (Numbers{2, 3, 4, 1, 0, 5, 10, 9, 12, 13, 6, 11, 15, 14, 18, 16, 7, 19, 17, 8}));
+  EXPECT_EQ(drain(d), (Numbers{1, 5, 4, 2, 3, 0, 9, 11, 12, 6, 7, 8, 15, 16, 13, 19, 14, 18, 10, 17}));
+  d = shuffle(10, 100, false);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(drain(d), (Numbers{2, 0, 7, 4, 1, 9, 6, 5, 3, 8}));
+  EXPECT_EQ(drain(one("RepeatDataset", spec(), {shuffle(10, 100, true), long0(2)})),
+            (Numbers{7, 3, 6, 1, 4, 5, 0, 2, 9, 8, 6, 9, 1, 8, 4, 5, 7, 0, 2, 3}));
+  EXPECT_EQ(drain(one("ShuffleAndRepeatDataset", spec(), {range(0, 6), long0(4), long0(3), long0(9), long0(3)})),
+            (Numbers{3, 0, 2, 1, 4, 5, 0, 1, 5, 4, 3, 2, 0, 3, 5, 1, 2, 4}));
+  for (bool dummy : {false, true}) {
+    Tensor seeds = dummy ? one("DummySeedGenerator", {}, {})
+                         : one("AnonymousSeedGenerator", {}, {long0(3), long0(9), Tensor::scalar<bool>(DType::Bool, true)});
+    Tensor v3 = one("ShuffleDatasetV3", spec(), {range(0, 10), long0(4), long0(dummy ? 3 : 1), long0(dummy ? 9 : 2), seeds});
+    EXPECT_EQ(drain(v3), (Numbers{3, 0, 2, 1, 6, 7, 5, 4, 9, 8}));
+    EXPECT_EQ(drain(v3), (Numbers{0, 1, 5, 2, 4, 6, 7, 3, 9, 8}));
+  }
+}
+
+TEST_F(Data, functionsMapFilterAndInterleave) {
+  functions->all["square"] = [](std::vector<Tensor> args) -> absl::StatusOr<std::vector<Tensor>> {
+    int64_t v = *args[0].data<int64_t>();
+    if (v == 3)
+      return absl::InvalidArgumentError("three");
+    if (v == 6)
+      return absl::OutOfRangeError("six");
+    return std::vector<Tensor>{long0(v * v)};
+  };
+  functions->all["odd"] = [](std::vector<Tensor> args) -> absl::StatusOr<std::vector<Tensor>> {
+    return std::vector<Tensor>{Tensor::scalar<bool>(DType::Bool, *args[0].data<int64_t>() % 2 == 1)};
+  };
+  for (bool parallel : {false, true}) {
+    std::vector<Value> inputs = {range(0, 9)};
+    if (parallel)
+      inputs.push_back(long0(3));
+    Tensor map = one(parallel ? "ParallelMapDatasetV2" : "MapDataset", fn("f", "square"), inputs);
+    Tensor iterator = iterate(map);
+    std::string text;
+    for (int i = 0; i < 8; ++i) {
+      auto r = run("IteratorGetNext", spec(), {iterator});
+      text += r.ok() ? std::to_string(*(*r)[0].data<int64_t>()) : absl::StatusCodeToString(r.status().code());
+      text += " ";
+    }
+    EXPECT_EQ(text, "0 1 4 INVALID_ARGUMENT 16 25 OUT_OF_RANGE OUT_OF_RANGE ");
+    EXPECT_EQ(drain(one("IgnoreErrorsDataset", spec(), {map})), (Numbers{0, 1, 4, 16, 25}));
+  }
+  EXPECT_EQ(drain(one("FilterDataset", fn("predicate", "odd"), {range(0, 6)})), (Numbers{1, 3, 5}));
+  EXPECT_EQ(drain(one("TakeWhileDataset", fn("predicate", "odd"), {range(1, 6)})), (Numbers{1}));
+  functions->all["tens"] = [this](std::vector<Tensor> args) -> absl::StatusOr<std::vector<Tensor>> {
+    int64_t v = *args[0].data<int64_t>();
+    return std::vector<Tensor>{range(v * 10, v * 10 + v)};
+  };
+  auto interleave = [&](int64_t cycle, int64_t block) {
+    return drain(one("InterleaveDataset", fn("f", "tens"), {range(0, 6), long0(cycle), long0(block)}));
+  };
+  EXPECT_EQ(interleave(2, 1), (Numbers{10, 20, 21, 30, 31, 40, 32, 41, 42, 50, 43, 51, 52, 53, 54}));
+  EXPECT_EQ(interleave(3, 2), (Numbers{10, 20, 21, 30, 31, 40, 41, 32, 42, 43, 50, 51, 52, 53, 54}));
+  EXPECT_EQ(interleave(10, 2), (Numbers{10, 20, 21, 30, 31, 40, 41, 50, 51, 32, 42, 43, 52, 53, 54}));
+  EXPECT_EQ(interleave(INT64_C(1) << 40, 1).size(), 15u);
+  EXPECT_EQ(drain(one("FlatMapDataset", fn("f", "tens"), {range(0, 4)})), (Numbers{10, 20, 21, 30, 31, 32}));
+  functions->all["add"] = [](std::vector<Tensor> args) -> absl::StatusOr<std::vector<Tensor>> {
+    return std::vector<Tensor>{long0(*args[0].data<int64_t>() + *args[1].data<int64_t>())};
+  };
+  EXPECT_EQ(*one("ReduceDataset", fn("f", "add", {{"Tstate", Types{DType::Int64}}}), {range(0, 5), long0(100)}).data<int64_t>(), 110);
+}
+
+TEST_F(Data, cacheAndPrefetch) {
+  std::atomic<int> calls{0};
+  functions->all["count"] = [&](std::vector<Tensor> args) -> absl::StatusOr<std::vector<Tensor>> {
+    ++calls;
+    return args;
+  };
+  Tensor cached = one("CacheDataset", spec(), {one("MapDataset", fn("f", "count"), {range(0, 4)}), string0("")});
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(drain(cached), (Numbers{0, 1, 2, 3}));
+  EXPECT_EQ(calls, 4);
+  for (int64_t size : {-1, 0, 1, 100})
+    EXPECT_EQ(drain(one("PrefetchDataset", spec(), {range(0, 4), long0(size)})), (Numbers{0, 1, 2, 3}));
+  // an iterator dropped while its thread is filling
+  Tensor endless = one("PrefetchDataset", spec(), {one("RepeatDataset", spec(), {range(0, 4), long0(-1)}), long0(3)});
+  EXPECT_EQ(drain(endless, 5), (Numbers{0, 1, 2, 3, 0}));
+}
+
+TEST_F(Data, files) {
+  std::string text = testing::TempDir() + "lathe-data.txt", records = testing::TempDir() + "lathe-data.rec";
+  ASSERT_TRUE(writeFile(text, "a\r\r\nb\rc\r\n\r\nd\r").ok());
+  auto lines = [&](Tensor dataset) {
+    Tensor iterator = iterate(dataset, {DType::String});
+    std::vector<std::string> all;
+    for (;;) {
+      auto r = run("IteratorGetNext", spec({}, {DType::String}), {iterator});
+      if (!r.ok()) {
+        if (!absl::IsOutOfRange(r.status()))
+          all.push_back(absl::StatusCodeToString(r.status().code()));
+        return all;
+      }
+      all.push_back((*r)[0].strings()[0]);
+    }
+  };
+  Tensor names = strings({text, text});
+  Tensor dataset = one("TextLineDataset", {}, {names, string0(""), long0(0)});
+  EXPECT_EQ(lines(dataset), (std::vector<std::string>{"a", "bc", "", "d", "a", "bc", "", "d"}));
+  ASSERT_TRUE(run("DatasetToTFRecord", {}, {dataset, string0(records), string0("GZIP")}).ok());
+  EXPECT_EQ(lines(one("TFRecordDataset", {}, {string0(records), string0("GZIP"), long0(0)})), lines(dataset));
+  EXPECT_EQ(lines(one("TFRecordDataset", {}, {string0(records + "-none"), string0(""), long0(0)})),
+            (std::vector<std::string>{"NOT_FOUND"}));
+  ASSERT_TRUE(writeFile(text, "HHabcdefFF").ok());
+  EXPECT_EQ(lines(one("FixedLengthRecordDataset", {}, {string0(text), long0(2), long0(3), long0(2), long0(0)})),
+            (std::vector<std::string>{"abc", "def"}));
+  EXPECT_EQ(lines(one("FixedLengthRecordDataset", {}, {string0(text), long0(1), long0(3), long0(2), long0(0)})),
+            (std::vector<std::string>{"Hab", "cde", "INVALID_ARGUMENT"}));
+}
+
+TEST_F(Data, iteratorsByNameAndOptional) {
+  KernelTest node("IteratorV2", spec({{"shared_name", std::string("it")}, {"container", std::string()}}), resources);
+  Tensor iterator = (*node.run({}))[0];
+  EXPECT_EQ(run("IteratorGetNext", spec(), {iterator}).status().code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(run("MakeIterator", {}, {range(0, 2), iterator}).ok());
+  Tensor name = one("IteratorToStringHandle", {}, {iterator});
+  Tensor same = one("IteratorFromStringHandleV2", {}, {name});
+  EXPECT_EQ(*one("IteratorGetNext", spec(), {same}).data<int64_t>(), 0);
+  Tensor some = one("IteratorGetNextAsOptional", spec(), {iterator});
+  EXPECT_TRUE(*one("OptionalHasValue", {}, {some}).data<bool>());
+  Tensor none = one("IteratorGetNextAsOptional", spec(), {iterator});
+  EXPECT_FALSE(*one("OptionalHasValue", {}, {none}).data<bool>());
+  ASSERT_TRUE(run("MakeIterator", {}, {range(5, 6), iterator}).ok());
+  EXPECT_EQ(*one("IteratorGetNext", spec(), {iterator}).data<int64_t>(), 5);
+  EXPECT_EQ(run("IteratorFromStringHandle", {}, {string0("nonsense")}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(*one("DatasetToSingleElement", spec(), {range(5, 6)}).data<int64_t>(), 5);
+  EXPECT_EQ(run("DatasetToSingleElement", spec(), {range(5, 7)}).status().code(), absl::StatusCode::kInvalidArgument);
+  functions->all["factory"] = [this](std::vector<Tensor>) -> absl::StatusOr<std::vector<Tensor>> {
+    return std::vector<Tensor>{range(3, 4)};
+  };
+  AttrMap attrs = fn("dataset_factory", "factory");
+  attrs.erase("Targuments");
+  attrs["shared_name"] = std::string("once");
+  Tensor once = one("OneShotIterator", attrs, {});
+  EXPECT_EQ(*one("IteratorGetNext", spec(), {once}).data<int64_t>(), 3);
+  EXPECT_EQ(run("IteratorGetNext", spec(), {one("OneShotIterator", attrs, {})}).status().code(), absl::StatusCode::kOutOfRange);
+}
+
+} // namespace
+} // namespace lathe::rt
