@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-
 #include <unordered_map>
+#include <atomic>
 #include <unordered_set>
 
 namespace lathe::rt {
@@ -114,6 +114,8 @@ absl::Status wrapNode(tf::NodeDef node, const Library &library, const GraphLimit
   return absl::OkStatus();
 }
 
+std::atomic<int64_t> singles{0}; // names in libraries that may grow from each other
+
 class Released {
 public:
   Released(const lathe_cluster_compiler *c, lathe_bytes *b) : compiler(c), bytes(b) {}
@@ -190,7 +192,6 @@ absl::Status clusterByCompiler(const lathe_cluster_compiler &compiler, const Clu
 absl::Status clusterSingly(tf::GraphDef *graph, tf::FunctionDefLibrary *functions, const Library &library, const GraphLimits &limits) {
   tf::GraphDef result;
   *result.mutable_versions() = graph->versions();
-  int n = 0;
   for (tf::NodeDef &node : *graph->mutable_node()) {
     if (!needsCompiler(node, library)) {
       result.add_node()->Swap(&node);
@@ -200,7 +201,7 @@ absl::Status clusterSingly(tf::GraphDef *graph, tf::FunctionDefLibrary *function
       return atNode(node.name(), node.op(), absl::NotFoundError("op is not known"));
     std::string name;
     do
-      name = absl::StrCat("_lathe_single_", n++);
+      name = absl::StrCat("_lathe_single_", singles.fetch_add(1));
     while (library.find(name));
     if (absl::Status s = wrapNode(std::move(node), library, limits, name, &result, functions); !s.ok())
       return s;
@@ -210,13 +211,13 @@ absl::Status clusterSingly(tf::GraphDef *graph, tf::FunctionDefLibrary *function
 }
 
 absl::Status clusterGraph(const lathe_cluster_compiler *compiler, const ClusterOptions &options, Body *body,
-                          std::shared_ptr<const Library> *library, const GraphLimits &limits) {
+                          std::shared_ptr<const Library> *library, const GraphLimits &limits, bool singly) {
   bool any = false;
   for (const tf::NodeDef &node : body->graph.node())
     any |= needsCompiler(node, **library);
   if (!compiler || options.mode == 2 || (!any && options.mode == 0))
     return absl::OkStatus();
-  if (compiler->cluster)
+  if (compiler->cluster && !singly)
     (void)clusterByCompiler(*compiler, options, body, library).ok(); // else each node alone
   tf::FunctionDefLibrary singles;
   if (absl::Status s = clusterSingly(&body->graph, &singles, **library, limits); !s.ok())

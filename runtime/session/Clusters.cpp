@@ -126,7 +126,8 @@ const ClusterVariant *Cluster::find(const std::vector<Tensor> &args, const std::
 }
 
 absl::StatusOr<const ClusterVariant *> Cluster::compile(const std::vector<Tensor> &args,
-                                                        const std::vector<std::shared_ptr<Variable>> &variables) {
+                                                        const std::vector<std::shared_ptr<Variable>> &variables,
+                                                        std::string *failedNode) {
   std::lock_guard<std::mutex> lock(compiling);
   auto made = std::make_unique<ClusterVariant>();
   std::vector<Tensor> held; // what the request points to
@@ -179,6 +180,8 @@ absl::StatusOr<const ClusterVariant *> Cluster::compile(const std::vector<Tensor
   made->compiled.struct_size = sizeof(made->compiled);
   if (int32_t code = compiler->compile(compiler->context, &request, &made->compiled, &error)) {
     std::string text = take(compiler, error);
+    *failedNode = made->compiled.failed_node ? made->compiled.failed_node : "";
+    doesNotCompile.store(true, std::memory_order_relaxed);
     compiler->release_compiled(compiler->context, &made->compiled);
     return moduleStatus(code, text.c_str());
   }
@@ -213,7 +216,7 @@ absl::StatusOr<const ClusterVariant *> Cluster::compile(const std::vector<Tensor
 }
 
 absl::Status Cluster::run(const std::vector<Tensor> &args, const std::vector<std::shared_ptr<Variable>> &variables,
-                          const std::vector<bool> &writes, std::vector<Tensor> *results) {
+                          const std::vector<bool> &writes, std::vector<Tensor> *results, std::string *failedNode) {
   const ClusterVariant *variant = nullptr;
   for (int attempt = 0;; ++attempt) {
     if (variables.empty())
@@ -248,7 +251,7 @@ absl::Status Cluster::run(const std::vector<Tensor> &args, const std::vector<std
       break;
     if (attempt == 8)
       return absl::AbortedError("the shapes of variables change faster than their clusters compile");
-    auto compiled = compile(args, variables);
+    auto compiled = compile(args, variables, failedNode);
     if (!compiled.ok())
       return compiled.status();
     variant = variables.empty() ? *compiled : nullptr;
@@ -283,8 +286,8 @@ namespace {
 
 class LaunchKernel : public HostKernel {
 public:
-  LaunchKernel(std::shared_ptr<Cluster> cluster, const NodeInfo &node)
-      : cluster(std::move(cluster)), numArgs(static_cast<int>(attrOf<std::vector<DType>>(node, "Targs")->size())) {
+  LaunchKernel(std::shared_ptr<Cluster> cluster, const NodeInfo &node, std::unique_ptr<ClusterFallback> fallback)
+      : cluster(std::move(cluster)), fallback(std::move(fallback)), function(*attrOf<FunctionRefPtr>(node, "function")), numArgs(static_cast<int>(attrOf<std::vector<DType>>(node, "Targs")->size())) {
     if (const auto *list = attrOf<std::vector<bool>>(node, "reads"))
       reads = *list;
     if (const auto *list = attrOf<std::vector<bool>>(node, "writes"))
@@ -313,8 +316,21 @@ public:
       }
     }
     std::vector<Tensor> results;
-    if (absl::Status s = cluster->run(args, variables, writes, &results); !s.ok())
-      return s;
+    std::string failedNode;
+    bool tried = !cluster->doesNotCompile.load(std::memory_order_relaxed);
+    absl::Status status = tried || !fallback ? cluster->run(args, variables, writes, &results, &failedNode) : absl::UnknownError("");
+    if (!status.ok() && fallback && cluster->doesNotCompile.load(std::memory_order_relaxed)) {
+      std::vector<Value> values(args.begin(), args.end());
+      for (int i = numArgs; i < context.numInputs(); ++i)
+        values.push_back(context.inputs[i]);
+      auto other = fallback->run(*function, std::move(values), failedNode, context);
+      if (!other.ok())
+        return other.status();
+      results = *std::move(other);
+      status = absl::OkStatus();
+    }
+    if (!status.ok())
+      return status;
     if (static_cast<int>(results.size()) != context.numOutputs())
       return absl::InternalError(absl::StrCat("the cluster has ", results.size(), " results, expected ", context.numOutputs()));
     for (size_t i = 0; i < results.size(); ++i)
@@ -324,6 +340,8 @@ public:
 
 private:
   const std::shared_ptr<Cluster> cluster;
+  const std::unique_ptr<ClusterFallback> fallback;
+  const FunctionRefPtr function;
   const int numArgs;
   std::vector<bool> reads, writes; ///< per variable; empty: not known
 };
@@ -377,7 +395,8 @@ std::string closure(const Library &library, const std::string &function) {
 
 absl::StatusOr<std::unique_ptr<HostKernel>> makeLaunchKernel(const NodeInfo &node, const lathe_cluster_compiler *compiler,
                                                              const Library &library, ClusterCache &cache,
-                                                             const ClusterOptions &options) {
+                                                             const ClusterOptions &options,
+                                                             std::unique_ptr<ClusterFallback> fallback) {
   const FunctionRefPtr &function = *attrOf<FunctionRefPtr>(node, "function");
   if (!compiler || !compiler->compile)
     return absl::UnimplementedError("no host kernel, and no compiler at hand");
@@ -385,7 +404,7 @@ absl::StatusOr<std::unique_ptr<HostKernel>> makeLaunchKernel(const NodeInfo &nod
     return absl::NotFoundError(absl::StrCat("function '", function->name, "' is not in the library"));
   auto cluster = cache.get(compiler, closure(library, function->name), function->name, options);
   return std::unique_ptr<HostKernel>(
-      std::make_unique<LaunchKernel>(std::move(cluster), node));
+      std::make_unique<LaunchKernel>(std::move(cluster), node, std::move(fallback)));
 }
 
 } // namespace lathe::rt

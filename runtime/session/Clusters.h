@@ -26,6 +26,14 @@ struct ClusterOptions {
 /// A module compiled for one signature of a cluster.
 struct ClusterVariant;
 
+/// Runs a cluster's function node by node where it does not compile as a whole; `failedNode` is where it failed, or empty.
+class ClusterFallback {
+public:
+  virtual ~ClusterFallback() = default;
+  virtual absl::StatusOr<std::vector<Tensor>> run(const FunctionRef &function, std::vector<Value> args, const std::string &failedNode,
+                                                  KernelContext &context) = 0;
+};
+
 /// All variants of one function. Shared by sessions.
 class Cluster {
 public:
@@ -33,14 +41,16 @@ public:
   ~Cluster();
   /// Runs on arguments and variables; those that `writes` does not name stay without a value if they had none.
   absl::Status run(const std::vector<Tensor> &args, const std::vector<std::shared_ptr<Variable>> &variables,
-                   const std::vector<bool> &writes, std::vector<Tensor> *results);
+                   const std::vector<bool> &writes, std::vector<Tensor> *results, std::string *failedNode);
   /// How many modules there are, for tests.
   int numVariants() const;
+  /// A compilation failed: run it node by node from now on.
+  std::atomic<bool> doesNotCompile{false};
 
 private:
   const ClusterVariant *find(const std::vector<Tensor> &args, const std::vector<std::shared_ptr<Variable>> &variables) const;
   absl::StatusOr<const ClusterVariant *> compile(const std::vector<Tensor> &args,
-                                                 const std::vector<std::shared_ptr<Variable>> &variables);
+                                                 const std::vector<std::shared_ptr<Variable>> &variables, std::string *failedNode);
 
   const lathe_cluster_compiler *const compiler;
   const std::string graph, function;
@@ -60,10 +70,10 @@ private:
   std::map<std::string, std::shared_ptr<Cluster>> clusters;
 };
 
-/// Replaces nodes without a host kernel by launches: by the compiler's own clustering, or where that does not serve, each
-/// node alone. Gives the graph and its library.
+/// Replaces nodes without a host kernel by launches: by the compiler's own clustering, or where that does not serve (or
+/// `singly` asks for it) each node alone. Gives the graph and its library.
 absl::Status clusterGraph(const lathe_cluster_compiler *compiler, const ClusterOptions &options, Body *body,
-                          std::shared_ptr<const Library> *library, const GraphLimits &limits);
+                          std::shared_ptr<const Library> *library, const GraphLimits &limits, bool singly = false);
 
 /// Each node without a host kernel as a cluster of its own.
 absl::Status clusterSingly(tf::GraphDef *graph, tf::FunctionDefLibrary *functions, const Library &library, const GraphLimits &limits);
@@ -73,7 +83,8 @@ bool needsCompiler(const tf::NodeDef &node, const Library &library);
 
 /// The kernel of a LatheLaunch node.
 absl::StatusOr<std::unique_ptr<HostKernel>> makeLaunchKernel(const NodeInfo &node, const lathe_cluster_compiler *compiler,
-                                                             const Library &library, ClusterCache &cache, const ClusterOptions &options);
+                                                             const Library &library, ClusterCache &cache, const ClusterOptions &options,
+                                                             std::unique_ptr<ClusterFallback> fallback);
 
 } // namespace lathe::rt
 

@@ -24,10 +24,109 @@ std::atomic<int64_t> nextStep{1};
 
 int64_t newStepId() { return nextStep.fetch_add(1, std::memory_order_relaxed); }
 
-DeviceSet::DeviceSet(const SessionOptions &options) : pool(interOpThreads(options)), intraOp(std::max(1, options.intraOpThreads)) {}
+namespace {
+
+std::vector<std::unique_ptr<Device>> makeDevices(int count) {
+  static std::atomic<uint64_t> lives{1};
+  std::vector<std::unique_ptr<Device>> all;
+  for (int i = 0; i < std::clamp(count, 1, 1024); ++i)
+    all.push_back(std::make_unique<CpuDevice>(i, lives.fetch_add(1)));
+  return all;
+}
+
+} // namespace
+
+DeviceSet::DeviceSet(const SessionOptions &options)
+    : devices(makeDevices(options.cpuDevices)), resources(devices[0]->resources()), pool(interOpThreads(options)),
+      intraOp(std::max(1, options.intraOpThreads)) {}
+
+namespace {
+
+class ValueFrame : public CallFrame {
+public:
+  bool takeArg(int index, Value *value, std::function<void(absl::StatusOr<Tensor>)>) override {
+    *value = args[index];
+    return true;
+  }
+  absl::Status setResult(int index, Tensor value) override {
+    results[index] = std::move(value);
+    return absl::OkStatus();
+  }
+  std::vector<Value> args;
+  std::vector<Tensor> results;
+};
+
+/// Runs the function of a cluster that does not compile: on this thread alone, each node a cluster of its own.
+class NodeByNode : public ClusterFallback {
+public:
+  NodeByNode(std::shared_ptr<const Library> library, const SessionOptions &options, std::shared_ptr<DeviceSet> devices, GraphLimits limits)
+      : library(std::move(library)), options(options), devices(std::move(devices)), limits(limits) {}
+
+  absl::StatusOr<std::vector<Tensor>> run(const FunctionRef &function, std::vector<Value> args, const std::string &,
+                                          KernelContext &context) override {
+    if (absl::Status s = build(function); !s.ok())
+      return s;
+    ValueFrame frame;
+    frame.args = std::move(args);
+    frame.results.resize(numResults);
+    StepOptions o;
+    o.resources = context.resources;
+    o.stepResources = context.stepResources;
+    Cancellation cancellation;
+    o.cancellation = &cancellation;
+    StepFunctions callers(functions.get(), 1, nullptr);
+    o.functions = &callers;
+    o.stepId = context.stepId;
+    Step step(executable, o, frame);
+    std::mutex doneMutex;
+    std::condition_variable signal;
+    bool isDone = false;
+    absl::Status status;
+    step.start([&](absl::Status s) {
+      std::lock_guard<std::mutex> lock(doneMutex);
+      status = std::move(s);
+      isDone = true;
+      signal.notify_one();
+    });
+    std::unique_lock<std::mutex> lock(doneMutex);
+    signal.wait(lock, [&] { return isDone; });
+    if (!status.ok())
+      return status;
+    return std::move(frame.results);
+  }
+
+private:
+  absl::Status build(const FunctionRef &function) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (executable)
+      return absl::OkStatus();
+    auto body = instantiate(*library, function, limits);
+    if (!body.ok())
+      return body.status();
+    numResults = body->resultTypes.size();
+    functions = std::make_shared<Functions>(library, options, devices, limits);
+    Builder builder(options, devices, limits);
+    auto built = builder.build(*std::move(body), library, functions, nullptr, true);
+    if (!built.ok())
+      return built.status();
+    executable = *std::move(built);
+    return absl::OkStatus();
+  }
+
+  const std::shared_ptr<const Library> library;
+  const SessionOptions options;
+  const std::shared_ptr<DeviceSet> devices;
+  const GraphLimits limits;
+  std::mutex mutex;
+  std::shared_ptr<Functions> functions;
+  std::shared_ptr<const Executable> executable;
+  size_t numResults = 0;
+};
+
+} // namespace
 
 Builder::Builder(const SessionOptions &options, std::shared_ptr<DeviceSet> d, GraphLimits limits)
-    : compiler(options.compiler), devices(std::move(d)), limits(limits) {
+    : options(options), compiler(options.compiler), devices(std::move(d)), limits(limits) {
   clusterOptions.mode = options.clusterMode;
   clusterOptions.minSize = options.minClusterSize;
   clusterOptions.flags = options.clusterFlags;
@@ -38,10 +137,16 @@ Builder::Builder(const SessionOptions &options, std::shared_ptr<DeviceSet> d, Gr
     clusterOptions.intraOp = {ThreadPool::parallelFor, &devices->intraOp, options.intraOpThreads};
 }
 
-absl::StatusOr<std::shared_ptr<HostKernel>> Builder::makeKernel(const NodeInfo &node, const Library &library,
-                                                                const std::shared_ptr<FunctionCaller> &functions, Segment *segment) {
+absl::StatusOr<std::shared_ptr<HostKernel>> Builder::makeKernel(const NodeInfo &node, const std::shared_ptr<const Library> &library,
+                                                                const std::shared_ptr<FunctionCaller> &functions, Segment *segment,
+                                                                bool singly, ResourceManager *resources) {
   if (node.op == kLaunchOp) {
-    auto made = makeLaunchKernel(node, compiler, library, devices->clusters, clusterOptions);
+    // one node alone has nothing to fall back to
+    std::unique_ptr<ClusterFallback> fallback;
+    if (!singly && attrOf<FunctionRefPtr>(node, "function"))
+      if (const tf::FunctionDef *f = library->find((*attrOf<FunctionRefPtr>(node, "function"))->name); f && f->node_def_size() > 1)
+        fallback = std::make_unique<NodeByNode>(library, options, devices, limits);
+    auto made = makeLaunchKernel(node, compiler, *library, devices->clusters, clusterOptions, std::move(fallback));
     if (!made.ok())
       return made.status();
     return std::shared_ptr<HostKernel>(*std::move(made));
@@ -57,7 +162,7 @@ absl::StatusOr<std::shared_ptr<HostKernel>> Builder::makeKernel(const NodeInfo &
   };
   auto held = std::make_shared<Held>();
   held->node = node;
-  KernelInit init(held->node, &devices->resources, functions);
+  KernelInit init(held->node, resources ? resources : &devices->resources, functions);
   auto made = rt::makeKernel(init);
   if (!made.ok())
     return made.status();
@@ -70,17 +175,15 @@ absl::StatusOr<std::shared_ptr<HostKernel>> Builder::makeKernel(const NodeInfo &
 
 absl::StatusOr<std::shared_ptr<const Executable>> Builder::build(Body body, std::shared_ptr<const Library> library,
                                                                  std::shared_ptr<FunctionCaller> functions, Segment *segment,
-                                                                 std::shared_ptr<const Library> *clusteredLibrary) {
-  if (absl::Status s = clusterGraph(compiler, clusterOptions, &body, &library, limits); !s.ok())
+                                                                 bool singly, ResourceManager *resources) {
+  if (absl::Status s = clusterGraph(compiler, clusterOptions, &body, &library, limits, singly); !s.ok())
     return s;
   auto graph = buildGraph(body.graph, *library, limits);
   if (!graph.ok())
     return graph.status();
   body.graph.Clear();
-  if (clusteredLibrary)
-    *clusteredLibrary = library;
   return Executable::make(*std::move(graph),
-                          [&](const NodeInfo &node) { return makeKernel(node, *library, functions, segment); });
+                          [&](const NodeInfo &node) { return makeKernel(node, library, functions, segment, singly, resources); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -157,7 +260,7 @@ absl::StatusOr<std::shared_ptr<const Functions::Callee>> Functions::find(const F
   callee->results = body->resultTypes;
   Builder builder(options, devices, limits);
   // kernels hold the caller weakly through the step's own; the strong one would be a cycle
-  auto executable = builder.build(*std::move(body), library, std::shared_ptr<FunctionCaller>(std::shared_ptr<void>(), this), nullptr, nullptr);
+  auto executable = builder.build(*std::move(body), library, std::shared_ptr<FunctionCaller>(std::shared_ptr<void>(), this), nullptr);
   if (!executable.ok())
     return executable.status();
   callee->executable = *std::move(executable);

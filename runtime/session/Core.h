@@ -2,8 +2,11 @@
 #ifndef LATHE_RUNTIME_SESSION_CORE_H
 #define LATHE_RUNTIME_SESSION_CORE_H
 
+#include "runtime/cpu/CpuDevice.h"
 #include "runtime/cpu/ThreadPool.h"
 #include "runtime/session/Clusters.h"
+#include "runtime/session/Partition.h"
+#include "runtime/session/Rendezvous.h"
 #include "runtime/session/Session.h"
 #include "runtime/session/Step.h"
 
@@ -16,10 +19,10 @@ namespace lathe::rt {
 class DeviceSet {
 public:
   explicit DeviceSet(const SessionOptions &options);
-  ResourceManager resources;
+  std::vector<std::unique_ptr<Device>> devices;
+  ResourceManager &resources; ///< of the first device, on which functions run
   WorkerPool pool;
   ThreadPool intraOp;
-  std::mutex intraOpMutex;
   ClusterCache clusters;
 };
 
@@ -31,11 +34,13 @@ public:
   using Segment = std::unordered_map<std::string, std::shared_ptr<HostKernel>>;
   absl::StatusOr<std::shared_ptr<const Executable>> build(Body body, std::shared_ptr<const Library> library,
                                                           std::shared_ptr<FunctionCaller> functions, Segment *segment,
-                                                          std::shared_ptr<const Library> *clusteredLibrary);
+                                                          bool singly = false, ResourceManager *resources = nullptr);
 
 private:
-  absl::StatusOr<std::shared_ptr<HostKernel>> makeKernel(const NodeInfo &node, const Library &library,
-                                                         const std::shared_ptr<FunctionCaller> &functions, Segment *segment);
+  absl::StatusOr<std::shared_ptr<HostKernel>> makeKernel(const NodeInfo &node, const std::shared_ptr<const Library> &library,
+                                                         const std::shared_ptr<FunctionCaller> &functions, Segment *segment, bool singly,
+                                                         ResourceManager *resources);
+  const SessionOptions options;
   const lathe_cluster_compiler *compiler;
   ClusterOptions clusterOptions;
   const std::shared_ptr<DeviceSet> devices;
@@ -85,7 +90,11 @@ private:
 
 /// A signature made ready to run.
 struct Prepared {
-  std::shared_ptr<const Executable> executable;
+  struct OnDevice {
+    std::shared_ptr<const Executable> executable;
+    ResourceManager *resources;
+  };
+  std::vector<OnDevice> parts; ///< one a device that takes part
   std::shared_ptr<Functions> functions;
   std::vector<DType> argTypes;
   std::vector<std::string> feeds;
@@ -130,7 +139,7 @@ private:
   std::shared_ptr<const GraphSnapshot> preparedFor; ///< functions are of this snapshot
   std::shared_ptr<Functions> functions;
   std::mutex building; ///< one signature is prepared at a time
-  Builder::Segment segment;
+  std::map<int, Builder::Segment> segments; ///< by device
   struct Callable {
     std::shared_ptr<const Prepared> prepared;
     RunOptions options;

@@ -51,8 +51,9 @@ absl::Status Executable::classify(int index, const KernelMaker &makeKernel) {
   item.numInputs = static_cast<int>(node.inputs.size());
   item.numOutputs = static_cast<int>(node.info.outputTypes.size());
   for (const Endpoint &e : node.inputs)
-    item.checksRefs |= graph.nodes[e.node].info.outputIsRef[e.port];
+    item.checksRefs |= graph.nodes[e.node].info.outputIsRef[e.port] || graph.nodes[e.node].info.op == "_Arg";
   item.passesRefs = node.info.op.rfind("Ref", 0) == 0;
+  item.transfers = node.info.op == "Send" || node.info.op == "Recv";
   auto kind = kinds().find(node.info.op);
   if (kind == kinds().end()) {
     auto kernel = makeKernel(node.info);

@@ -26,6 +26,7 @@ struct ExecNode {
   bool passesRefs = false;   ///< control flow on references: the value goes through as it is
   bool checksRefs = false;   ///< some input may be a reference
   bool constantEnter = false;
+  bool transfers = false;    ///< Send and Recv: deadness travels as a message
   int numInputs = 0, numOutputs = 0;
   int frame = 0;             ///< static frame in which it runs
   int childFrame = -1;       ///< of an Enter

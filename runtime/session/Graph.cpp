@@ -170,7 +170,7 @@ absl::Status typesAgree(const GraphNode &from, int port, const GraphNode &to, in
     return absl::OkStatus(); // a variable of a launch: handle or reference
   if (have != want)
     return absl::InvalidArgumentError(absl::StrCat("input ", input, " is of type ", dtypeName(have), ", expected ", dtypeName(want)));
-  if (to.info.inputIsRef[input] && !from.info.outputIsRef[port])
+  if (to.info.inputIsRef[input] && !from.info.outputIsRef[port] && from.info.op != "_Arg") // arguments: when they arrive
     return absl::InvalidArgumentError(absl::StrCat("input ", input, " has to be a reference"));
   return absl::OkStatus();
 }

@@ -16,11 +16,11 @@ public:
       : core(std::move(core)), prepared(std::move(prepared)), fetches(std::move(fetches)), args(this->prepared->argTypes.size()),
         results(this->fetches.size()), callers(this->prepared->functions.get(), 1, nullptr) {}
 
-  bool takeArg(int index, Tensor *value, std::function<void(absl::StatusOr<Tensor>)> later) override {
+  bool takeArg(int index, Value *value, std::function<void(absl::StatusOr<Tensor>)> later) override {
     std::lock_guard<std::mutex> lock(mutex);
     Arg &arg = args[index];
     if (arg.value.valid()) {
-      *value = arg.value;
+      *value = Value(arg.value);
       return true;
     }
     if (cancelled) {
@@ -47,7 +47,8 @@ public:
     cancellation.add(&token, [this] { dropWaiting(); });
     if (!core->closing.add(&closeToken, [this] { cancellation.cancel(); }))
       cancellation.cancel();
-    step = std::make_unique<Step>(prepared->executable, o, *this);
+    o.resources = prepared->parts[0].resources;
+    step = std::make_unique<Step>(prepared->parts[0].executable, o, *this);
     step->start([self = shared_from_this()](absl::Status s) {
       {
         std::lock_guard<std::mutex> lock(self->mutex);
@@ -110,7 +111,7 @@ private:
 /// Forward from each argument.
 void PartialRun::findNeeds() {
   needs.resize(fetches.size());
-  const std::vector<ExecNode> &nodes = prepared->executable->nodes();
+  const std::vector<ExecNode> &nodes = prepared->parts[0].executable->nodes();
   for (size_t n = 0; n < nodes.size(); ++n) {
     if (nodes[n].kind != NodeKind::Arg)
       continue;
@@ -197,6 +198,8 @@ absl::Status SessionCore::partialSetup(const std::vector<std::string> &feeds, co
   auto p = prepare(feeds, fetches, targets);
   if (!p.ok())
     return p.status();
+  if ((*p)->parts.size() > 1)
+    return absl::UnimplementedError("partial runs over several devices");
   if (absl::Status s = beginStep(); !s.ok())
     return s;
   auto run = std::make_shared<PartialRun>(shared_from_this(), *std::move(p), fetches);
@@ -208,7 +211,6 @@ absl::Status SessionCore::partialSetup(const std::vector<std::string> &feeds, co
   }
   StepOptions o;
   o.pool = &devices->pool;
-  o.resources = &devices->resources;
   o.stepId = newStepId();
   run->start(o);
   return absl::OkStatus();

@@ -85,11 +85,23 @@ absl::StatusOr<std::shared_ptr<const Prepared>> SessionCore::prepare(const std::
     functions = std::make_shared<Functions>(snapshot->library, options, devices, graph->limits);
   preparedFor = snapshot;
   made->functions = functions;
+  std::vector<const Device *> all;
+  for (auto &device : devices->devices)
+    all.push_back(device.get());
+  auto placement = placeNodes(body->graph, *snapshot->library, all, options.allowSoftPlacement, graph->limits);
+  if (!placement.ok())
+    return placement.status();
+  auto parts = partition(*std::move(body), *placement, *snapshot->library, all, graph->limits);
+  if (!parts.ok())
+    return parts.status();
   Builder builder(options, devices, graph->limits);
-  auto executable = builder.build(*std::move(body), snapshot->library, functions, &segment, nullptr);
-  if (!executable.ok())
-    return executable.status();
-  made->executable = *std::move(executable);
+  for (Part &part : *parts) {
+    ResourceManager *resources = &devices->devices[part.device]->resources();
+    auto executable = builder.build(std::move(part.body), snapshot->library, functions, &segments[part.device], false, resources);
+    if (!executable.ok())
+      return executable.status();
+    made->parts.push_back({*std::move(executable), resources});
+  }
   std::unique_lock<std::shared_mutex> lock(mutex);
   prepared[key] = made;
   return std::shared_ptr<const Prepared>(std::move(made));
@@ -145,17 +157,35 @@ absl::Status SessionCore::execute(const Prepared &p, const RunOptions &how, Simp
   o.stats = trace ? &stats : nullptr;
   o.stepId = newStepId();
   auto began = std::chrono::steady_clock::now().time_since_epoch();
-  Step step(p.executable, o, frame);
+  Rendezvous rendezvous;
+  Cancellation::Token abortToken;
+  bool several = p.parts.size() > 1;
+  if (several) {
+    o.rendezvous = &rendezvous;
+    cancellation.add(&abortToken, [&] { rendezvous.abort(absl::CancelledError("the step was cancelled")); });
+  }
   std::mutex doneMutex;
   std::condition_variable doneSignal;
+  size_t open = p.parts.size();
   bool isDone = false, timedOut = false;
   absl::Status status;
   auto whenDone = [&](absl::Status s) {
     std::lock_guard<std::mutex> lock(doneMutex);
-    status = std::move(s);
-    isDone = true;
-    doneSignal.notify_one(); // under the lock: the waiter owns the signal
+    // what the others say once they are cancelled is not the cause
+    if (!s.ok() && (status.ok() || (status.code() == absl::StatusCode::kCancelled && s.code() != absl::StatusCode::kCancelled)))
+      status = std::move(s);
+    isDone = --open == 0;
+    if (isDone)
+      doneSignal.notify_one(); // under the lock: the waiter owns the signal
   };
+  std::vector<std::unique_ptr<Step>> others;
+  for (size_t i = 1; i < p.parts.size(); ++i) {
+    o.resources = p.parts[i].resources;
+    others.push_back(std::make_unique<Step>(p.parts[i].executable, o, frame));
+    devices->pool.schedule([&whenDone, step = others.back().get()] { step->start(whenDone); });
+  }
+  o.resources = p.parts[0].resources;
+  Step step(p.parts[0].executable, o, frame);
   // with a timeout this thread only waits
   if (how.timeoutMs > 0)
     devices->pool.schedule([&] { step.start(whenDone); });

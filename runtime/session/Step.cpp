@@ -146,8 +146,11 @@ void Step::prepare(const Tagged &t, KernelContext &context) {
 absl::Status Step::checkRefs(const ExecNode &item, KernelContext &context) {
   for (int i = 0; i < item.numInputs; ++i) {
     const std::shared_ptr<Variable> &ref = context.inputs[i].ref;
-    if (!ref)
+    if (!ref) {
+      if (item.info->inputIsRef[i] && item.kind != NodeKind::Merge)
+        return absl::InvalidArgumentError(absl::StrCat("input ", i, " has to be a reference"));
       continue;
+    }
     bool wantsRef = item.kernel ? item.info->inputIsRef[i] : item.passesRefs;
     if (wantsRef && (!item.kernel || item.kernel->allowsUninitialized(i)))
       continue;
@@ -164,7 +167,7 @@ absl::Status Step::checkRefs(const ExecNode &item, KernelContext &context) {
 bool Step::run(const Tagged &t, KernelContext &context, absl::Status &result) {
   const ExecNode &item = executable->nodes()[t.node];
   prepare(t, context);
-  if (t.dead) {
+  if (t.dead && !item.transfers) {
     if (item.kind == NodeKind::Retval)
       result = deadResult(*item.info);
     return true;
@@ -205,7 +208,7 @@ bool Step::run(const Tagged &t, KernelContext &context, absl::Status &result) {
     call->step = this;
     call->tagged = t;
     AsyncCall *raw = call.get();
-    Tensor value;
+    Value value;
     if (!callFrame.takeArg(item.argIndex, &value, [raw](absl::StatusOr<Tensor> v) {
           raw->context.outputs.resize(1);
           if (v.ok())
@@ -217,10 +220,10 @@ bool Step::run(const Tagged &t, KernelContext &context, absl::Status &result) {
       call.release();
       return false;
     }
-    if (value.dtype() != item.info->outputTypes[0])
+    if (DType type = value.ref ? value.ref->dtype : value.tensor.dtype(); type != item.info->outputTypes[0])
       result = absl::InvalidArgumentError(absl::StrCat("expected a value of type ", dtypeName(item.info->outputTypes[0]), ", got ",
-                                                       dtypeName(value.dtype())));
-    context.outputs[0] = Value(std::move(value));
+                                                       dtypeName(type)));
+    context.outputs[0] = std::move(value);
     return true;
   }
   case NodeKind::Kernel: break;
@@ -320,7 +323,10 @@ void Step::resume(AsyncCall *call) {
 /// After a node has run: outputs go to their consumers.
 absl::Status Step::finishNode(const Tagged &t, KernelContext &context, Ready &ready) {
   const ExecNode &item = executable->nodes()[t.node];
-  if (!t.dead && item.kind == NodeKind::Kernel)
+  Tagged sent = t;
+  if (item.transfers)
+    sent.dead = t.dead || (item.numOutputs && !context.outputs[0].present());
+  if (!sent.dead && item.kind == NodeKind::Kernel)
     for (int i = 0; i < item.numOutputs; ++i) {
       const Value &v = context.outputs[i];
       if (!v.present())
@@ -330,7 +336,7 @@ absl::Status Step::finishNode(const Tagged &t, KernelContext &context, Ready &re
                                                 dtypeName(item.info->outputTypes[i])));
     }
   context.inputs.clear(); // buffers that nobody else needs go now, and outputs' consumers may own theirs alone
-  propagate(t, context.outputs, ready);
+  propagate(sent, context.outputs, ready);
   return absl::OkStatus();
 }
 

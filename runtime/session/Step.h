@@ -19,15 +19,15 @@ class CallFrame {
 public:
   virtual ~CallFrame() = default;
   /// True and the value when it is there; else false, and `later` is called once when it arrives.
-  virtual bool takeArg(int index, Tensor *value, std::function<void(absl::StatusOr<Tensor>)> later) = 0;
+  virtual bool takeArg(int index, Value *value, std::function<void(absl::StatusOr<Tensor>)> later) = 0;
   virtual absl::Status setResult(int index, Tensor value) = 0;
 };
 
 /// All arguments known from the start.
 class SimpleCallFrame : public CallFrame {
 public:
-  bool takeArg(int index, Tensor *value, std::function<void(absl::StatusOr<Tensor>)>) override {
-    *value = args[index];
+  bool takeArg(int index, Value *value, std::function<void(absl::StatusOr<Tensor>)>) override {
+    *value = Value(args[index]);
     return true;
   }
   absl::Status setResult(int index, Tensor value) override {

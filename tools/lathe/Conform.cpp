@@ -1,11 +1,14 @@
 // lathe conform: the adapter of the conformance corpus. Every case is compiled (once per distinct step), run step by step
-// over one state, and its fetches are written beside it.
+// over one state, and its fetches are written beside it. A case that does not compile as a whole runs in a session: host
+// kernels with compiled clusters between them.
 #include "tools/lathe/Reference.h"
 #include "tools/lathe/Session.h"
 #include "tools/lathe/Tensors.h"
 
+#include "compiler/jit/ClusterCompiler.h"
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/Graph.h"
+#include "runtime/session/Session.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -27,6 +30,8 @@ struct ConformArgs {
   std::vector<std::string> single; ///< graph.pb feeds.npz out.npz FETCH...
   bool unknownShapes = false, constFeeds = false, noFuse = false;
   int threads = 1, optLevel = 1;
+  bool session = false, noSession = false;
+  int clusterMode = 1;
   std::string reference; ///< evaluate after this phase instead of compiling
 };
 
@@ -50,6 +55,14 @@ public:
                                            const std::vector<std::string> &targets);
 
 private:
+  struct Step {
+    NamedTensors feeds;
+    std::vector<std::string> fetches, targets;
+  };
+  llvm::Expected<std::vector<Tensor>> compiledStep(const Step &s);
+  llvm::Expected<std::vector<Tensor>> sessionStep(const Step &s);
+  llvm::Error startSession();
+
   CompilerOptions makeOptions(const NamedTensors &feeds, const std::vector<std::string> &fetches,
                               const std::vector<std::string> &targets, bool fixShapes) const;
   struct Compiled {
@@ -63,6 +76,8 @@ private:
   std::string graph;
   std::vector<Compiled> compiled;
   NamedTensors variables; ///< by name, carried from step to step
+  std::vector<Step> past; ///< for a session that takes over later
+  std::unique_ptr<lathe::Session> session;
 };
 
 /// Small integers: what shapes, axes and permutations are fed as.
@@ -131,8 +146,60 @@ llvm::Expected<std::shared_ptr<LoadedModule>> Case::compile(const NamedTensors &
   return loadObject(artifact->object, artifact->prefix);
 }
 
+llvm::Error toError(const absl::Status &status) {
+  return llvm::createStringError(status.ToString());
+}
+
+/// A session in the state after the steps so far.
+llvm::Error Case::startSession() {
+  SessionOptions options;
+  options.compiler = getClusterCompiler();
+  options.clusterMode = args.clusterMode;
+  options.intraOpThreads = args.threads;
+  options.interOpThreads = 2;
+  session = std::make_unique<lathe::Session>(options);
+  absl::Status created = session->Create(graph);
+  if (!created.ok())
+    return toError(created);
+  for (const Step &s : past)
+    if (auto done = sessionStep(s); !done)
+      return done.takeError();
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<Tensor>> Case::sessionStep(const Step &s) {
+  std::vector<Tensor> outputs;
+  absl::Status status = session->Run(s.feeds, s.fetches, s.targets, &outputs);
+  if (!status.ok())
+    return toError(status);
+  return outputs;
+}
+
 llvm::Expected<std::vector<Tensor>> Case::step(const NamedTensors &feeds, const std::vector<std::string> &fetches,
                                                const std::vector<std::string> &targets) {
+  Step s{feeds, fetches, targets};
+  if (!session && !args.session) {
+    auto outputs = compiledStep(s);
+    if (outputs || args.noSession || !args.reference.empty()) {
+      past.push_back(std::move(s));
+      return outputs;
+    }
+    std::string why = llvm::toString(outputs.takeError());
+    llvm::Error begun = startSession();
+    auto hosted = begun ? llvm::Expected<std::vector<Tensor>>(std::move(begun)) : sessionStep(s);
+    if (!hosted)
+      return llvm::createStringError(llvm::toString(hosted.takeError()) + " (compiled as a whole: " + why + ")");
+    return hosted;
+  }
+  if (!session)
+    if (llvm::Error begun = startSession())
+      return std::move(begun);
+  return sessionStep(s);
+}
+
+llvm::Expected<std::vector<Tensor>> Case::compiledStep(const Step &s) {
+  const NamedTensors &feeds = s.feeds;
+  const std::vector<std::string> &fetches = s.fetches, &targets = s.targets;
   if (auto phase = parsePhase(args.reference))
     return evaluateStep(makeOptions(feeds, fetches, targets, false), graph, *phase, feeds, variables);
   // Fed shapes and axes become constants of the module where it cannot do without, as in any ahead-of-time use.
@@ -314,6 +381,10 @@ Command addConform(CLI::App &root) {
   app->add_flag("--no-fuse", a->noFuse, "One kernel an operation");
   app->add_option("--reference", a->reference, "Evaluate what this phase makes of the graph, without compiling")
       ->check(CLI::IsMember({"legalize", "simplify", "fuse"}));
+  app->add_flag("--session", a->session, "Run every case in a session");
+  app->add_flag("--no-session", a->noSession, "Do not fall back to a session where a case does not compile as a whole");
+  app->add_option("--cluster-mode", a->clusterMode, "Of sessions: 0 compiles what has no host kernel, 1 what is worth it")
+      ->check(CLI::Range(0, 2));
   app->add_option("--threads", a->threads, "Threads")->check(CLI::Range(1, 64));
   app->add_option("--opt-level", a->optLevel, "LLVM's optimisation level")->check(CLI::Range(0, 3))->capture_default_str();
   return [a] { return a->cases.empty() ? runSingle(*a) : runBatch(*a); };
