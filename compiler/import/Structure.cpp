@@ -32,7 +32,7 @@ public:
   StructureImporter(MLIRContext *context, const tf::GraphDef &graph, Problems &problems)
       : context(context), problems(problems), library(graph, problems), attributes(context, 0, nullptr), builder(context) {}
 
-  OwningOpRef<ModuleOp> run(const GraphUse &use);
+  OwningOpRef<ModuleOp> run(const tf::GraphDef &graph, const GraphUse &use);
 
 private:
   struct Request {
@@ -373,9 +373,14 @@ void StructureImporter::emitFunction(const Request &request) {
   func.setFunctionType(builder.getFunctionType(argTypes, resultTypes));
 }
 
-OwningOpRef<ModuleOp> StructureImporter::run(const GraphUse &use) {
+OwningOpRef<ModuleOp> StructureImporter::run(const tf::GraphDef &graph, const GraphUse &use) {
   module = ModuleOp::create(UnknownLoc::get(context));
   symbols.insert("main");
+  SmallVector<StringRef> names;
+  for (const tf::FunctionDef &function : graph.library().function())
+    names.push_back(function.signature().name());
+  if (!names.empty())
+    (*module)->setAttr(graph::kLibraryAttr, builder.getStrArrayAttr(names));
   if (!problems.any() && emitMain(use))
     for (size_t i = 0; i < requests.size() && !problems.any(); ++i)
       emitFunction(requests[i]);
@@ -386,7 +391,7 @@ FailureOr<OwningOpRef<ModuleOp>> importStructure(MLIRContext *context, const tf:
                                                  const GraphUse &use) {
   context->getOrLoadDialect<graph::GraphDialect>();
   Problems problems(context);
-  OwningOpRef<ModuleOp> module = StructureImporter(context, graph, problems).run(use);
+  OwningOpRef<ModuleOp> module = StructureImporter(context, graph, problems).run(graph, use);
   problems.finish();
   if (!module || failed(verify(*module)))
     return failure();

@@ -12,6 +12,8 @@ inline constexpr llvm::StringLiteral kDeviceAttr = "graph.device";
 inline constexpr llvm::StringLiteral kClusterAttr = "graph.cluster";
 /// Of a node: made by a pass, so that the imported graph's node of the same name is another one.
 inline constexpr llvm::StringLiteral kNewNodeAttr = "graph.new";
+/// Of a module: names of functions that the graph's library has, whether or not they are here.
+inline constexpr llvm::StringLiteral kLibraryAttr = "graph.library";
 
 } // namespace lathe::graph
 

@@ -212,6 +212,10 @@ namespace {
 class EncapsulateClusters : public impl::EncapsulateClustersBase<EncapsulateClusters> {
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
+    llvm::StringSet<> taken;
+    if (auto library = getOperation()->getAttrOfType<ArrayAttr>(graph::kLibraryAttr))
+      for (auto name : library.getAsRange<StringAttr>())
+        taken.insert(name.getValue());
     SmallVector<graph::FuncOp> funcs;
     for (auto func : getOperation().getOps<graph::FuncOp>())
       if (!func.isPrivate())
@@ -238,7 +242,7 @@ class EncapsulateClusters : public impl::EncapsulateClustersBase<EncapsulateClus
       }
       for (auto &[name, nodes] : clusters) {
         std::string unique = name.getValue().str();
-        for (unsigned n = 0; symbols.lookup(unique) || nodeNames.contains(unique); ++n)
+        for (unsigned n = 0; symbols.lookup(unique) || taken.contains(unique) || nodeNames.contains(unique); ++n)
           unique = name.getValue().str() + "_" + std::to_string(n);
         Encapsulator(func, symbols, unique, nodes).run();
         ++numFunctions;

@@ -379,7 +379,7 @@ LogicalResult MarkForCompilation::markFunction(graph::FuncOp func, Policy &polic
     ++refusedTooSmall;
     if (explain)
       nodes[list.front()].emitRemark("not compiled: a cluster of ")
-          << size << " nodes that count, all with host kernels, is smaller than " << minSize;
+          << size << " nodes that count, all with host kernels, is smaller than " << minSize.getValue();
   }
   llvm::sort(clusters);
   Builder builder(&getContext());

@@ -41,29 +41,27 @@ public:
 
 private:
   void decluster(graph::FuncOp func) {
-    SmallVector<graph::NodeOp> work;
+    // all that might leave, less what takes from or gives to a node of its cluster that stays
+    llvm::SetVector<Operation *> leaving;
     for (auto node : func.getBody().getOps<graph::NodeOp>())
-      if (node->hasAttr(graph::kClusterAttr))
-        work.push_back(node);
-    // a node that leaves may free those before and behind it
+      if (node->hasAttr(graph::kClusterAttr) && hosts.contains(node.getOp()) &&
+          (isShapeOp(node.getOp()) || isHandOn(node.getOp())))
+        leaving.insert(node);
     for (bool changed = true; changed;) {
-      changed = false;
-      for (graph::NodeOp &node : work) {
-        Attribute cluster = node->getAttr(graph::kClusterAttr);
-        bool shape = isShapeOp(node.getOp());
-        if (!cluster || (!shape && !isHandOn(node.getOp())) || !hosts.contains(node.getOp()))
-          continue;
-        auto sameCluster = [&](Operation *op) { return op && op->getAttr(graph::kClusterAttr) == cluster; };
-        bool takes = llvm::any_of(node->getOperands(), [&](Value v) { return sameCluster(v.getDefiningOp()); });
-        bool gives = llvm::any_of(node->getUsers(), sameCluster);
-        if (takes || gives)
-          continue;
-        node->removeAttr(graph::kClusterAttr);
-        changed = true;
-        ++(shape ? numShapeOps : numHostBound);
-        if (explain)
-          node.emitRemark("left its cluster: only nodes outside wait for it");
-      }
+      changed = leaving.remove_if([&](Operation *op) {
+        auto stays = [&](Operation *other) {
+          return other && other->getAttr(graph::kClusterAttr) == op->getAttr(graph::kClusterAttr) &&
+                 !leaving.contains(other);
+        };
+        return llvm::any_of(op->getOperands(), [&](Value v) { return stays(v.getDefiningOp()); }) ||
+               llvm::any_of(op->getUsers(), stays);
+      });
+    }
+    for (Operation *op : leaving) {
+      op->removeAttr(graph::kClusterAttr);
+      ++(isShapeOp(cast<graph::NodeOp>(op).getOp()) ? numShapeOps : numHostBound);
+      if (explain)
+        op->emitRemark("left its cluster: only nodes outside wait for it");
     }
   }
 
