@@ -253,17 +253,21 @@ public:
     sizes.at(symbol) = value;
     return prepare();
   }
+  /// All sizes of this name: entries that take the same input have one each.
   bool set_size(const std::string &symbol, int64_t value) {
+    bool found = false;
     for (int i = 0; i < mod->num_symbols; ++i)
-      if (symbol == mod->symbols[i]->name)
-        return set_size(static_cast<size_t>(i), value);
-    return false;
+      if (symbol == mod->symbols[i]->name) {
+        sizes.at(static_cast<size_t>(i)) = value;
+        found = true;
+      }
+    return found && prepare();
   }
   /// The first run-time size, most often the batch.
   bool set_batch(int64_t value) {
     for (int i = 0; i < mod->num_symbols; ++i)
       if (!mod->symbols[i]->is_data)
-        return set_size(static_cast<size_t>(i), value);
+        return set_size(std::string(mod->symbols[i]->name), value);
     return false;
   }
 
