@@ -50,7 +50,9 @@ LogicalResult simplifySlice(hlo::SliceOp op, PatternRewriter &r) {
       s.push_back(inner.getStartIndices()[i] + starts[i] * step);
       t.push_back(strides[i] * step);
       int64_t count = type.getDimSize(i);
-      l.push_back(count ? s.back() + (count - 1) * t.back() + 1 : s.back());
+      if (count == 0)
+        s.back() = 0; // nothing of it: anywhere will do, but inside
+      l.push_back(count ? s.back() + (count - 1) * t.back() + 1 : 0);
     }
     r.replaceOp(op, makeSlice(r, op.getLoc(), type, inner.getOperand(), s, l, t));
     return success();

@@ -36,6 +36,36 @@ TEST(Loop, BinaryEveryType) {
   }
 }
 
+// Bases of 0 and infinity under exponents of any size.
+TEST(Loop, PowerOfZeroAndInfinity) {
+  std::vector<float> base, exponent;
+  for (float b : {0.0f, -0.0f, INFINITY, -INFINITY, 2.0f, 1.0f})
+    for (float e : {1e-45f, 9.6e-6f, -2e-4f, 0.03f, 3.0f, -3.0f, 2.0f, 1e30f, INFINITY, -INFINITY}) {
+      base.push_back(b);
+      exponent.push_back(e);
+    }
+  std::string t = "tensor<60xf32>";
+  EXPECT_MATCH(kernelOf("loop", {t, t}, t, "%y = \"hlo.power\"(%a0, %a1) : (" + t + ", " + t + ") -> " + t),
+               {Tensor::vector<float>(DType::Float32, base), Tensor::vector<float>(DType::Float32, exponent)}, 1e-6);
+}
+
+// A NaN that is a constant reaches the result like any other.
+TEST(Loop, ConstantNan) {
+  std::string t = "tensor<37xf32>", h = "tensor<37xbf16>";
+  for (std::string name : {"maximum", "minimum"}) {
+    EXPECT_MATCH(kernelOf("loop", {t}, t, "%n = \"hlo.constant\"() {value = dense<0x7FC00000> : " + t + "} : () -> " + t +
+                                              "\n%y = \"hlo." + name + "\"(%a0, %n) : (" + t + ", " + t + ") -> " + t),
+                 {randomTensor(DType::Float32, {37}, 1)}, 0);
+    EXPECT_MATCH(kernelOf("loop", {h}, h, "%n = \"hlo.constant\"() {value = dense<0x7FC0> : " + h + "} : () -> " + h +
+                                              "\n%y = \"hlo." + name + "\"(%n, %a0) : (" + h + ", " + h + ") -> " + h),
+                 {randomTensor(DType::BFloat16, {37}, 1)}, 0);
+  }
+  EXPECT_MATCH(kernelOf("loop", {t}, t, "%n = \"hlo.constant\"() {value = dense<0x7FC00000> : tensor<f32>} : () -> tensor<f32>"
+                                        "\n%h = \"hlo.constant\"() {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>"
+                                        "\n%y = \"hlo.clamp\"(%n, %a0, %h) : (tensor<f32>, " + t + ", tensor<f32>) -> " + t),
+               {randomTensor(DType::Float32, {37}, 1)}, 0);
+}
+
 TEST(Loop, Converts) {
   const char *all[] = {"f32", "f64", "bf16", "f16", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "i1",
                        "complex<f32>"};

@@ -13,7 +13,16 @@ using namespace mlir;
 
 namespace lathe::cpu {
 
-static bool isConstant(Value v) { return v.getDefiningOp<arith::ConstantOp>() != nullptr; }
+/// A constant without NaN.
+static bool isConstant(Value v) {
+  auto c = v.getDefiningOp<arith::ConstantOp>();
+  if (!c)
+    return false;
+  if (auto f = dyn_cast<FloatAttr>(c.getValue()))
+    return !f.getValue().isNaN();
+  auto dense = dyn_cast<DenseElementsAttr>(c.getValue());
+  return dense && dense.isSplat() && isa<FloatType>(dense.getElementType()) && !dense.getSplatValue<APFloat>().isNaN();
+}
 
 // The comparison-and-select form is one instruction and gives the second operand for NaN; only the first needs a check.
 static E maxMinFloat(E x, E y, bool max) {

@@ -433,6 +433,17 @@ void KernelBuilder::storeElem(Type elem, Value v, Value base, Value index, Value
   } else if (!elem.isF32() && !elem.isF64()) {
     v = f32ToNarrow(*this, cast<FloatType>(elem), v);
   }
+  // LLVM 22 makes a store of the wider type from a masked store of one known lane of truncated values: it would write
+  // beyond the element.
+  if (auto c = mask ? mask.getDefiningOp<arith::ConstantOp>() : arith::ConstantOp(); c && lanes > 1) {
+    auto bits = cast<DenseElementsAttr>(c.getValue()).getValues<bool>();
+    if (llvm::count(bits, true) == 1) {
+      int64_t lane = std::distance(bits.begin(), llvm::find(bits, true));
+      Value one = vector::ExtractOp::create(*this, v, lane);
+      LLVM::StoreOp::create(*this, one, ptrAt(base, elem, add(index, i64(lane))), align);
+      return;
+    }
+  }
   if (mask && lanes > 1)
     LLVM::MaskedStoreOp::create(*this, v, p, mask, getI32IntegerAttr(align));
   else
@@ -454,6 +465,13 @@ Value KernelBuilder::tailMask(Value n, unsigned lanes) {
   // compared in i32: cheaper than i64 and lanes are few
   SmallVector<int32_t> iota32(iota.begin(), iota.end());
   auto vec = VectorType::get({int64_t(lanes)}, getI32Type());
+  if (auto known = n.getDefiningOp<arith::ConstantIntOp>()) {
+    SmallVector<bool> bits;
+    for (int64_t i : iota)
+      bits.push_back(i < known.value());
+    auto type = VectorType::get({int64_t(lanes)}, getI1Type());
+    return arith::ConstantOp::create(*this, type, DenseElementsAttr::get(type, ArrayRef<bool>(bits)));
+  }
   Value lane = arith::ConstantOp::create(*this, vec, DenseElementsAttr::get(vec, ArrayRef<int32_t>(iota32)));
   Value limit = arith::TruncIOp::create(*this, getI32Type(), min(n, i64(lanes)));
   return arith::CmpIOp::create(*this, arith::CmpIPredicate::slt, lane, splat(limit, lanes));

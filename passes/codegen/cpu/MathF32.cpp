@@ -216,7 +216,8 @@ E pow32(E x, E y) {
   E ax = absE(x);
   E ordinary = (ax > 0.0) & (ax < kInf);
   E l = log2Double(toF64(sel(ordinary, ax, 1.0)));
-  E l0 = toF64(sel(ax == 0.0, x.c(-10000.0), 10000.0));
+  // large enough for the smallest exponent to reach the clamp
+  E l0 = sel(ax == 0.0, l.c(-1e300), 1e300);
   l = sel(ordinary, l, l0);
   E r = toF32(exp2Double(clamp(toF64(y) * l, -300.0, 300.0)));
   r = sel(ax == 1.0, 1.0, r); // also against 0 * inf

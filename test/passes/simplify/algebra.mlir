@@ -113,3 +113,13 @@ func.func @symbolic(%x: tensor<?x8xf32, affine_map<()[s0] -> (s0, 8)>>) -> tenso
   %r = hlo.maximum %x, %z : tensor<?x8xf32, affine_map<()[s0] -> (s0, 8)>>
   return %r : tensor<?x8xf32, affine_map<()[s0] -> (s0, 8)>>
 }
+
+// Nothing of a slice of a slice, past the end of the strided inner one: some empty slice inside the operand.
+// CHECK-LABEL: @empty_slice_of_slice
+// CHECK-NOT: error
+// CHECK: return {{.*}} : tensor<4x0xf64>
+func.func @empty_slice_of_slice(%x: tensor<4x2xf64>) -> tensor<4x0xf64> {
+  %a = hlo.slice %x {limit_indices = array<i64: 4, 1>, start_indices = array<i64: 0, 0>, strides = array<i64: 1, 3>} : (tensor<4x2xf64>) -> tensor<4x1xf64>
+  %b = hlo.slice %a {limit_indices = array<i64: 4, 1>, start_indices = array<i64: 0, 1>, strides = array<i64: 1, 3>} : (tensor<4x1xf64>) -> tensor<4x0xf64>
+  return %b : tensor<4x0xf64>
+}
