@@ -533,8 +533,8 @@ LogicalResult ConvEmitter::emit() {
 } // namespace
 
 LogicalResult emitConv(Operation *op, KernelBuilder &b) {
-  auto conv = cast<kernel::ConvOp>(op);
-  return conv.getWinograd() ? emitWinograd(conv, b) : ConvEmitter(op, b).emit();
+  auto conv = dyn_cast<kernel::ConvOp>(op); // or a depthwise convolution
+  return conv && conv.getWinograd() ? emitWinograd(conv, b) : ConvEmitter(op, b).emit();
 }
 
 } // namespace lathe::cpu
