@@ -43,6 +43,8 @@ CpuTarget CpuTarget::get(llvm::StringRef triple, llvm::StringRef features) {
   t.avx512 = has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl");
   t.avx512bf16 = t.avx512 && has("avx512bf16");
   t.avx512vnni = t.avx512 && has("avx512vnni");
+  if (has("avx512fp16")) // Sapphire Rapids and its successors
+    t.l2 = 2 << 20;
   t.vectorBits = t.avx512 ? 512 : t.avx2 ? 256 : 128;
   t.numVectorRegs = t.avx512 ? 32 : 16;
   return t;

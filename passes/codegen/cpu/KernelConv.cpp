@@ -158,7 +158,7 @@ void ConvEmitter::readOp() {
 bool ConvEmitter::isPointwise() const {
   auto one = getAffineConstantExpr(1, b.getContext());
   for (const Spatial &d : dims)
-    if (d.taps != one || d.stride != 1 || d.padLow || d.padHigh || d.inDilation != 1)
+    if (d.taps != one || d.padLow > 0 || d.padHigh > 0 || d.inDilation != 1)
       return false;
   return groups == 1 && batchGroups == 1;
 }
@@ -180,8 +180,18 @@ LogicalResult ConvEmitter::emitPointwise() {
   if (packed)
     spec.panel = *attributes.panel;
   spec.columnDim = accDims.size() - 1;
+  spec.resultRow = outChannels;
   SmallVector<Value> sizes = b.dims(acc);
   sizes.pop_back();
+  if (llvm::any_of(dims, [](const Spatial &d) { return d.stride != 1 || d.padLow || d.padHigh; }))
+    spec.aRowStart = [&, sizes](Value row) {
+      SmallVector<Value> at = b.delinearize(row, sizes), inSizes = b.dims(input);
+      for (const Spatial &d : dims)
+        if (d.resultDim >= 0)
+          at[d.resultDim] = b.sub(b.mul(at[d.resultDim], b.i64(d.stride)), b.i64(d.padLow));
+      inSizes.pop_back();
+      return b.mul(b.linearize(at, inSizes), channels);
+    };
   spec.index = [&, sizes](ValueRange, Value row, Value column) {
     SmallVector<Value> index = b.delinearize(row, sizes);
     index.push_back(column);

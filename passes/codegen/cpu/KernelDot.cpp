@@ -40,6 +40,7 @@ LogicalResult emitDot(Operation *o, KernelBuilder &b) {
     spec.bBatchStrides.push_back(bBatched ? bStrides[spec.panel ? i : bDims[i]] : b.i64(0));
   }
   spec.columnDim = cDims.back();
+  spec.resultRow = stridesOf(b, op.getAccType())[cDims[batchRank]];
   spec.index = [=](ValueRange batch, Value row, Value column) {
     SmallVector<Value> index(batchRank + 2);
     for (int64_t i = 0; i < batchRank; ++i)

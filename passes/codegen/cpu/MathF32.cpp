@@ -3,6 +3,7 @@
 #include "passes/codegen/cpu/MathParts.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
@@ -43,6 +44,41 @@ static E scale(E p, E k, E n) {
   }
   E k1 = sar(k, 1);
   return p * pow2(k1) * pow2(k - k1);
+}
+
+/// About 1/x, 14 bits, by the same instruction for every number of lanes, so that results do not depend on it.
+static E reciprocal14(E x) {
+  KernelBuilder &b = *x.b;
+  unsigned lanes = x.lanes();
+  auto shuffled = [&](Value v, Value w, unsigned from, unsigned count, unsigned limit) {
+    SmallVector<int64_t> pick;
+    for (unsigned i = 0; i < count; ++i)
+      pick.push_back(from + std::min(i, limit - 1));
+    return E(b, vector::ShuffleOp::create(b, v, w, pick));
+  };
+  if (lanes == 1) {
+    Value wide = vector::BroadcastOp::create(b, VectorType::get({4}, x.type()), x);
+    return E(b, vector::ExtractOp::create(b, reciprocal14(E(b, wide)), int64_t(0)));
+  }
+  if (lanes < 4)
+    return shuffled(reciprocal14(shuffled(x, x, 0, 4, lanes)), x, 0, lanes, lanes);
+  if (lanes > 16) {
+    E low = reciprocal14(shuffled(x, x, 0, lanes / 2, lanes)), high = reciprocal14(shuffled(x, x, lanes / 2, lanes / 2, lanes));
+    return shuffled(low, high, 0, lanes, lanes);
+  }
+  auto name = b.getStringAttr("llvm.x86.avx512.rcp14.ps." + Twine(lanes * 32));
+  SmallVector<Value> args{x, x, b.cstI(b.getIntegerType(lanes == 16 ? 16 : 8), -1)};
+  return E(b, LLVM::CallIntrinsicOp::create(b, x.type(), name, args).getResult(0));
+}
+
+/// x / y within an ulp for y far from overflow and underflow: a division of 16 lanes takes as long as a polynomial.
+static E quotient(E x, E y) {
+  if (!x.b->target.avx512 || !llvm::isPowerOf2_32(x.lanes()))
+    return x / y;
+  E r = reciprocal14(y);
+  r = fma(r, fma(-y, r, 1.0), r);
+  E q = x * r;
+  return fma(fma(-y, q, x), r, q);
 }
 
 static E clamp(E x, double lo, double hi) { // NaN passes; one instruction each
@@ -118,7 +154,7 @@ E tanh32(E x) {
   E u = x * x;
   E small = fma(ax * u, poly(u, {-0.333332806826, 0.133314415812, -0.0537397116423, 0.020639076829, -0.00570497754961}), ax);
   E e = expInner(sel(ax > 20.0, 20.0, ax) * 2.0);
-  E large = x.c(1.0) - x.c(2.0) / (e + 1.0);
+  E large = x.c(1.0) - quotient(x.c(2.0), e + 1.0);
   return copysignE(sel(ax < 0.625, small, large), x);
 }
 
@@ -126,7 +162,7 @@ E logistic32(E x) {
   E ax = absE(x);
   ExpParts p = reduceExp(sel(ax > 105.0, -105.0, -ax));
   E e = scale(p.pm1 + 1.0, p.k, p.n);
-  return sel(x >= 0.0, 1.0, e) / (e + 1.0);
+  return quotient(sel(x >= 0.0, e.c(1.0), e), e + 1.0);
 }
 
 E erf32(E x) {

@@ -211,7 +211,8 @@ LogicalResult Packer::packConv(kernel::ConvOp op) {
   // the pixels of a tile run along one image row, for 1x1 filters over the whole image
   SmallVector<int64_t> sizes(acc.getShape().drop_back());
   bool pointwise = groups == 1 && llvm::all_of(taps, [](int64_t t) { return t == 1; }) &&
-                   llvm::all_of(op.getStrides(), [](int64_t s) { return s == 1; });
+                   llvm::all_of(op.getPadding(), [](int64_t p) { return p <= 0; }) &&
+                   llvm::all_of(op.getLhsDilation(), [](int64_t d) { return d == 1; });
   std::optional<int64_t> rows;
   if (pointwise && llvm::none_of(sizes, ShapedType::isDynamic)) {
     rows = 1;

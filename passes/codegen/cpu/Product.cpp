@@ -75,14 +75,15 @@ void ProductEmitter::plan() {
   choosePacking();
 }
 
-/// Long sums are cut so that a block of the panel stays in L1: equal blocks of a multiple of four where there are.
+/// Very long sums are cut so that a block of the panel stays near: equal blocks of a multiple of four where there are.
 static int64_t chooseDepthBlock(int64_t k) {
-  if (k <= 512)
+  if (k <= 1024)
     return 0;
-  for (int64_t count = llvm::divideCeil(k, 384); count <= llvm::divideCeil(k, 128); ++count)
+  const int64_t least = llvm::divideCeil(k, 768), most = llvm::divideCeil(k, 256);
+  for (int64_t count = least; count <= most; ++count)
     if (k % (4 * count) == 0)
       return k / count;
-  int64_t count = llvm::divideCeil(k, 384);
+  int64_t count = least;
   return llvm::alignTo(llvm::divideCeil(k, count), 4);
 }
 
@@ -125,7 +126,7 @@ void ProductEmitter::choosePacking() {
   std::optional<int64_t> row = constantOf(spec.aRow);
   bool aliasing = row && constantOf(spec.aStep) == 1 && *row * elemBytes(aElem) % 4096 == 0 && (!m || *m >= 8) &&
                   panelCount >= 4;
-  copyA = tile.lanes > 1 && (narrowA || aliasing);
+  copyA = spec.aRowStart || (tile.lanes > 1 && (narrowA || aliasing));
 
   AffineExpr scratch = getAffineConstantExpr(0, b.getContext());
   if (copyA) {
@@ -197,7 +198,8 @@ void ProductEmitter::emitRowBlock(Value group, Value firstPanel, Value lastPanel
 
 void ProductEmitter::copyRows() {
   b.loop(b.i64(0), b.sub(rows.rowAt(b, lastTile), blockRow), [&](Value r) {
-    Value from = b.ptrAt(aBase, aElem, b.mul(b.add(blockRow, r), spec.aRow));
+    Value row = b.add(blockRow, r);
+    Value from = b.ptrAt(aBase, aElem, spec.aRowStart ? spec.aRowStart(row) : b.mul(row, spec.aRow));
     Value to = b.ptrAt(b.scratch, accElem, b.mul(r, scratchRow));
     if (constantOf(spec.aStep) == 1)
       return copyRun(b, aElem, from, accElem, to, kValue);
@@ -237,7 +239,9 @@ void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns)
                        : b.ptrAt(aBase, aElem, b.mul(row, spec.aRow));
     return s;
   };
+  const int64_t width = shape.columns();
   if (!depthBlock) {
+    const bool streams = spec.resultRow && spec.columnDim + 1 == epilogue.type().getRank();
     // the tiles of a panel together fetch the panel that comes next
     Value next = packed && rows.numTiles > 1 ? b.ptrAt(operands.b, bElem, b.mul(kValue, bStep)) : Value();
     operands.prefetchLines = llvm::divideCeil(shape.columns() / 4, tilesPerBlock);
@@ -246,6 +250,13 @@ void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns)
       if (next) {
         Value steps = b.mul(b.divU(kValue, b.i64(4)), b.i64(64 * operands.prefetchLines));
         operands.prefetch = b.ptrBytes(next, b.mul(b.divU(b.sub(row, blockRow), b.i64(rows.low)), steps));
+      }
+      operands.streams.clear();
+      if (streams) {
+        SmallVector<Value> dims = b.dims(epilogue.type());
+        Value at = b.linearize(spec.index(batchIndex, row, column), dims);
+        for (auto [pointer, elem] : epilogue.streams())
+          operands.streams.push_back({b.ptrAt(pointer, elem, at), b.mul(spec.resultRow, b.i64(elemBytes(elem))), elemBytes(elem) * width});
       }
       SmallVector<Value> accs = emitTile(b, s, accElem, operands, reduction);
       if (failed(epilogue.emitTile(s, accs, spec.columnDim, validColumns, indexFrom(row))))
@@ -256,7 +267,6 @@ void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns)
   Value rowCount = b.sub(rows.rowAt(b, lastTile), blockRow);
   zeroRun(b, accElem, scratchC, b.mul(rowCount, b.i64(shape.columns())));
   Value bFirst = operands.b;
-  int64_t width = shape.columns();
   b.loop(b.i64(0), kValue, b.i64(depthBlock), [&](Value k0) {
     reduction.trips = *k % depthBlock ? b.min(b.i64(depthBlock), b.sub(kValue, k0)) : b.i64(depthBlock);
     operands.b = b.ptrAt(bFirst, operands.bElem, b.mul(k0, reduction.bStride));

@@ -17,6 +17,9 @@ struct ProductSpec {
   mlir::SmallVector<mlir::Value> aBatchStrides, bBatchStrides;
   mlir::AffineExpr m, n, k;
   mlir::Value aRow, aStep;       ///< strides of m and k
+  /// Rows that are no fixed distance apart: where row m starts, in elements. They are copied to scratch.
+  std::function<mlir::Value(mlir::Value row)> aRowStart;
+  mlir::Value resultRow;         ///< stride of m in the result, or null when not known
   mlir::Value bStep, bColumn;    ///< strides of k and n; unused when packed
   std::optional<int64_t> panel;  ///< b is [batch..., ceil(n / panel), k, panel]
   unsigned columnDim = 0;        ///< dimension of the result along which n runs

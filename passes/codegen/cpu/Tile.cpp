@@ -203,6 +203,16 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
         Value at = b.add(b.mul(k, b.i64(64 / unroll * operands.prefetchLines)), b.i64(line * 64));
         LLVM::Prefetch::create(b, b.ptrBytes(operands.prefetch, at), 0, 2, 1);
       }
+      // as many rows an iteration as get all of them done
+      int64_t iterations = trips ? *trips / unroll : shape.rows;
+      int64_t rowsEach = llvm::divideCeil(shape.rows, std::max<int64_t>(1, iterations * 3 / 4));
+      for (const TileOperands::Stream &stream : operands.streams)
+        for (int64_t i = 0; i < rowsEach; ++i) {
+          Value row = b.add(b.mul(b.divU(k, b.i64(unroll)), b.i64(rowsEach)), b.i64(i));
+          Value at = b.ptrBytes(stream.first, b.mul(b.min(row, b.i64(shape.rows - 1)), stream.rowBytes));
+          for (int64_t line = 0; line < stream.bytes; line += 64)
+            LLVM::Prefetch::create(b, b.ptrBytes(at, b.i64(line)), 0, 3, 1);
+        }
       return steps(k, in, unroll);
     });
     if (!trips || *trips % unroll)
@@ -282,6 +292,17 @@ Epilogue::Epilogue(KernelBuilder &b, Operation *op) : b(b), op(op), body(op->get
   vector &= !isa<ComplexType>(accElem);
   for (Operation &o : body)
     instructions += opCost(o);
+}
+
+SmallVector<std::pair<Value, Type>> Epilogue::streams() const {
+  SmallVector<std::pair<Value, Type>> all;
+  unsigned core = op->getNumOperands() - (body.getNumArguments() - 1);
+  for (unsigned i = 1; i < body.getNumArguments(); ++i)
+    if (auto t = cast<RankedTensorType>(body.getArgument(i).getType()); t.clone(accElem) == type())
+      all.push_back({b.operands[core + i - 1], t.getElementType()});
+  for (auto [result, pointer] : llvm::zip(op->getResults(), b.results))
+    all.push_back({pointer, cast<RankedTensorType>(result.getType()).getElementType()});
+  return all;
 }
 
 FailureOr<SmallVector<Value>> Epilogue::compute(ArrayRef<Value> index, Value acc, unsigned lanes) {

@@ -58,6 +58,12 @@ struct TileOperands {
   mlir::Value bTailMask;  ///< mask of the last vector, or null
   mlir::Value prefetch;   ///< where to start prefetching to L2, or null
   unsigned prefetchLines = 1; ///< cache lines for each unrolled iteration of the innermost loop
+  /// Memory that the epilogue reads or writes row by row, fetched while the sums are made.
+  struct Stream {
+    mlir::Value first, rowBytes; ///< of the tile's first row; distance of rows
+    int64_t bytes;               ///< of one row of the tile
+  };
+  mlir::SmallVector<Stream, 2> streams;
 };
 
 /// Emits the sums of one tile, starting from `init` (empty: zeros); returns rows * vecs vectors, row by row.
@@ -80,6 +86,10 @@ public:
 
   /// Whether whole vectors along the last dimension can be computed and stored at once.
   bool isVector() const { return vector; }
+  /// The accumulator's type, which all results share in shape.
+  mlir::RankedTensorType type() const { return mlir::cast<mlir::RankedTensorType>(body.getArgument(0).getType()); }
+  /// The results and those operands of the region that have their shape.
+  mlir::SmallVector<std::pair<mlir::Value, mlir::Type>> streams() const;
   /// Rough number of instructions for one vector.
   unsigned cost() const { return instructions; }
 

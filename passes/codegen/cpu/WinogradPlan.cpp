@@ -132,7 +132,9 @@ static double directCycles(const CpuTarget &target, const WinogradSizes &s) {
   const int64_t lanes = std::max(1, target.vectorBits / 32);
   double pixels = double(s.images.value_or(1)) * s.height.value_or(assumedSize) * s.width.value_or(assumedSize);
   double columns = llvm::alignTo(s.outChannels, lanes);
-  double compute = pixels * 9 * s.inChannels * columns / (2 * lanes) / 0.87;
+  // short rows make low register tiles
+  double efficiency = s.width.value_or(assumedSize) < 12 ? 0.82 : 0.87;
+  double compute = pixels * 9 * s.inChannels * columns / (2 * lanes) / efficiency;
   return combined(compute, 4.0 * 9 * s.inChannels * columns / streamBytesPerCycle);
 }
 
@@ -157,7 +159,7 @@ WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const Cpu
     return refuse(WinogradRefusal::NoVectors);
   WinogradSizes sizes = WinogradSizes::of(op);
   WinogradRefusal reason = WinogradRefusal::NotFaster;
-  double limit = directCycles(target, sizes) * 0.92;
+  double limit = directCycles(target, sizes) * 0.97;
   for (int64_t m : {4, 2}) {
     if (force && force != m)
       continue;

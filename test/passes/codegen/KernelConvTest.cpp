@@ -273,6 +273,9 @@ TEST(KernelConv, Pointwise) {
   checkAll({2, {5, 7}, 24, 40, {1, 1}});
   checkAll(packed({1, {9, 9}, 16, 65, {1, 1}}));
   checkAll(packed({2, {8, 8}, 16, 32, {1, 1}, {2, 2}}));
+  checkAll(packed({2, {9, 13}, 20, 40, {1, 1}, {2, 3}, {0, 0, -1, -2}})); // rows gathered to scratch
+  checkAll({3, {7, 8}, 8, 12, {1, 1}, {2, 2}, {}, {}, {}, 1, 1, false, false, {true, true, true}});
+  checkAll(packed({1, {14, 14}, 64, 256, {1, 1}, {2, 2}}));
 }
 
 TEST(KernelConv, Padded) {
