@@ -77,10 +77,13 @@ WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &s, int64
   const unsigned maxRows = maxTileRows(target, vecs);
   const int64_t tiles = std::max<int64_t>(1, tileCount(s, m));
   const int64_t groups = std::max<int64_t>(1, panels / panelsPerUnit);
-  const double inVecs = llvm::divideCeil(s.inChannels, lanes), outVecs = panels * vecs;
+  int64_t inLanes = lanes;
+  while (inLanes > std::max<int64_t>(1, s.inChannels))
+    inLanes /= 2;
+  const double inVecs = llvm::divideCeil(s.inChannels, inLanes), outVecs = panels * vecs;
   // measured: loads, arithmetic and stores of one vector of one tile, the epilogue included; spills with few registers
   double few = target.numVectorRegs < 32 ? 1.4 : 1;
-  const double inCycles = (m == 4 ? 120 : 40) * few, outCycles = (m == 4 ? 110 : 36) * few;
+  const double inCycles = (m == 4 ? 170 : 50) * few, outCycles = (m == 4 ? 250 : 90) * few;
   const double weights = 4.0 * points * s.inChannels * panels * panel;
   for (int64_t blocks = 1; blocks <= tiles; ++blocks) {
     int64_t perBlock = llvm::divideCeil(tiles, blocks);
