@@ -44,6 +44,33 @@ bool holds(const LoadedCluster &cluster, const lathe_compile_request &request) {
   return true;
 }
 
+/// What a request says, but for the values of its arguments.
+std::string requestKeyOf(const lathe_compile_request &request) {
+  llvm::BLAKE3 hash;
+  auto number = [&](int64_t value) {
+    hash.update(StringRef(reinterpret_cast<const char *>(&value), sizeof(value)));
+  };
+  auto text = [&](StringRef value) {
+    number(static_cast<int64_t>(value.size()));
+    hash.update(value);
+  };
+  text(StringRef(request.graph.data, request.graph.size));
+  text(request.function);
+  number(request.threads);
+  number(request.dynamic_dims);
+  number(request.num_args);
+  for (int32_t i = 0; i < request.num_args; ++i) {
+    const lathe_cluster_arg &arg = *request.args[i];
+    bool hasSame = arg.struct_size >= sizeof(lathe_cluster_arg);
+    for (int64_t value : {int64_t(arg.dtype), int64_t(arg.rank), int64_t(arg.is_variable),
+                          int64_t(hasSame ? arg.same_as : 0)})
+      number(value);
+    for (int32_t d = 0; d < arg.rank; ++d)
+      number(arg.dims[d]);
+  }
+  return llvm::toHex(hash.final<16>(), true);
+}
+
 std::string keyOf(const LaunchGraph &cluster, const lathe_compile_request &request) {
   llvm::BLAKE3 hash;
   auto number = [&](int64_t value) {
@@ -72,18 +99,26 @@ std::string keyOf(const LaunchGraph &cluster, const lathe_compile_request &reque
 
 std::shared_ptr<const LoadedCluster> CompileCache::get(const lathe_compile_request &request, CompileFailure &failure) {
   failure.code = LATHE_INVALID_ARGUMENT;
-  tf::GraphDef library;
-  if (request.graph.size > INT32_MAX ||
-      !library.ParseFromArray(request.graph.data, static_cast<int>(request.graph.size))) {
-    failure.message = "the graph does not parse";
-    return nullptr;
-  }
   llvm::ArrayRef<const lathe_cluster_arg *> args(request.args, static_cast<size_t>(request.num_args));
   for (const lathe_cluster_arg *arg : args)
     if (arg->rank > 0 && !arg->dims) {
       failure.message = "an argument has no sizes";
       return nullptr;
     }
+  std::string requestKey = requestKeyOf(request);
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (auto known = keys.find(requestKey); known != keys.end())
+      for (const auto &variant : entries[known->second].variants)
+        if (holds(*variant, request))
+          return variant;
+  }
+  tf::GraphDef library;
+  if (request.graph.size > INT32_MAX ||
+      !library.ParseFromArray(request.graph.data, static_cast<int>(request.graph.size))) {
+    failure.message = "the graph does not parse";
+    return nullptr;
+  }
   llvm::Expected<LaunchGraph> cluster = buildLaunchGraph(library, request.function, args);
   if (!cluster) {
     failure.message = llvm::toString(cluster.takeError());
@@ -92,6 +127,7 @@ std::shared_ptr<const LoadedCluster> CompileCache::get(const lathe_compile_reque
   std::string key = keyOf(*cluster, request);
 
   std::unique_lock<std::mutex> lock(mutex);
+  keys[requestKey] = key;
   Entry &entry = entries[key]; // entries are never erased, and std::map keeps them in place
   auto find = [&]() -> std::shared_ptr<const LoadedCluster> {
     for (const auto &variant : entry.variants)

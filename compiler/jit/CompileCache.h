@@ -3,7 +3,8 @@
 // Key: a hash of the cluster's function with everything it calls, the arguments' types and sizes, the options, this
 // build and this CPU. It is computed from the protobuf before any IR exists, so a hit costs no compiling at all. Values
 // of arguments that had to be compiled in are not known before the first compilation; an entry therefore has a list of
-// variants, each with the values it holds for.
+// variants, each with the values it holds for. A request as it came, by the hash of its bytes, leads to its key without
+// being parsed again.
 #ifndef LATHE_COMPILER_JIT_COMPILECACHE_H
 #define LATHE_COMPILER_JIT_COMPILECACHE_H
 
@@ -36,6 +37,7 @@ private:
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::string, Entry> entries;
+  std::map<std::string, std::string> keys; ///< of requests seen before, by their own hash
 };
 
 } // namespace lathe

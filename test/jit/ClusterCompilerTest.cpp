@@ -1,11 +1,15 @@
 // The compiler through its C table, as a session calls it.
 #include "compiler/jit/ClusterCompiler.h"
+#include "compiler/jit/DiskCache.h"
 #include "google/protobuf/text_format.h"
 #include "proto/graph.pb.h"
 #include "gtest/gtest.h"
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -306,6 +310,48 @@ TEST(Compile, LeadingSizesMayStayOpen) {
   ASSERT_EQ(compiled.code, 0) << compiled.error;
   EXPECT_TRUE(compiled.c.dynamic[0]);
   EXPECT_LT(compiled.c.module->entries[0]->inputs[0]->dims[0], 0);
+}
+
+TEST(Compile, ObjectsAreKeptInAFolder) {
+  std::string folder = ::testing::TempDir() + "lathe-jit-" + std::to_string(getpid());
+  GraphDef graph = parse(std::string(kArgs) + R"(
+    node { name: "kept" op: "AddV2" input: "x" input: "y" attr { key: "T" value { type: DT_FLOAT } } }
+    node { name: "out" op: "_Retval" input: "kept" attr { key: "T" value { type: DT_FLOAT } } attr { key: "index" value { i: 0 } } })");
+  Clustering c;
+  c.targets = {"out"};
+  GraphDef clustered = cluster(graph, c);
+  Compiled compiled;
+  compile(clustered, findOp(clustered, "LatheLaunch")->attr().at("function").func().name(),
+          {{LATHE_FLOAT32, {5}}, {LATHE_FLOAT32, {5}}}, compiled, false, folder.c_str());
+  ASSERT_EQ(compiled.code, 0) << compiled.error;
+  size_t files = 0;
+  for (const auto &entry : std::filesystem::directory_iterator(folder)) {
+    EXPECT_EQ(entry.path().extension(), ".jit");
+    ++files;
+  }
+  EXPECT_EQ(files, 1u);
+
+  // another cache in the place of another process
+  std::vector<std::string> values;
+  std::string key;
+  for (const auto &entry : std::filesystem::directory_iterator(folder))
+    key = entry.path().stem().string();
+  key = key.substr(0, key.rfind('-'));
+  auto all = [](const std::vector<std::string> &, const std::vector<uint8_t> &) { return true; };
+  lathe::CompiledObject object;
+  EXPECT_TRUE(lathe::DiskCache(folder).load(key, 2, all, object, values));
+  EXPECT_FALSE(object.object.empty());
+  // files that were cut or changed are no objects
+  for (const auto &entry : std::filesystem::directory_iterator(folder)) {
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(200);
+    file.put('x');
+  }
+  EXPECT_FALSE(lathe::DiskCache(folder).load(key, 2, all, object, values));
+  for (const auto &entry : std::filesystem::directory_iterator(folder))
+    std::filesystem::resize_file(entry.path(), 100);
+  EXPECT_FALSE(lathe::DiskCache(folder).load(key, 2, all, object, values));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Cluster, BadGraphsAreErrors) {
