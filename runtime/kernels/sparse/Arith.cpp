@@ -48,13 +48,14 @@ absl::Status sparseAdd(KernelContext &context) {
         sum = a.values.data<T>()[i];
       if (j >= 0)
         sum = i >= 0 ? static_cast<T>(sum + b.values.data<T>()[j]) : b.values.data<T>()[j];
-      bool keep;
+      // only what both have counts as a sum
+      bool keep = i < 0 || j < 0;
       if constexpr (kComplex<T>)
-        keep = limit <= std::abs(sum);
+        keep |= limit <= std::abs(sum);
       else if constexpr (std::is_integral_v<T>)
-        keep = static_cast<int64_t>(limit) <= (sum < 0 ? -static_cast<int64_t>(sum) : static_cast<int64_t>(sum));
+        keep |= static_cast<int64_t>(limit) <= (sum < 0 ? -static_cast<int64_t>(sum) : static_cast<int64_t>(sum));
       else
-        keep = limit <= std::abs(static_cast<double>(sum));
+        keep |= limit <= std::abs(static_cast<double>(sum));
       if (!keep)
         return;
       const int64_t *row = i >= 0 ? a.row(i) : b.row(j);
@@ -155,9 +156,9 @@ absl::Status cwise(KernelContext &context) {
           z = static_cast<T>(x + y);
         } else if constexpr (op == '*') {
           z = static_cast<T>(x * y);
+        } else if (y == T(0)) {
+          return invalid("SparseDenseCwiseDiv cannot divide by zero");
         } else if constexpr (std::is_integral_v<T>) {
-          if (y == T(0))
-            return invalid("Integer division by zero");
           z = y == T(-1) && std::is_signed_v<T> ? static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(x))
                                                 : static_cast<T>(x / y);
         } else {
@@ -181,7 +182,7 @@ struct Groups {
 
 absl::StatusOr<Groups> groupRows(const Coo &in, const Tensor &axes) {
   Groups groups;
-  std::vector<bool> reduced(in.rank(), axes.numElements() == 0);
+  std::vector<bool> reduced(in.rank(), false);
   for (int64_t axis : intsOf(axes)) {
     if (axis < -in.rank() || axis >= in.rank())
       return invalid("Invalid reduction dimension ", axis, ", for input with ", in.rank(), " dimensions.");

@@ -210,8 +210,11 @@ absl::Status addMany(KernelContext &context) {
   LATHE_TRY(takeApart(context, in, rows));
   LATHE_TRY_VALUE(map, mapOf(context, true));
   LATHE_TRY_VALUE(out, context.allocateOutput(0, {in.dims[0]}));
-  for (size_t r = 0; r < rows.size(); ++r)
-    out.data<int64_t>()[r] = map->add(rows[r]);
+  // rows without values get their numbers last, as in TensorFlow
+  for (bool empty : {false, true})
+    for (size_t r = 0; r < rows.size(); ++r)
+      if ((rows[r][1].numElements() == 0) == empty)
+        out.data<int64_t>()[r] = map->add(rows[r]);
   return absl::OkStatus();
 }
 LATHE_HOST_FUNCTION(AddManySparseToTensorsMap, addMany);

@@ -98,7 +98,7 @@ def cases(case):
              hashed_output=hashed, num_buckets=0, hash_key=77, out_values_type=out, out_row_splits_type=tf.int64)
     case('SparseCrossV2', indices=[rows], values=[ids], shapes=[I64([3, 2])], dense_inputs=[STR([['p', 'q'], ['r', 's'], ['t', 'u']])],
          sep='-')
-    for strong in [True, False]:
+    for strong in [False]:  # with a strong hash TensorFlow itself crashes here
         for buckets in [1000]:
             # TensorFlow itself crashes on strings and numbers together
             case('SparseCrossHashed', indices=[rows, rows], values=[ids, ids], shapes=[I64([3, 2])] * 2, dense_inputs=[I64([[1], [2], [3]])],

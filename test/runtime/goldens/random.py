@@ -1,0 +1,27 @@
+import numpy as np
+import tensorflow as tf
+
+
+def cases(case):
+    for t in ['float16', 'float32', 'float64']:
+        alpha = np.asarray([0.3, 1.0, 2.5, 30.0]).astype(t)
+        case('RandomGamma', shape=[3, 2], alpha=alpha, seed=3, seed2=7)
+        case('RandomGamma', shape=np.zeros([0], np.int32), alpha=alpha[0], seed=3, seed2=7)
+        case('RandomGamma', shape=[0], alpha=alpha, seed=3, seed2=7)
+        case('StatelessRandomGammaV2', shape=[3, 4], seed=[5, 6], alpha=alpha)
+        case('StatelessRandomGammaV3', shape=[2, 4], key=np.asarray([77], np.uint64), counter=np.asarray([1, 2**40], np.uint64), alg=1, alpha=alpha)
+        for out in ['float32', 'int32', 'int64', 'float16']:
+            rate = np.asarray([0.0, 0.5, 3, 9.9, 10, 25, 1000]).astype(t)
+            case('RandomPoissonV2', shape=[4], rate=rate, seed=3, seed2=7, dtype=out)
+            case('StatelessRandomPoisson', shape=[3, 7], seed=[5, 6], lam=rate, dtype=out)
+    case('RandomShuffle', value=np.arange(20), seed=3, seed2=9)
+    case('RandomShuffle', value=np.arange(24, dtype=np.float32).reshape([6, 4]), seed=3, seed2=9)
+    case('RandomShuffle', value=np.asarray(['a', 'b', 'c', 'd', 'e'], object), seed=30, seed2=9)
+    classes = np.asarray([[1, 2], [5, 0]], np.int64)
+    for unique in [True, False]:
+        kw = dict(true_classes=classes, num_true=2, num_sampled=5, unique=unique, seed=3, seed2=11)
+        case('AllCandidateSampler', **kw)
+        case('LogUniformCandidateSampler', range_max=9, **kw)
+        case('UniformCandidateSampler', range_max=9, **kw)
+        case('UniformCandidateSampler', range_max=16, **kw)
+    case('ComputeAccidentalHits', true_classes=classes, sampled_candidates=np.asarray([5, 1, 0, 9], np.int64), num_true=2)
