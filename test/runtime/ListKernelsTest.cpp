@@ -142,6 +142,42 @@ TEST(TensorMaps, insertLookupErase) {
   EXPECT_EQ(ops.run("TensorMapErase", types, {less, float0(0)}).status().code(), kInvalid);
 }
 
+TEST(Variants, addAndBecomeZeros) {
+  Ops ops;
+  AttrMap variant = {{"T", DType::Variant}}, pair = {{"T", DType::Variant}, {"N", int64_t(2)}};
+  AttrMap types = {{"element_dtype", DType::Float32}, {"shape_type", DType::Int32}};
+  Tensor a = ops.one("TensorListFromTensor", types, {floats({1, 2}), ints({})});
+  Tensor b = ops.one("TensorListReserve", types, {ints({}), int0(2)});
+  b = ops.one("TensorListSetItem", kElement, {b, int0(1), float0(5)});
+  Tensor sum = ops.one("AddN", pair, {a, b});
+  EXPECT_EQ(elements<float>(ops.one("TensorListStack", kElement, {sum, int0(-1)})), (std::vector<float>{1, 7}));
+  Tensor zero = ops.one("ZerosLike", variant, {a});
+  EXPECT_EQ(elements<float>(ops.one("TensorListStack", kElement, {zero, int0(-1)})), (std::vector<float>{0, 0}));
+  Tensor longer = ops.one("TensorListFromTensor", types, {floats({1, 2, 3}), ints({})});
+  EXPECT_EQ(ops.run("AddN", pair, {a, longer}).status().code(), kInvalid);
+  // lists of lists
+  AttrMap nested = {{"element_dtype", DType::Variant}, {"shape_type", DType::Int32}};
+  Tensor outer = ops.one("TensorListPushBack", {{"element_dtype", DType::Variant}},
+                         {ops.one("EmptyTensorList", nested, {ints({}), int0(-1)}), a});
+  Tensor twice = ops.one("AddN", pair, {outer, outer});
+  Tensor inner = ops.one("TensorListGetItem", {{"element_dtype", DType::Variant}}, {twice, int0(0), ints({})});
+  EXPECT_EQ(elements<float>(ops.one("TensorListStack", kElement, {inner, int0(-1)})), (std::vector<float>{2, 4}));
+  AttrMap map = {{"key_dtype", DType::Int32}, {"value_dtype", DType::Float32}};
+  Tensor m = ops.one("EmptyTensorMap", {}, {});
+  Tensor x = ops.one("TensorMapInsert", map, {m, int0(1), float0(1)});
+  Tensor y = ops.one("TensorMapInsert", map, {ops.one("TensorMapInsert", map, {m, int0(1), float0(2)}), int0(2), float0(3)});
+  Tensor both = ops.one("AddN", pair, {x, y});
+  EXPECT_EQ(*ops.one("TensorMapLookup", map, {both, int0(1)}).data<float>(), 3);
+  EXPECT_EQ(*ops.one("TensorMapLookup", map, {both, int0(2)}).data<float>(), 3);
+  EXPECT_EQ(*ops.one("TensorMapLookup", map, {ops.one("ZerosLike", variant, {both}), int0(2)}).data<float>(), 0);
+  AttrMap value = {{"Toutput_types", std::vector<DType>{DType::Float32}}};
+  Tensor some = ops.one("OptionalFromValue", value, {float0(4)}), none = ops.one("OptionalNone", {}, {});
+  AttrMap get = {{"output_types", std::vector<DType>{DType::Float32}}, {"output_shapes", std::vector<PartialShape>(1)}};
+  EXPECT_EQ(*ops.one("OptionalGetValue", get, {ops.one("AddN", pair, {some, some})}).data<float>(), 8);
+  EXPECT_EQ(ops.run("AddN", pair, {some, none}).status().code(), kInvalid);
+  EXPECT_EQ(ops.run("AddN", pair, {some, a}).status().code(), kInvalid);
+}
+
 TEST(Stacks, bothForms) {
   for (bool v2 : {false, true}) {
     Ops ops;

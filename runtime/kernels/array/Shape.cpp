@@ -1,5 +1,6 @@
 // Ops that look at shapes or change nothing but them, for every element type: strings and variants have no compiled form.
 #include "runtime/kernels/Common.h"
+#include "runtime/core/VariantMath.h"
 
 #include <algorithm>
 
@@ -136,9 +137,10 @@ LATHE_HOST_FUNCTION(EnsureShape, ensureShape);
 
 absl::Status zerosLike(KernelContext &context) {
   Tensor in = context.input(0);
-  if (in.dtype() == DType::Variant || in.dtype() == DType::Resource)
-    return absl::UnimplementedError("zeros of variants are made where their type is known");
-  return context.allocateOutput(0, in.dims()).status();
+  auto out = zerosLikeTensor(in);
+  if (out.ok())
+    context.setOutput(0, *std::move(out));
+  return out.status();
 }
 LATHE_HOST_FUNCTION(ZerosLike, zerosLike);
 

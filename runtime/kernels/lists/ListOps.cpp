@@ -25,6 +25,45 @@ absl::StatusOr<Tensor> TensorList::itemOrZeros(int64_t i, const PartialShape &sh
   return zeros(type, shape);
 }
 
+absl::StatusOr<ObjectPtr> TensorList::zerosLike() const {
+  auto zero = std::make_shared<TensorList>(*this);
+  for (Tensor &item : zero->items)
+    if (item.valid()) {
+      auto z = zerosLikeTensor(item);
+      if (!z.ok())
+        return z.status();
+      item = *std::move(z);
+    }
+  return ObjectPtr(std::move(zero));
+}
+
+absl::StatusOr<ObjectPtr> TensorList::plus(const Object &o) const {
+  const auto *other = dynamic_cast<const TensorList *>(&o);
+  if (!other || other->type != type)
+    return absl::InvalidArgumentError("Trying to add two lists of tensors of different dtypes.");
+  if (other->items.size() != items.size())
+    return absl::InvalidArgumentError(absl::StrCat("Trying to add two lists of tensors with different lengths: ", items.size(),
+                                                   " and ", other->items.size()));
+  auto shape = mergeShapes(elementShape, other->elementShape);
+  if (!shape.ok())
+    return shape.status();
+  auto sum = std::make_shared<TensorList>(*this);
+  sum->elementShape = *std::move(shape);
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!other->items[i].valid())
+      continue;
+    if (!items[i].valid()) {
+      sum->items[i] = other->items[i];
+      continue;
+    }
+    auto added = addTensors(items[i], other->items[i]);
+    if (!added.ok())
+      return added.status();
+    sum->items[i] = *std::move(added);
+  }
+  return ObjectPtr(std::move(sum));
+}
+
 absl::StatusOr<std::shared_ptr<const TensorList>> listInput(const KernelContext &context, int i, DType type) {
   Tensor t = context.input(i);
   std::shared_ptr<TensorList> list;

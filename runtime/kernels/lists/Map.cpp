@@ -31,7 +31,7 @@ std::string keyOf(const Tensor &t) {
 }
 
 /// Entries in the order of their insertion.
-class TensorMap : public Object {
+class TensorMap : public VariantMath {
 public:
   std::string describe() const override { return "tensor map"; }
   struct Entry {
@@ -39,6 +39,36 @@ public:
   };
   std::vector<Entry> entries;
   std::unordered_map<std::string, size_t> index;
+
+  absl::StatusOr<ObjectPtr> zerosLike() const override {
+    auto zero = std::make_shared<TensorMap>(*this);
+    for (Entry &entry : zero->entries) {
+      auto z = zerosLikeTensor(entry.value);
+      if (!z.ok())
+        return z.status();
+      entry.value = *std::move(z);
+    }
+    return ObjectPtr(std::move(zero));
+  }
+  /// A key that only one has keeps its value.
+  absl::StatusOr<ObjectPtr> plus(const Object &o) const override {
+    const auto *other = dynamic_cast<const TensorMap *>(&o);
+    if (!other)
+      return absl::InvalidArgumentError("a map can only be added to a map");
+    auto sum = std::make_shared<TensorMap>(*this);
+    for (const Entry &entry : other->entries) {
+      const Tensor *own = find(entry.key);
+      if (!own) {
+        sum->insert(entry.key, entry.value);
+        continue;
+      }
+      auto added = addTensors(*own, entry.value);
+      if (!added.ok())
+        return added.status();
+      sum->insert(entry.key, *std::move(added));
+    }
+    return ObjectPtr(std::move(sum));
+  }
 
   const Tensor *find(const Tensor &key) const {
     auto it = index.find(keyOf(key));

@@ -19,6 +19,35 @@ absl::Status checkElement(const std::vector<Tensor> &values, const std::vector<D
   return absl::OkStatus();
 }
 
+absl::StatusOr<ObjectPtr> OptionalValue::zerosLike() const {
+  if (!values)
+    return ObjectPtr(std::make_shared<OptionalValue>(std::nullopt));
+  std::vector<Tensor> zero;
+  for (const Tensor &value : *values) {
+    auto z = zerosLikeTensor(value);
+    if (!z.ok())
+      return z.status();
+    zero.push_back(*std::move(z));
+  }
+  return ObjectPtr(std::make_shared<OptionalValue>(std::move(zero)));
+}
+
+absl::StatusOr<ObjectPtr> OptionalValue::plus(const Object &o) const {
+  const auto *other = dynamic_cast<const OptionalValue *>(&o);
+  if (!other || values.has_value() != other->values.has_value() || (values && values->size() != other->values->size()))
+    return absl::InvalidArgumentError("Cannot add optionals because one has a value and the other doesn't.");
+  if (!values)
+    return ObjectPtr(std::make_shared<OptionalValue>(std::nullopt));
+  std::vector<Tensor> sum;
+  for (size_t i = 0; i < values->size(); ++i) {
+    auto added = addTensors((*values)[i], (*other->values)[i]);
+    if (!added.ok())
+      return added.status();
+    sum.push_back(*std::move(added));
+  }
+  return ObjectPtr(std::make_shared<OptionalValue>(std::move(sum)));
+}
+
 namespace {
 
 absl::StatusOr<std::shared_ptr<OptionalValue>> optionalInput(KernelContext &context) {

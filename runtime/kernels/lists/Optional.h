@@ -3,15 +3,18 @@
 #define LATHE_RUNTIME_KERNELS_LISTS_OPTIONAL_H
 
 #include "runtime/core/Kernel.h"
+#include "runtime/core/VariantMath.h"
 
 #include <optional>
 
 namespace lathe::rt {
 
-class OptionalValue : public Object {
+class OptionalValue : public VariantMath {
 public:
   explicit OptionalValue(std::optional<std::vector<Tensor>> values) : values(std::move(values)) {}
   std::string describe() const override { return values ? "optional with a value" : "optional without a value"; }
+  absl::StatusOr<ObjectPtr> zerosLike() const override;
+  absl::StatusOr<ObjectPtr> plus(const Object &other) const override;
   const std::optional<std::vector<Tensor>> values;
 };
 

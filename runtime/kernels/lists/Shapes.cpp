@@ -1,9 +1,5 @@
 #include "runtime/kernels/lists/Shapes.h"
 
-#include "base/Float.h"
-
-#include <complex>
-
 namespace lathe::rt {
 
 absl::StatusOr<PartialShape> mergeShapes(const PartialShape &a, const PartialShape &b) {
@@ -65,67 +61,6 @@ absl::StatusOr<Tensor> concatRows(DType type, const std::vector<int64_t> &rest, 
   for (const Tensor &part : parts) {
     copyElements(*out, at, part, 0, part.numElements());
     at += part.numElements();
-  }
-  return out;
-}
-
-namespace {
-
-template <typename T>
-void addAll(Tensor &out, const Tensor &a, const Tensor &b) {
-  for (int64_t i = 0; i < out.numElements(); ++i)
-    out.data<T>()[i] = static_cast<T>(a.data<T>()[i] + b.data<T>()[i]);
-}
-
-} // namespace
-
-absl::StatusOr<Tensor> addTensors(const Tensor &a, const Tensor &b) {
-  if (a.dtype() != b.dtype() || a.dims() != b.dims())
-    return absl::InvalidArgumentError(absl::StrCat("tensors of shapes ", dimsToString(a.dims()), " and ",
-                                                   dimsToString(b.dims()), " cannot be added"));
-  if (dtypeSize(a.dtype()) == 0)
-    return absl::InvalidArgumentError(absl::StrCat("tensors of type ", dtypeName(a.dtype()), " cannot be added"));
-  Tensor out = Tensor::allocate(a.dtype(), a.dims());
-  switch (a.dtype()) {
-  case DType::Float32:
-    addAll<float>(out, a, b);
-    break;
-  case DType::Float64:
-    addAll<double>(out, a, b);
-    break;
-  case DType::Complex64:
-    addAll<std::complex<float>>(out, a, b);
-    break;
-  case DType::Complex128:
-    addAll<std::complex<double>>(out, a, b);
-    break;
-  case DType::Int8:
-  case DType::UInt8:
-    addAll<uint8_t>(out, a, b);
-    break;
-  case DType::Int16:
-  case DType::UInt16:
-    addAll<uint16_t>(out, a, b);
-    break;
-  case DType::Int32:
-  case DType::UInt32:
-    addAll<uint32_t>(out, a, b);
-    break;
-  case DType::Int64:
-  case DType::UInt64:
-    addAll<uint64_t>(out, a, b);
-    break;
-  case DType::Float16:
-    for (int64_t i = 0; i < out.numElements(); ++i)
-      out.data<uint16_t>()[i] = floatToHalf(halfToFloat(a.data<uint16_t>()[i]) + halfToFloat(b.data<uint16_t>()[i]));
-    break;
-  case DType::BFloat16:
-    for (int64_t i = 0; i < out.numElements(); ++i)
-      out.data<uint16_t>()[i] =
-          floatToBFloat16(bfloat16ToFloat(a.data<uint16_t>()[i]) + bfloat16ToFloat(b.data<uint16_t>()[i]));
-    break;
-  default:
-    return absl::InvalidArgumentError(absl::StrCat("tensors of type ", dtypeName(a.dtype()), " cannot be added"));
   }
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include "runtime/core/Elements.h"
 #include "runtime/core/Kernel.h"
+#include "runtime/core/VariantMath.h"
 
 namespace lathe::rt {
 
@@ -25,9 +26,6 @@ absl::StatusOr<Tensor> zeros(DType type, const PartialShape &shape);
 /// Joins `parts` along their first dimension; `rest` are the dimensions after it. INVALID_ARGUMENT when a part does not
 /// fit.
 absl::StatusOr<Tensor> concatRows(DType type, const std::vector<int64_t> &rest, const std::vector<Tensor> &parts);
-
-/// a + b for numbers of any type; INVALID_ARGUMENT for other types and for shapes that differ.
-absl::StatusOr<Tensor> addTensors(const Tensor &a, const Tensor &b);
 
 /// Resources of the step; without one (kernels on their own) the lasting ones.
 inline ResourceManager *stepManager(const KernelContext &context) {

@@ -6,9 +6,11 @@
 
 namespace lathe::rt {
 
-class TensorList : public Object {
+class TensorList : public VariantMath {
 public:
   std::string describe() const override { return "tensor list"; }
+  absl::StatusOr<ObjectPtr> zerosLike() const override;
+  absl::StatusOr<ObjectPtr> plus(const Object &other) const override;
 
   DType type = DType::Invalid;
   PartialShape elementShape;
