@@ -1,5 +1,7 @@
 #include "runtime/kernels/tables/Table.h"
 
+#include "base/Hash.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -60,6 +62,55 @@ absl::Status Table::checkNotReserved(const std::string &key, const char *what) c
   return absl::OkStatus();
 }
 
+uint64_t Table::hashOf(const Tensor &keys, int64_t i) const {
+  auto one = [&](int64_t at) {
+    if (keyType == DType::String)
+      return murmur64(keys.strings()[at]);
+    return isFloating(keyType) ? static_cast<uint64_t>(realAt(keys, at)) : static_cast<uint64_t>(intAt(keys, at));
+  };
+  if (keyDims.empty())
+    return one(i);
+  uint64_t hash = 0;
+  for (int64_t k = 0, n = keySize(); k < n; ++k)
+    hash ^= one(i * n + k) + 0x9e3779b97f4a7800u + (hash << 10) + (hash >> 4);
+  return hash;
+}
+
+void Table::makeBuckets(int64_t count) {
+  buckets.assign(count, Bucket());
+  for (Bucket &bucket : buckets)
+    bucket.key = keyAt(emptyKey, 0);
+}
+
+void Table::placeInBucket(uint64_t hash, const std::string &key, const Entry &entry) {
+  std::string empty = keyAt(emptyKey, 0), deleted = deletedKey.valid() ? keyAt(deletedKey, 0) : empty;
+  uint64_t mask = buckets.size() - 1;
+  for (uint64_t at = hash & mask, probes = 0; probes < buckets.size(); at = (at + ++probes) & mask) {
+    Bucket &bucket = buckets[at];
+    if (bucket.key == key || bucket.key == empty || bucket.key == deleted) {
+      bucket = {key, hash, entry};
+      return;
+    }
+  }
+}
+
+void Table::growBuckets(int64_t added) {
+  if (buckets.empty())
+    makeBuckets(initialBuckets);
+  double wanted = static_cast<double>(live + added);
+  size_t count = buckets.size();
+  while (wanted > static_cast<double>(count) * maxLoad)
+    count *= 2;
+  if (count == buckets.size())
+    return;
+  std::string empty = keyAt(emptyKey, 0), deleted = deletedKey.valid() ? keyAt(deletedKey, 0) : empty;
+  std::vector<Bucket> old = std::move(buckets);
+  makeBuckets(static_cast<int64_t>(count));
+  for (const Bucket &bucket : old)
+    if (bucket.key != empty && bucket.key != deleted)
+      placeInBucket(bucket.hash, bucket.key, bucket.entry);
+}
+
 absl::Status Table::find(const KernelContext &context, const Tensor &keys, const Tensor &rest, Tensor *values) const {
   std::vector<int64_t> lead;
   LATHE_TRY(checkKeys(keys, &lead));
@@ -108,11 +159,19 @@ absl::Status Table::insert(const Tensor &keys, const Tensor &values, bool clear)
     places.clear();
     entries.clear();
     live = 0;
+    // an import brings its own buckets; a number that is no power of two cannot be probed, so it is rounded up
+    int64_t rows = 4;
+    while (rows < count)
+      rows *= 2;
+    if (kind == Kind::Dense)
+      makeBuckets(rows);
   }
+  if (kind == Kind::Dense)
+    growBuckets(clear ? 0 : count);
   for (int64_t i = 0; i < count; ++i) {
     std::string key = keyAt(keys, i);
     // an import may hold the free places of the table it was exported from
-    if (clear && !checkNotReserved(key, "import").ok())
+    if (clear && kind == Kind::Dense && !checkNotReserved(key, "import").ok())
       continue;
     auto [it, isNew] = places.emplace(key, static_cast<int64_t>(entries.size()));
     if (isNew) {
@@ -121,6 +180,12 @@ absl::Status Table::insert(const Tensor &keys, const Tensor &values, bool clear)
     } else {
       entries[it->second] = entryOf(keys, values, i);
     }
+    if (kind != Kind::Dense)
+      continue;
+    if (clear) // where the exported table had it
+      buckets[i] = {key, hashOf(keys, i), entries[it->second]};
+    else
+      placeInBucket(hashOf(keys, i), key, entries[it->second]);
   }
   return absl::OkStatus();
 }
@@ -178,6 +243,9 @@ absl::Status Table::remove(const Tensor &keys) {
     entries[it->second] = Entry();
     places.erase(it);
     --live;
+    for (Bucket &bucket : buckets)
+      if (bucket.key == key)
+        bucket.key = keyAt(deletedKey.valid() ? deletedKey : emptyKey, 0);
   }
   return absl::OkStatus();
 }
@@ -191,31 +259,36 @@ absl::Status Table::exportAll(const KernelContext &context, Tensor *keys, Tensor
   std::lock_guard<std::mutex> lock(mutex);
   if (kind == Kind::Fixed && !initialized)
     return absl::FailedPreconditionError("Table not initialized.");
-  // a dense table shows its buckets: at least as many as asked for, doubled until the load fits
   int64_t rows = live;
-  if (kind == Kind::Dense) {
-    rows = std::max<int64_t>(initialBuckets, 4);
-    while (static_cast<double>(live) > static_cast<double>(rows) * maxLoad)
-      rows *= 2;
-  }
+  if (kind == Kind::Dense)
+    rows = buckets.empty() ? initialBuckets : static_cast<int64_t>(buckets.size());
   std::vector<int64_t> keyShape = {rows}, valueShape = {rows};
   keyShape.insert(keyShape.end(), keyDims.begin(), keyDims.end());
   valueShape.insert(valueShape.end(), valueDims.begin(), valueDims.end());
   LATHE_TRY_VALUE(allKeys, context.allocate(keyType, keyShape));
   LATHE_TRY_VALUE(allValues, context.allocate(valueType, valueShape));
+  auto store = [&](int64_t at, const Tensor &key, const Tensor &value) {
+    for (int64_t k = 0, n = keySize(); k < n; ++k)
+      copyElement(allKeys, at * n + k, key, k);
+    for (int64_t k = 0, n = valueSize(); k < n && value.valid(); ++k)
+      copyElement(allValues, at * n + k, value, k);
+  };
   int64_t at = 0;
-  for (const Entry &entry : entries) {
-    if (!entry.key.valid())
-      continue;
-    for (int64_t k = 0, n = keySize(); k < n; ++k)
-      copyElement(allKeys, at * n + k, entry.key, k);
-    for (int64_t k = 0, n = valueSize(); k < n; ++k)
-      copyElement(allValues, at * n + k, entry.value, k);
-    ++at;
+  if (kind == Kind::Dense) {
+    std::string empty = keyAt(emptyKey, 0);
+    for (; at < rows; ++at) {
+      const Bucket *bucket = buckets.empty() ? nullptr : &buckets[at];
+      if (!bucket || bucket->key == empty)
+        store(at, emptyKey, bucket ? bucket->entry.value : Tensor());
+      else if (deletedKey.valid() && bucket->key == keyAt(deletedKey, 0))
+        store(at, deletedKey, bucket->entry.value);
+      else
+        store(at, bucket->entry.key, bucket->entry.value);
+    }
   }
-  for (; at < rows; ++at)
-    for (int64_t k = 0, n = keySize(); k < n; ++k)
-      copyElement(allKeys, at * n + k, emptyKey, k);
+  for (const Entry &entry : entries)
+    if (kind != Kind::Dense && entry.key.valid())
+      store(at++, entry.key, entry.value);
   *keys = allKeys;
   *values = allValues;
   return absl::OkStatus();

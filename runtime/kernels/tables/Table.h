@@ -27,7 +27,7 @@ public:
   absl::Status initialize(const Tensor &keys, const Tensor &values);
   absl::Status remove(const Tensor &keys);
   absl::StatusOr<int64_t> size() const;
-  /// All entries; a Dense table gives its buckets, empty ones with the empty key.
+  /// All entries; a Dense table gives its buckets, free ones with the empty or deleted key.
   absl::Status exportAll(const KernelContext &context, Tensor *keys, Tensor *values) const;
 
   /// Of Dense tables: keys that stand for free places. Set before use.
@@ -49,6 +49,18 @@ private:
     Tensor key, value;
   };
   Entry entryOf(const Tensor &keys, const Tensor &values, int64_t i) const;
+
+  // Dense tables keep TensorFlow's layout of buckets, which exports show: probing is quadratic from the key's hash.
+  uint64_t hashOf(const Tensor &keys, int64_t i) const;
+  void placeInBucket(uint64_t hash, const std::string &key, const Entry &entry);
+  void growBuckets(int64_t added);
+  void makeBuckets(int64_t count);
+  struct Bucket {
+    std::string key; ///< bytes; those of the empty or the deleted key where it is free
+    uint64_t hash = 0;
+    Entry entry; ///< invalid where nothing ever was
+  };
+  std::vector<Bucket> buckets;
 
   mutable std::mutex mutex;
   std::unordered_map<std::string, int64_t> places; ///< into entries

@@ -78,3 +78,11 @@ def cases(case):
     case('Bitcast', input=np.asarray([[1, 2]], np.int32), type=tf.int64)
     for shape in [[-1, -1], [5], [-2, 3]]:
         case('Reshape', tensor=grid, shape=shape)
+    for x in [grid, cube]:
+        pads = [[1, 0], [0, 1]] + [[0, 0]] * (x.ndim - 2)
+        for mode in ['REFLECT', 'SYMMETRIC']:
+            case('MirrorPad', input=x, paddings=pads, mode=mode)
+            case('MirrorPad', input=x, paddings=[[2, 2], [2, 2]] + [[0, 0]] * (x.ndim - 2), mode=mode)
+        case('ReverseSequence', input=x, seq_lengths=[2, 3], seq_dim=1, batch_dim=0)
+        case('ReverseSequence', input=x, seq_lengths=I64([2, 1, 0]), seq_dim=0, batch_dim=1)
+        case('Roll', input=x, shift=[1, -2], axis=[0, 1])

@@ -112,3 +112,9 @@ def cases(case):
          context_dense_keys=['n'], feature_list_sparse_keys=['i'], feature_list_dense_keys=['f', 'zz'], context_dense_defaults=[I64([])],
          debug_name='', context_sparse_types=['string'], feature_list_dense_types=['float32', 'int64'], context_dense_shapes=[[1]],
          feature_list_sparse_types=['int64'], feature_list_dense_shapes=[[2], []])
+
+    for text in ['{}', '{"features": {"feature": {"a": {"floatList": {"value": [1.5, "2", -3e2]}}}}}',
+                 '{"features": {"feature": {"b": {"bytesList": {"value": ["YWI=", ""]}}}}}',
+                 '{"features": {"feature": {"c": {"int64List": {"value": ["7", -8]}}}}}', '{"features"', '[]', '{"features": {"feature": {"c": {}}}}',
+                 '{"features": {}}', '{"features": {"feature": {"c": {"int64List": {"value": ["x"]}}}}}']:
+        case('DecodeJSONExample', json_examples=STR([text]))

@@ -25,3 +25,10 @@ def cases(case):
         case('UniformCandidateSampler', range_max=9, **kw)
         case('UniformCandidateSampler', range_max=16, **kw)
     case('ComputeAccidentalHits', true_classes=classes, sampled_candidates=np.asarray([5, 1, 0, 9], np.int64), num_true=2)
+    for t in ['float32', 'float64']:
+        for dim, n, skip in [(1, 5, 0), (10, 33, 0), (40, 9, 17), (1111, 4, 1000), (3, 2, 2**29), (0, 1, 0)]:
+            case('SobolSample', dim=dim, num_results=n, skip=skip, dtype=t)
+    for t in ['float16', 'float32', 'float64']:
+        for out in ['float32', 'int32', 'int64', 'float64']:
+            case('StatelessRandomBinomial', shape=[4, 2, 6], seed=[5, 6], counts=np.asarray([[10], [60]]).astype(t),
+                 probs=np.asarray([0.0, 0.1, 0.5, 0.75, 0.96, 1.0]).astype(t), dtype=out)
