@@ -54,7 +54,10 @@ VariableUse findUse(BlockArgument arg) {
     auto node = dyn_cast<graph::NodeOp>(use.getOwner());
     bool isWrite = node && use.getOperandNumber() == 0 &&
                    (node.getOp() == "Assign" || node.getOp() == "AssignVariableOp");
-    result.reads |= !isWrite && !afterWrite.contains(use.getOwner());
+    // behind a condition the value may never be asked for: tf.cond(is_initialized(v), ...)
+    bool mayRead = isOp(use.getOwner(), "Switch") || (node && (node.getOp() == "If" || node.getOp() == "StatelessIf" ||
+                                                             node.getOp() == "Case" || node.getOp() == "StatelessCase"));
+    result.reads |= !isWrite && !mayRead && !afterWrite.contains(use.getOwner());
   }
   return result;
 }

@@ -54,7 +54,8 @@ void Finder::findLoops(std::vector<Unit> &units) {
       ok = ok && (exits.count(i) || isHidden(i, members));
     if (ok)
       units.push_back({{members.begin(), members.end()},
-                       {regions.parentFrame(frame), regions.entryLiveness(frame)}});
+                       {regions.parentFrame(frame), regions.entryLiveness(frame)},
+                       {}});
   }
 }
 
@@ -135,7 +136,7 @@ void Finder::findConditionals(std::vector<Unit> &units) {
         return isOp(nodes[i], "Merge") && regions.of(nodes[i]) == key.outer;
       });
       if (anyMerge && isComplete(members, key.outer))
-        units.push_back({{members.begin(), members.end()}, key.outer});
+        units.push_back({{members.begin(), members.end()}, key.outer, {}});
     }
   }
 }
@@ -159,8 +160,13 @@ std::vector<Unit> findUnits(ArrayRef<graph::NodeOp> nodes, const DenseMap<Operat
     });
     if (!ok)
       continue;
-    for (unsigned i : unit.members)
+    std::set<int> frames;
+    for (unsigned i : unit.members) {
       taken[i] = true;
+      for (int f = regions.of(nodes[i]).frame; f != unit.region.frame && f != 0; f = regions.parentFrame(f))
+        frames.insert(f);
+    }
+    unit.frames.assign(frames.begin(), frames.end());
     result.push_back(std::move(unit));
   }
   return result;

@@ -14,6 +14,7 @@ namespace lathe::cluster {
 struct Unit {
   std::vector<unsigned> members; // ascending
   Region region;                 // seen from outside
+  std::vector<int> frames;       // the loops it holds
 };
 
 /// The units all of whose nodes `compiles` accepts and whose values nobody sees outside but as results, the largest

@@ -56,7 +56,7 @@ void Encapsulator::cloneConstants() {
     for (OpOperand &operand : nodes[i]->getOpOperands()) {
       auto constant = operand.get().getDefiningOp<graph::NodeOp>();
       if (!constant || inside(constant) || constant.getOp() != "Const" ||
-          isa<graph::ControlType>(operand.get().getType()) || isHostType(constant.getOutputs()[0]))
+          isa<graph::ControlType>(operand.get().getType()) || (isHostType(constant.getOutputs()[0]) && !takesTexts(nodes[i])))
         continue;
       graph::NodeOp &clone = clones[constant];
       if (!clone) {

@@ -130,17 +130,21 @@ bool isVariableHandle(Value handle, Policy &policy) {
 }
 
 /// Merges the members, nearest neighbours first; false when a path outside keeps some apart.
-bool contract(AcyclicGraph &graph, ArrayRef<unsigned> members, ArrayRef<graph::NodeOp> nodes,
-              const DenseMap<Operation *, unsigned> &index) {
-  std::set<unsigned> all(members.begin(), members.end());
+bool contract(AcyclicGraph &graph, ArrayRef<unsigned> members) {
+  std::set<unsigned> groups(members.begin(), members.end());
   for (bool changed = true; changed;) {
     changed = false;
     for (unsigned i : members)
-      for (Value operand : nodes[i]->getOperands())
-        if (Operation *from = operand.getDefiningOp())
-          if (auto it = index.find(from);
-              it != index.end() && all.count(it->second) && graph.find(i) != graph.find(it->second))
-            changed |= graph.merge(it->second, i);
+      for (unsigned from : graph.predecessors(i)) {
+        unsigned to = graph.find(i);
+        from = graph.find(from);
+        if (from == to || !groups.count(from) || !graph.merge(from, to))
+          continue;
+        groups.erase(from);
+        groups.erase(to);
+        groups.insert(graph.find(to));
+        changed = true;
+      }
   }
   for (unsigned i : members)
     if (!graph.merge(members.front(), i))
@@ -291,16 +295,29 @@ LogicalResult MarkForCompilation::markFunction(graph::FuncOp func, Policy &polic
         badUnits.insert(unitOf(units, wanted[a] ? a : b));
         return false;
       }
-    graph.emplace(static_cast<unsigned>(nodes.size()));
+    // a loop ends when all that it was entered with is there, whichever values depend on each other: behind the nodes come
+    // the frames, between what enters and what leaves them
+    unsigned firstFrame = static_cast<unsigned>(nodes.size());
+    graph.emplace(firstFrame + static_cast<unsigned>(regions.numFrames()));
+    for (unsigned i = 0; i < nodes.size(); ++i) {
+      if (isOp(nodes[i], "Enter"))
+        graph->addEdge(i, firstFrame + static_cast<unsigned>(regions.of(nodes[i]).frame));
+      else if (isOp(nodes[i], "Exit"))
+        graph->addEdge(firstFrame + static_cast<unsigned>(regions.of(nodes[i].getInputs()[0].getDefiningOp()).frame), i);
+    }
     for (unsigned i = 0; i < nodes.size(); ++i)
       for (Value operand : nodes[i]->getOperands())
         if (Operation *from = operand.getDefiningOp(); from && !(isOp(nodes[i], "Merge") && isOp(from, "NextIteration")))
           graph->addEdge(index.lookup(from), i);
-    for (const Unit &unit : units)
-      if (!contract(*graph, unit.members, nodes, index)) {
+    for (const Unit &unit : units) {
+      std::vector<unsigned> all = unit.members;
+      for (int frame : unit.frames)
+        all.push_back(firstFrame + static_cast<unsigned>(frame));
+      if (!contract(*graph, all)) {
         badUnits.insert(unit.members);
         return false;
       }
+    }
     for (auto [a, b] : ties) {
       if (!wanted[a] || !wanted[b] || (kinds[a] == kinds[b] && graph->merge(a, b)))
         continue;
@@ -370,7 +387,7 @@ LogicalResult MarkForCompilation::markFunction(graph::FuncOp func, Policy &polic
     for (unsigned i : list) {
       graph::NodeOp node = nodes[i];
       size += !isFree(node.getOp());
-      worthwhile |= must[i] || Policy::isFunctional(node) || !policy.hasHostKernel(node.getOp());
+      worthwhile |= must[i] || Policy::isFunctional(node) || !policy.hasHostKernel(node);
     }
     if (worthwhile || size >= minSize) {
       clusters.push_back(list);

@@ -55,6 +55,8 @@ bool isVariableNode(Operation *op) {
          name == "VarHandlesOp";
 }
 
+bool takesTexts(Operation *op) { return isOp(op, "Assert") || isOp(op, "Print"); }
+
 /// Ops whose resource is a variable.
 static bool isVariableOp(StringRef op) {
   return op == "VariableShape" || op.contains("VariableOp") || op.starts_with("Resource") ||
@@ -83,6 +85,20 @@ SmallVector<FlatSymbolRefAttr> Policy::functionsOf(graph::NodeOp node) {
           names.push_back(func.getName());
   }
   return names;
+}
+
+bool Policy::hasHostKernel(graph::NodeOp node) const {
+  StringRef op = node.getOp();
+  if (!options.hostOps.contains(op))
+    return false;
+  const ops::OpInfo *info = infoOf(node);
+  if (!legalize::hasHandler(op) || isFunctional(node) || isControlFlow(node) || !info || info->isStateful ||
+      info->touchesResources() || llvm::any_of(node->getOperands(), isHostType) ||
+      llvm::any_of(node.getOutputs(), isHostType))
+    return true;
+  return op == "Identity" || op == "IdentityN" || op == "NoOp" || op == "Const" || op == "StopGradient" ||
+         op == "PreventGradient" || op == "Snapshot" || op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank" ||
+         op == "Reshape" || op == "ExpandDims" || op == "Squeeze";
 }
 
 /// Recursion ends: the importer refuses functions that call themselves.
@@ -161,17 +177,15 @@ Verdict Policy::judge(graph::NodeOp node, bool inFunction) {
   bool isCall = functional && (op == "PartitionedCall" || op == "StatefulPartitionedCall" || !info);
   if (!isCall && (!legalize::hasHandler(op) || (info && info->isHost)))
     return {Refusal::NoCompiledForm, legalize::whyNotCompilable(op)};
-  bool isAssert = op == "Assert";
-  if (isAssert && !inFunction && hasHostKernel(op))
+  if (takesTexts(node) && !inFunction && hasHostKernel(node))
     return {Refusal::HostKernel, "the message is made by a host kernel"};
   for (Value value : node.getInputs())
-    if (isa_and_nonnull<graph::StringType>(elementOf(value)) && !isAssert)
+    if (isa_and_nonnull<graph::StringType>(elementOf(value)) && !(takesTexts(node) && isOp(value, "Const")))
       return {Refusal::HostType, "takes strings"};
   for (Value value : node.getOutputs())
     if (isa_and_nonnull<graph::StringType>(elementOf(value))) {
-      bool forAsserts = inFunction && op == "Const" &&
-                        llvm::all_of(value.getUsers(), [](Operation *user) { return isOp(user, "Assert"); });
-      if (!forAsserts)
+      bool forTexts = inFunction && op == "Const" && llvm::all_of(value.getUsers(), takesTexts);
+      if (!forTexts)
         return {Refusal::HostType, "gives strings"};
     }
   for (auto [i, value] : llvm::enumerate(node.getInputs())) {
@@ -183,13 +197,13 @@ Verdict Policy::judge(graph::NodeOp node, bool inFunction) {
       return {Refusal::HostHandle, "hands the variable on in a way that cannot be followed"};
   }
   bool touches = info && info->touchesResources();
-  if (info && info->isStateful && !touches && !functional && hasHostKernel(op))
+  if (info && info->isStateful && !touches && !functional && hasHostKernel(node))
     return {Refusal::Stateful, "keeps state in its host kernel"};
   if (functional)
     for (FlatSymbolRefAttr name : functionsOf(node))
       if (const Verdict &verdict = judgeFunction(name); !verdict)
         return verdict;
-  if (!inFunction && options.neededOnly && hasHostKernel(op))
+  if (!inFunction && options.neededOnly && hasHostKernel(node))
     return {Refusal::HostKernel, "has a host kernel"};
   return {};
 }

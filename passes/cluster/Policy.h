@@ -48,7 +48,9 @@ public:
 
   /// Whether the node may be part of a cluster, as far as it alone can tell.
   Verdict judge(graph::NodeOp node) { return judge(node, false); }
-  bool hasHostKernel(llvm::StringRef op) const { return options.hostOps.contains(op); }
+  /// Whether a host kernel can run the node. Those of ops that compile are trusted with strings and handles, state, and
+  /// with what is nothing but moving values; many others are there for strings only.
+  bool hasHostKernel(graph::NodeOp node) const;
   /// Whether the node takes operand `i`, a handle, as that of a variable: an argument of the cluster.
   bool usesVariable(graph::NodeOp node, unsigned i);
   /// Whether the node calls functions.
@@ -72,6 +74,8 @@ bool isHandle(mlir::Value value);
 /// Whether operand `i` of the node is declared as a reference to a variable.
 bool isReferenceInput(graph::NodeOp node, unsigned i);
 bool isReferenceOutput(mlir::Value value);
+/// Assert and Print: constant strings among their operands are texts that a compiled form does without.
+bool takesTexts(mlir::Operation *op);
 /// VarHandleOp, VariableV2 and the like.
 bool isVariableNode(mlir::Operation *op);
 

@@ -63,3 +63,17 @@ module attributes {graph.library = ["c"]} {
     graph.return [%c3]
   }
 }
+
+// -----
+
+// The texts of an Assert go with it.
+// CHECK-LABEL: graph.func @texts
+// CHECK: graph.node "StatefulPartitionedCall"(%arg0)
+// CHECK: graph.func private @c(
+// CHECK: graph.node "Assert"(%{{.*}}, %[[T:.*]]) {T = [!graph.string]}
+// CHECK: %[[T]], %{{.*}} = graph.node "Const"
+graph.func @texts(%x: tensor<i1>) {
+  %t, %c0 = graph.node "Const"() {dtype = !graph.string} : () -> tensor<!graph.string>
+  %c1 = graph.node "Assert"(%x, %t) {T = [!graph.string]} attributes {graph.cluster = "c"} : (tensor<i1>, tensor<!graph.string>) -> ()
+  graph.return [%c1]
+}
