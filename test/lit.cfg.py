@@ -1,4 +1,6 @@
 import os
+import subprocess
+
 import lit.formats
 
 config.name = "lathe"
@@ -29,3 +31,9 @@ with open("/proc/cpuinfo") as f:
 for feature in ("avx2", "avx512f", "avx512_bf16"):
     if feature in flags:
         config.available_features.add(feature)
+
+# tests that exchange files with TensorFlow run where a python has it
+tf_python = os.environ.get("LATHE_TF_PYTHON", config.python)
+if subprocess.run([tf_python, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('tensorflow') is None)"]).returncode == 0:
+    config.available_features.add("tensorflow")
+    config.substitutions.append(("%tf_python", tf_python))

@@ -2,6 +2,7 @@
 #include "base/Bytes.h"
 #include "test/runtime/KernelTest.h"
 
+#include <cstdlib>
 #include <filesystem>
 
 namespace lathe::rt {
@@ -164,6 +165,19 @@ TEST(Checkpoints, readsTensorFlowsOldFormat) {
   EXPECT_EQ(elements<uint8_t>(read("u8", DType::UInt8)), (std::vector<uint8_t>{200, 3}));
   EXPECT_EQ(elements<int8_t>(read("i8", DType::Int8)), (std::vector<int8_t>{-3, 4}));
   EXPECT_EQ(elements<int64_t>(read("p", DType::Int64)), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 0, 1}));
+}
+
+TEST(Checkpoints, readsWhatTensorFlowWrote) {
+  const char *prefix = std::getenv("LATHE_TF_CHECKPOINT"); // by test/samples/checkpoint.test
+  if (!prefix)
+    GTEST_SKIP();
+  KernelTest restore("RestoreV2", {{"dtypes", std::vector<DType>{DType::Float32, DType::String, DType::Float16, DType::Int64}}});
+  auto back = restore.run({string0(prefix), strings({"f", "s", "h", "p"}), strings({"", "", "", ""})});
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(elements<float>((*back)[0]), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ((*back)[1].strings(), (std::vector<std::string>{"x", "yy"}));
+  EXPECT_EQ(elements<uint16_t>((*back)[2]), (std::vector<uint16_t>{0x3c00, 0x4100}));
+  EXPECT_EQ(elements<int64_t>((*back)[3]), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 0, 1}));
 }
 
 TEST(Files, readWriteMatch) {
