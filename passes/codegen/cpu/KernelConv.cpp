@@ -66,6 +66,8 @@ private:
   void readOp();
   bool isPointwise() const;
   LogicalResult emitPointwise();
+  bool isGathered() const;
+  void fillWindow(Value row, Value to);
   void plan();
   void planScratch();
   void emitGroup(Value group, Value firstPanel, Value lastPanel);
@@ -163,6 +165,66 @@ bool ConvEmitter::isPointwise() const {
   return groups == 1 && batchGroups == 1;
 }
 
+bool ConvEmitter::isGathered() const {
+  SmallVector<int64_t> taps;
+  for (const Spatial &d : dims) {
+    std::optional<int64_t> t = hlo::constantValue(d.taps);
+    if (!t || d.inDilation != 1)
+      return false;
+    taps.push_back(*t);
+  }
+  return dims.back().tapDilation == 1 && gathersWindows(acc, taps, groups * batchGroups);
+}
+
+/// The window of one output pixel with its zeros, in the order of the filter.
+void ConvEmitter::fillWindow(Value row, Value to) {
+  SmallVector<Value> sizes = b.dims(acc), outer;
+  sizes.pop_back();
+  SmallVector<Value> at = b.delinearize(row, sizes);
+  Value zero = b.i64(0);
+  auto start = [&](const Spatial &d) {
+    Value x = d.resultDim >= 0 ? at[d.resultDim] : zero;
+    return b.sub(b.mul(x, b.i64(d.stride)), b.i64(d.padLow));
+  };
+  const Spatial &last = dims.back();
+  Value left = start(last);
+  Value low = b.min(b.max(b.sub(zero, left), zero), last.tapCount);
+  Value high = b.max(low, b.min(last.tapCount, b.sub(last.in, left)));
+  Value run = b.mul(last.tapCount, channels);
+  for (size_t i = 0; i + 1 < dims.size(); ++i)
+    outer.push_back(dims[i].tapCount);
+  b.nest(outer, [&](ValueRange tap) {
+    Value inside, from = at[0], index = zero;
+    for (size_t i = 0; i + 1 < dims.size(); ++i) {
+      const Spatial &d = dims[i];
+      Value y = b.add(start(d), b.mul(tap[i], b.i64(d.tapDilation)));
+      Value valid = b.inRange(y, zero, d.in);
+      inside = inside ? b.both(inside, valid) : valid;
+      from = b.add(b.mul(from, d.in), y);
+      index = b.add(b.mul(index, d.tapCount), tap[i]);
+    }
+    Value target = b.ptrAt(to, accElem, b.mul(index, run));
+    auto zeros = [&](Value begin, Value end) {
+      zeroRun(b, accElem, b.ptrAt(target, accElem, b.mul(begin, channels)), b.mul(b.sub(end, begin), channels));
+    };
+    b.ifElse(
+        inside, TypeRange{},
+        [&] {
+          zeros(zero, low);
+          Value pixel = b.add(b.mul(from, last.in), b.add(left, low));
+          copyRun(b, aElem, b.ptrAt(b.operands[0], aElem, b.mul(pixel, channels)), accElem,
+                  b.ptrAt(target, accElem, b.mul(low, channels)), b.mul(b.sub(high, low), channels));
+          zeros(high, last.tapCount);
+          return SmallVector<Value>();
+        },
+        [&] {
+          zeros(zero, last.tapCount);
+          return SmallVector<Value>();
+        });
+  });
+}
+
+/// As a product, of the pixels or of gathered windows.
 LogicalResult ConvEmitter::emitPointwise() {
   ProductSpec spec;
   spec.aElem = aElem;
@@ -173,6 +235,9 @@ LogicalResult ConvEmitter::emitPointwise() {
   spec.m = hlo::numElements(ArrayRef<AffineExpr>(accDims).drop_back(), b.getContext());
   spec.n = accDims.back();
   spec.k = channelsExpr;
+  for (const Spatial &d : dims)
+    spec.k = spec.k * d.taps;
+  spec.k = hlo::simplify(spec.k);
   spec.aRow = channels;
   spec.aStep = b.i64(1);
   spec.bStep = outChannels;
@@ -183,7 +248,9 @@ LogicalResult ConvEmitter::emitPointwise() {
   spec.resultRow = outChannels;
   SmallVector<Value> sizes = b.dims(acc);
   sizes.pop_back();
-  if (llvm::any_of(dims, [](const Spatial &d) { return d.stride != 1 || d.padLow || d.padHigh; }))
+  if (!isPointwise())
+    spec.fillRow = [&](Value row, Value to) { fillWindow(row, to); };
+  else if (llvm::any_of(dims, [](const Spatial &d) { return d.stride != 1 || d.padLow || d.padHigh; }))
     spec.aRowStart = [&, sizes](Value row) {
       SmallVector<Value> at = b.delinearize(row, sizes), inSizes = b.dims(input);
       for (const Spatial &d : dims)
@@ -528,7 +595,7 @@ LogicalResult ConvEmitter::emit() {
       b.setExtent(getAffineConstantExpr(0, b.getContext()));
       return success();
     }
-  if (isPointwise())
+  if (isPointwise() || isGathered())
     return emitPointwise();
   plan();
   Value firstGroup = b.divU(b.begin, panels);
@@ -541,6 +608,16 @@ LogicalResult ConvEmitter::emit() {
 }
 
 } // namespace
+
+bool gathersWindows(RankedTensorType acc, ArrayRef<int64_t> taps, int64_t allGroups) {
+  int64_t count = 1;
+  for (int64_t t : taps)
+    count *= ShapedType::isDynamic(t) ? 1 : t;
+  ArrayRef<int64_t> shape = acc.getShape();
+  if (acc.getRank() != 4 || count < 2 || allGroups != 1 || !acc.getElementType().isF32())
+    return false;
+  return shape[2] > 0 && shape[2] <= 10 && (ShapedType::isDynamic(shape[1]) || shape[1] > 1) && shape[3] >= 64;
+}
 
 LogicalResult emitConv(Operation *op, KernelBuilder &b) {
   auto conv = dyn_cast<kernel::ConvOp>(op); // or a depthwise convolution

@@ -86,9 +86,13 @@ static E clamp(E x, double lo, double hi) { // NaN passes; one instruction each
   return sel(y < lo, lo, y);
 }
 
+// What rounds to 0 is not left to arithmetic: underflow takes the processor a hundred cycles, and masks make a lot of it.
+constexpr double expUnderflow = -104.0;
+
 E exp32(E x) {
-  ExpParts e = reduceExp(clamp(x, -105.0, 89.0));
-  return scale(e.pm1 + 1.0, e.k, e.n);
+  E tiny = x < expUnderflow;
+  ExpParts e = reduceExp(sel(tiny, 0.0, sel(x > 89.0, 89.0, x)));
+  return sel(tiny, 0.0, scale(e.pm1 + 1.0, e.k, e.n));
 }
 
 /// exp for |x| < 87: no denormal or infinite results.
@@ -160,8 +164,9 @@ E tanh32(E x) {
 
 E logistic32(E x) {
   E ax = absE(x);
-  ExpParts p = reduceExp(sel(ax > 105.0, -105.0, -ax));
-  E e = scale(p.pm1 + 1.0, p.k, p.n);
+  E tiny = ax > -expUnderflow;
+  ExpParts p = reduceExp(sel(tiny, 0.0, -ax));
+  E e = sel(tiny, 0.0, scale(p.pm1 + 1.0, p.k, p.n));
   return quotient(sel(x >= 0.0, e.c(1.0), e), e + 1.0);
 }
 

@@ -6,6 +6,7 @@
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Passes.h"
+#include "passes/codegen/cpu/Product.h"
 #include "passes/codegen/cpu/Tile.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -208,11 +209,12 @@ LogicalResult Packer::packConv(kernel::ConvOp op) {
   view.kStride = oc;
   for (int64_t g = 0; g < groups; ++g)
     view.batchOffsets.push_back(g * view.n);
-  // the pixels of a tile run along one image row, for 1x1 filters over the whole image
+  // the pixels of a tile run along one image row, where the convolution becomes a product over the whole image
   SmallVector<int64_t> sizes(acc.getShape().drop_back());
   bool pointwise = groups == 1 && llvm::all_of(taps, [](int64_t t) { return t == 1; }) &&
                    llvm::all_of(op.getPadding(), [](int64_t p) { return p <= 0; }) &&
                    llvm::all_of(op.getLhsDilation(), [](int64_t d) { return d == 1; });
+  pointwise |= gathersWindows(acc, taps, groups);
   std::optional<int64_t> rows;
   if (pointwise && llvm::none_of(sizes, ShapedType::isDynamic)) {
     rows = 1;

@@ -126,7 +126,7 @@ void ProductEmitter::choosePacking() {
   std::optional<int64_t> row = constantOf(spec.aRow);
   bool aliasing = row && constantOf(spec.aStep) == 1 && *row * elemBytes(aElem) % 4096 == 0 && (!m || *m >= 8) &&
                   panelCount >= 4;
-  copyA = spec.aRowStart || (tile.lanes > 1 && (narrowA || aliasing));
+  copyA = spec.aRowStart || spec.fillRow || (tile.lanes > 1 && (narrowA || aliasing));
 
   AffineExpr scratch = getAffineConstantExpr(0, b.getContext());
   if (copyA) {
@@ -199,8 +199,10 @@ void ProductEmitter::emitRowBlock(Value group, Value firstPanel, Value lastPanel
 void ProductEmitter::copyRows() {
   b.loop(b.i64(0), b.sub(rows.rowAt(b, lastTile), blockRow), [&](Value r) {
     Value row = b.add(blockRow, r);
-    Value from = b.ptrAt(aBase, aElem, spec.aRowStart ? spec.aRowStart(row) : b.mul(row, spec.aRow));
     Value to = b.ptrAt(b.scratch, accElem, b.mul(r, scratchRow));
+    if (spec.fillRow)
+      return spec.fillRow(row, to);
+    Value from = b.ptrAt(aBase, aElem, spec.aRowStart ? spec.aRowStart(row) : b.mul(row, spec.aRow));
     if (constantOf(spec.aStep) == 1)
       return copyRun(b, aElem, from, accElem, to, kValue);
     b.loop(b.i64(0), kValue, [&](Value x) {

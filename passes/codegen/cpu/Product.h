@@ -19,6 +19,8 @@ struct ProductSpec {
   mlir::Value aRow, aStep;       ///< strides of m and k
   /// Rows that are no fixed distance apart: where row m starts, in elements. They are copied to scratch.
   std::function<mlir::Value(mlir::Value row)> aRowStart;
+  /// Rows that are put together from several places: writes the k elements of row m.
+  std::function<void(mlir::Value row, mlir::Value to)> fillRow;
   mlir::Value resultRow;         ///< stride of m in the result, or null when not known
   mlir::Value bStep, bColumn;    ///< strides of k and n; unused when packed
   std::optional<int64_t> panel;  ///< b is [batch..., ceil(n / panel), k, panel]
@@ -26,6 +28,10 @@ struct ProductSpec {
   /// Index in the result of an element.
   std::function<mlir::SmallVector<mlir::Value>(mlir::ValueRange batch, mlir::Value row, mlir::Value column)> index;
 };
+
+/// Whether the windows of a convolution with this result are copied to the rows of a product: images with short rows
+/// would make low register tiles, and with many output channels the copy costs next to nothing.
+bool gathersWindows(mlir::RankedTensorType acc, mlir::ArrayRef<int64_t> taps, int64_t allGroups);
 
 /// Emits all loops, and the attributes of the function.
 mlir::LogicalResult emitProduct(KernelBuilder &b, const ProductSpec &spec, Epilogue &epilogue);

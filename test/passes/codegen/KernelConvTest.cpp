@@ -286,6 +286,17 @@ TEST(KernelConv, Padded) {
   checkAll(packed({1, {7, 7}, 96, 64, {3, 3}, {1, 1}, {1, 1, 1, 1}})); // sums in parts
 }
 
+TEST(KernelConv, GatheredWindows) {
+  checkAll(packed({2, {9, 7}, 20, 72, {3, 3}, {1, 1}, {1, 1, 1, 1}}));
+  checkAll(packed({1, {14, 15}, 33, 64, {3, 3}, {2, 2}, {0, 1, 0, 1}}));
+  checkAll({1, {8, 8}, 24, 64, {1, 3}, {1, 1}, {0, 0, 1, 1}});
+  checkAll(packed({1, {8, 8}, 400, 70, {7, 1}, {1, 1}, {3, 3, 0, 0}}));
+  checkAll(packed({1, {6, 5}, 16, 64, {4, 7}, {1, 1}, {2, 1, 5, 4}}));
+  checkAll(packed({1, {9, 8}, 16, 64, {3, 3}, {1, 1}, {-1, 1, 2, -2}}));
+  checkAll(packed({1, {9, 9}, 8, 64, {3, 3}, {1, 1}, {2, 2, 2, 2}, {}, {2, 2}})); // dilated in the row: not gathered
+  checkAll(packed({3, {9, 7}, 20, 64, {3, 3}, {1, 1}, {1, 1, 1, 1}, {}, {}, 1, 1, false, false, {true, false, true}}));
+}
+
 TEST(KernelConv, Dilated) {
   checkAll(packed({1, {12, 12}, 8, 16, {3, 3}, {1, 1}, {2, 2, 2, 2}, {}, {2, 2}}));
   checkAll({1, {6, 5}, 8, 9, {3, 3}, {1, 1}, {1, 2, 2, 1}, {2, 2}});
