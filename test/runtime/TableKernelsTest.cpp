@@ -65,5 +65,17 @@ TEST(MutableDenseHashTable, KeepsTensorFlowsBuckets) {
   EXPECT_EQ(insert.run({handle, longs({0}), longs({1})}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(RngReadAndSkip, CarriesIntoTheUpperHalf) {
+  auto resources = std::make_shared<ResourceManager>();
+  auto variable = std::make_shared<Variable>(DType::Int64);
+  variable->value = longs({-1, 5, 7});
+  KernelTest skip("RngReadAndSkip", {}, resources);
+  Tensor handle = makeHandle("c", "v", variable);
+  auto out = skip.run({handle, Tensor::scalar<int32_t>(DType::Int32, 1), Tensor::scalar<uint64_t>(DType::UInt64, 2)});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(values((*out)[0]), (std::vector<int64_t>{-1, 5, 7}));
+  EXPECT_EQ(values(variable->value), (std::vector<int64_t>{511, 6, 7}));
+}
+
 } // namespace
 } // namespace lathe::rt
