@@ -2,6 +2,7 @@
 #include "runtime/session/Clusters.h"
 
 #include "runtime/session/Executable.h"
+#include "runtime/session/Partition.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -27,6 +28,11 @@ absl::Status wrapNode(tf::NodeDef node, const Library &library, const GraphLimit
   auto info = readNode(node, library, limits, false);
   if (!info.ok())
     return info.status();
+  // what no module can take or give
+  for (auto *types : {&info->inputTypes, &info->outputTypes})
+    for (DType t : *types)
+      if (t == DType::String || t == DType::Variant || (t == DType::Resource && types == &info->outputTypes))
+        return atNode(node.name(), node.op(), absl::UnimplementedError("no host kernel"));
   tf::FunctionDef *f = functions->add_function();
   tf::OpDef *signature = f->mutable_signature();
   signature->set_name(functionName);
@@ -182,6 +188,8 @@ absl::Status clusterByCompiler(const lathe_cluster_compiler &compiler, const Clu
     if (!names.count(target))
       return absl::InternalError(absl::StrCat("clustering lost the node '", target, "'"));
   result.clear_library();
+  if (hasCycleAroundLoops(result))
+    return absl::InternalError("clustering made a cycle around a loop");
   *library = *std::move(extended);
   body->graph = std::move(result);
   return absl::OkStatus();

@@ -141,10 +141,11 @@ absl::StatusOr<std::shared_ptr<HostKernel>> Builder::makeKernel(const NodeInfo &
                                                                 const std::shared_ptr<FunctionCaller> &functions, Segment *segment,
                                                                 bool singly, ResourceManager *resources) {
   if (node.op == kLaunchOp) {
-    // one node alone has nothing to fall back to
+    // one node alone has nothing to fall back to but its host kernel
     std::unique_ptr<ClusterFallback> fallback;
     if (!singly && attrOf<FunctionRefPtr>(node, "function"))
-      if (const tf::FunctionDef *f = library->find((*attrOf<FunctionRefPtr>(node, "function"))->name); f && f->node_def_size() > 1)
+      if (const tf::FunctionDef *f = library->find((*attrOf<FunctionRefPtr>(node, "function"))->name);
+          f && (f->node_def_size() > 1 || (f->node_def_size() == 1 && findKernel(f->node_def(0).op()))))
         fallback = std::make_unique<NodeByNode>(library, options, devices, limits);
     auto made = makeLaunchKernel(node, compiler, *library, devices->clusters, clusterOptions, std::move(fallback));
     if (!made.ok())

@@ -13,6 +13,9 @@ namespace lathe::rt {
 absl::StatusOr<std::vector<int>> placeNodes(const tf::GraphDef &graph, const Library &library, const std::vector<const Device *> &devices,
                                             bool soft, const GraphLimits &limits);
 
+/// Whether some node waits for its own result, loops taken as one (an edge back into a loop's Merge is no cycle by itself).
+bool hasCycleAroundLoops(const tf::GraphDef &graph);
+
 struct Part {
   int device = 0;
   Body body; ///< argument and result numbers are those of the whole

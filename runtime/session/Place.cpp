@@ -55,6 +55,43 @@ void joinLoops(const tf::GraphDef &graph, const std::vector<std::vector<int>> &u
 
 } // namespace
 
+bool hasCycleAroundLoops(const tf::GraphDef &graph) {
+  int n = graph.node_size();
+  std::unordered_map<std::string_view, int> index;
+  for (int i = 0; i < n; ++i)
+    index.emplace(graph.node(i).name(), i);
+  std::vector<std::vector<int>> users(n), out(n);
+  for (int i = 0; i < n; ++i)
+    for (const std::string &input : graph.node(i).input())
+      if (auto it = index.find(parseTensorName(input).node); it != index.end())
+        users[it->second].push_back(i);
+  Groups groups(n);
+  joinLoops(graph, users, groups);
+  std::vector<int> pending(n, 0), ready;
+  for (int i = 0; i < n; ++i)
+    for (int user : users[i])
+      if (int a = groups.find(i), b = groups.find(user); a != b) {
+        out[a].push_back(b);
+        ++pending[b];
+      }
+  for (int i = 0; i < n; ++i)
+    if (groups.find(i) == i && pending[i] == 0)
+      ready.push_back(i);
+  size_t done = 0;
+  while (!ready.empty()) {
+    int i = ready.back();
+    ready.pop_back();
+    ++done;
+    for (int user : out[i])
+      if (--pending[user] == 0)
+        ready.push_back(user);
+  }
+  size_t all = 0;
+  for (int i = 0; i < n; ++i)
+    all += groups.find(i) == i;
+  return done != all;
+}
+
 absl::StatusOr<std::vector<int>> placeNodes(const tf::GraphDef &graph, const Library &library, const std::vector<const Device *> &devices,
                                             bool soft, const GraphLimits &limits) {
   int n = graph.node_size();

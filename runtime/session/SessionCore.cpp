@@ -209,6 +209,10 @@ absl::Status SessionCore::execute(const Prepared &p, const RunOptions &how, Simp
     for (const NodeTime &t : stats.times)
       metadata->stepStats.push_back({t.node->name, t.node->op, t.node->device, (t.startNanos - start) / 1000, t.endNanos - t.startNanos, t.thread});
   }
+  if (status.ok())
+    for (const Tensor &result : frame.results)
+      if (!result.valid())
+        return absl::InternalError("a fetch was not computed: nodes wait for each other");
   if (timedOut && !status.ok())
     return absl::DeadlineExceededError(absl::StrCat("Timed out waiting for notification after ", how.timeoutMs, " ms"));
   if (!status.ok() && running.load(std::memory_order_relaxed) >= kClosed && status.code() == absl::StatusCode::kCancelled)

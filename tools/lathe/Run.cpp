@@ -1,4 +1,5 @@
-// lathe run: one execution, npy/npz in and npz out.
+// lathe run: one execution, npy/npz in and npz out. What does not compile as a whole runs in a session.
+#include "tools/lathe/HostRun.h"
 #include "tools/lathe/Session.h"
 #include "tools/lathe/Tensors.h"
 
@@ -19,6 +20,18 @@ std::string outputKey(const lathe_tensor_info &info) {
   return tensor.substr(0, tensor.rfind(':')) == info.name ? tensor : info.name;
 }
 
+int write(const RunArgs &a, const NamedTensors &result) {
+  if (!a.out.empty()) {
+    absl::Status s = writeNpz(a.out, result);
+    if (!s.ok())
+      return fail(std::string(s.message()));
+  } else {
+    for (auto &[name, t] : result)
+      printf("%s: %s%s\n", name.c_str(), dtypeName(t.dtype()), dimsToString(t.dims()).c_str());
+  }
+  return Fine;
+}
+
 int execute(RunArgs &a) {
   bool isLibrary = a.model.options.model.size() > 3 && a.model.options.model.rfind(".so") == a.model.options.model.size() - 3;
   if (!isLibrary)
@@ -27,9 +40,20 @@ int execute(RunArgs &a) {
   a.model.options.targets = a.targets;
   if (!a.model.finish())
     return BadInput;
+  auto feeds = readFeeds(a.feeds, a.npz);
+  if (!feeds.ok())
+    return fail(std::string(feeds.status().message()));
   Loaded loaded;
-  if (int status = load(a.model, loaded))
-    return status;
+  std::string why;
+  if (int status = load(a.model, loaded, isLibrary ? nullptr : &why)) {
+    if (!isForSession(why)) {
+      fprintf(stderr, "%s", why.c_str());
+      return status;
+    }
+    NamedTensors result;
+    int ran = runInSession(a.model, *feeds, a.fetches, a.targets, &result);
+    return ran == Fine ? write(a, result) : ran;
+  }
   const lathe_module &m = loaded.module->abi();
   int entry = 0;
   if (!a.entry.empty()) {
@@ -40,9 +64,6 @@ int execute(RunArgs &a) {
   }
   const lathe_entry &e = *m.entries[entry];
 
-  auto feeds = readFeeds(a.feeds, a.npz);
-  if (!feeds.ok())
-    return fail(std::string(feeds.status().message()));
   auto inputs = orderInputs(e, *feeds);
   if (!inputs.ok())
     return fail(std::string(inputs.status().message()));
@@ -62,15 +83,7 @@ int execute(RunArgs &a) {
       return fail("fetch '" + f + "' is no output of the compiled module");
     result.emplace_back(f, (*outputs)[i]);
   }
-  if (!a.out.empty()) {
-    absl::Status s = writeNpz(a.out, result);
-    if (!s.ok())
-      return fail(std::string(s.message()));
-  } else {
-    for (auto &[name, t] : result)
-      printf("%s: %s%s\n", name.c_str(), dtypeName(t.dtype()), dimsToString(t.dims()).c_str());
-  }
-  return Fine;
+  return write(a, result);
 }
 
 } // namespace

@@ -15,13 +15,13 @@ int fail(llvm::Error error) {
   return text.empty() ? static_cast<int>(BadInput) : fail(text);
 }
 
-std::unique_ptr<mlir::MLIRContext> makeContext() {
+std::unique_ptr<mlir::MLIRContext> makeContext(llvm::raw_ostream *errors) {
   mlir::DialectRegistry registry;
   registerDialects(registry);
   auto context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
   context->printOpOnDiagnostic(false); // messages name the node
-  installDiagnosticPrinter(*context);
+  installDiagnosticPrinter(*context, errors ? *errors : llvm::errs());
   return context;
 }
 
@@ -36,7 +36,7 @@ void useMlirFlags(Compiler &compiler) {
   compiler.configurePassManager = [](mlir::PassManager &pm) { return mlir::applyPassManagerCLOptions(pm); };
 }
 
-int load(ModelArgs &args, Loaded &out) {
+int load(ModelArgs &args, Loaded &out, std::string *errors) {
   llvm::StringRef model = args.options.model;
   if (model.ends_with(".so")) {
     auto module = loadSharedLibrary(model);
@@ -46,18 +46,29 @@ int load(ModelArgs &args, Loaded &out) {
     return Fine;
   }
   auto start = std::chrono::steady_clock::now();
-  std::unique_ptr<mlir::MLIRContext> context = makeContext();
+  std::string discarded;
+  llvm::raw_string_ostream text(errors ? *errors : discarded);
+  auto failed = [&](llvm::Error error) {
+    if (!errors)
+      return fail(std::move(error));
+    std::string more = llvm::toString(std::move(error));
+    if (!more.empty())
+      text << "lathe: error: " << more << "\n";
+    text.flush();
+    return static_cast<int>(BadInput);
+  };
+  std::unique_ptr<mlir::MLIRContext> context = makeContext(errors ? &text : nullptr);
   Compiler compiler(*context, args.options);
   useMlirFlags(compiler);
-  if (failed(compiler.import()))
-    return BadInput;
+  if (mlir::failed(compiler.import()))
+    return failed(llvm::Error::success());
   auto artifact = compiler.emit();
   if (!artifact)
-    return fail(artifact.takeError());
+    return failed(artifact.takeError());
   out.artifact = std::move(*artifact);
   auto module = loadObject(out.artifact.object, out.artifact.prefix);
   if (!module)
-    return fail(module.takeError());
+    return failed(module.takeError());
   out.module = *module;
   out.compileSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return Fine;

@@ -20,10 +20,11 @@ struct Loaded {
 };
 
 /// An MLIR context with our dialects and a handler that prints "error: node 'x' (Op): ..." on stderr.
-std::unique_ptr<mlir::MLIRContext> makeContext();
+/// (`errors` instead, if given).
+std::unique_ptr<mlir::MLIRContext> makeContext(llvm::raw_ostream *errors = nullptr);
 
-/// Loads `args.options.model`; prints why not and returns an exit status instead.
-int load(ModelArgs &args, Loaded &out);
+/// Loads `args.options.model`; prints why not (into `errors`, if given) and returns an exit status instead.
+int load(ModelArgs &args, Loaded &out, std::string *errors = nullptr);
 
 /// A runner of one entry with a thread pool of its own when `threads` > 1.
 class Runner {
