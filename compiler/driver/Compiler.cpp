@@ -213,6 +213,7 @@ llvm::Expected<CompiledArtifact> Compiler::emit(EmitWants wants) {
   eo.exact = opts.exact;
   eo.sanitize = opts.sanitize;
   eo.profile = opts.profile;
+  eo.bf16 = opts.precision == "bf16";
   eo.externalWeights = opts.weights != "embed";
   eo.wantAsm = wants.assembly;
   eo.wantLlvm = wants.llvm;

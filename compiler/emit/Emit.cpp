@@ -4,6 +4,7 @@
 #include "compiler/emit/Header.h"
 #include "compiler/emit/Tables.h"
 #include "compiler/emit/Target.h"
+#include "passes/codegen/cpu/Bf16.h"
 #include "passes/codegen/cpu/Passes.h"
 #include "passes/lower/Lower.h"
 #include "runtime/abi/module_abi.h"
@@ -146,9 +147,19 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   cpu::loadKernelDialects(*context);
   context->getOrLoadDialect<mlir::LLVM::LLVMDialect>();
 
+  CompiledArtifact artifact;
+  if (options.bf16 && !target->kernelTarget.avx512bf16)
+    mlir::emitWarning(mlir::UnknownLoc::get(context))
+        << "--precision bf16: CPU '" << target->cpu << "' has no AVX512_BF16: products and convolutions stay f32";
+  else if (options.bf16) {
+    target->kernelTarget.fastBf16 = target->kernelTarget.avx512bf16;
+    mlir::FailureOr<unsigned> marked = cpu::useBf16(kernelModule, target->kernelTarget);
+    if (mlir::failed(marked))
+      return createStringError("the model could not be compiled");
+    artifact.report.bf16Kernels = *marked;
+  }
   if (mlir::failed(cpu::packWeights(kernelModule, target->kernelTarget, {options.exact})))
     return createStringError("the model could not be compiled");
-  CompiledArtifact artifact;
   artifact.triple = target->triple;
   artifact.prefix = options.symbolPrefix;
   double start = seconds();
@@ -157,6 +168,7 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   lowerOptions.constantsSymbol = options.symbolPrefix + "_constants";
   lowerOptions.threads = options.threads;
   lowerOptions.profile = options.profile;
+  lowerOptions.amx = artifact.report.bf16Kernels > 0 && target->kernelTarget.amxBf16;
   lowerOptions.externalWeights = options.externalWeights;
   mlir::FailureOr<lower::LoweredModule> lowered = lower::lowerModule(kernelModule, lowerOptions);
   if (mlir::failed(lowered))

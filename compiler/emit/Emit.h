@@ -21,6 +21,7 @@ struct EmitOptions {
   int optLevel = 3;
   bool exact = false;                ///< no algorithm that trades accuracy for speed
   std::string sanitize;              ///< "address" or empty
+  bool bf16 = false;                 ///< products and convolutions of bf16 operands, where the CPU has them
   bool profile = false;              ///< call lathe_run_args.trace around each kernel
   bool externalWeights = false;      ///< constants go to CompiledArtifact::weights instead of into the object
   bool wantAsm = false, wantLlvm = false;
@@ -35,6 +36,7 @@ struct EmitReport {
   int64_t kernels = 0;        ///< distinct kernels
   int64_t kernelCalls = 0;
   int64_t codeBytes = 0;      ///< executable sections of the object
+  int64_t bf16Kernels = 0;    ///< kernel calls that take bf16 operands
   int64_t copies = 0;         ///< memcpy steps that the plan could not avoid
   double emitKernelsSeconds = 0, optimizeSeconds = 0, codegenSeconds = 0;
 };

@@ -4,6 +4,7 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 
 using namespace llvm;
 
@@ -102,7 +103,8 @@ const Failure callFailures[lower::failuresPerSite] = {
     {LATHE_INVALID_ARGUMENT, "a run-time size is out of range"},
     {LATHE_FAILED_PRECONDITION, "the weights have not been bound"},
     {LATHE_INTERNAL, "parallel_for failed"},
-    {LATHE_INTERNAL, "failed"},
+    {LATHE_FAILED_PRECONDITION, "the system does not let this process use AMX, or PREFIX_module() has not been called; "
+                                "compile for a CPU without it (--cpu cooperlake has AVX512_BF16)"},
     {LATHE_INTERNAL, "failed"},
     {LATHE_INTERNAL, "failed"},
 };
@@ -187,6 +189,22 @@ Function *emitBind(TableBuilder &t, const std::string &prefix, GlobalVariable *b
   return f;
 }
 
+/// Asks Linux for the use of tile registers, which it grants to a process once: arch_prctl(ARCH_REQ_XCOMP_PERM,
+/// XFEATURE_XTILEDATA). Here, in PREFIX_module(), so that run() makes no system call.
+void requestAmx(TableBuilder &t, IRBuilder<> &b) {
+  GlobalVariable *granted = t.m.getNamedGlobal(lower::amxGranted);
+  if (!granted)
+    return;
+  constexpr int64_t archPrctl = 158, requestPermission = 0x1023, tileData = 18;
+  auto *type = FunctionType::get(t.i64Type, {t.i64Type, t.i64Type, t.i64Type}, false);
+  auto *call = InlineAsm::get(type, "syscall", "={rax},{rax},{rdi},{rsi},~{rcx},~{r11},~{memory},~{dirflag},~{fpsr},~{flags}",
+                              /*hasSideEffects=*/true);
+  Value *result = b.CreateCall(type, call, {t.i64(archPrctl), t.i64(requestPermission), t.i64(tileData)});
+  auto *store = b.CreateStore(b.CreateZExt(b.CreateICmpEQ(result, t.i64(0)), t.i32Type), granted);
+  store->setAtomic(AtomicOrdering::Monotonic);
+  store->setAlignment(Align(4));
+}
+
 } // namespace
 
 std::string entryFunctionName(StringRef prefix, StringRef function, StringRef entry, int index) {
@@ -254,6 +272,7 @@ void emitTables(Module &m, const lower::LoweredModule &lowered, const EmitOption
       sizeof(lathe_module));
   Function *query = exported(t, prefix + "_module", t.ptr, {});
   IRBuilder<> b(BasicBlock::Create(t.c, "", query));
+  requestAmx(t, b);
   b.CreateRet(module);
 }
 

@@ -6,6 +6,10 @@
 #include "llvm/TargetParser/SubtargetFeature.h"
 #include <algorithm>
 #include <mutex>
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 using namespace llvm;
 
@@ -21,11 +25,24 @@ static void initializeTargets() {
   });
 }
 
+// Whether the system lets this process use tile registers; Linux wants to be asked, once a process.
+static bool mayUseAmx() {
+#if defined(__x86_64__) && defined(__linux__)
+  return syscall(SYS_arch_prctl, 0x1023 /*ARCH_REQ_XCOMP_PERM*/, 18 /*XFEATURE_XTILEDATA*/) == 0;
+#else
+  return false;
+#endif
+}
+
 // Features of this machine in a fixed order. Those the CPU's name implies need no mention, but a virtual machine may
 // lack some of them.
 static std::string hostFeatures() {
   std::vector<std::string> list;
-  for (const auto &f : sys::getHostCPUFeatures())
+  StringMap<bool> features = sys::getHostCPUFeatures();
+  if (features.lookup("amx-tile") && !mayUseAmx())
+    for (const char *name : {"amx-tile", "amx-bf16", "amx-int8", "amx-fp16"})
+      features[name] = false;
+  for (const auto &f : features)
     list.push_back((f.second ? "+" : "-") + f.first().str());
   std::sort(list.begin(), list.end(), [](StringRef a, StringRef b) { return a.drop_front() < b.drop_front(); });
   return join(list, ",");
@@ -82,6 +99,7 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
   std::sort(all.begin(), all.end());
   t.allFeatures = join(all, ",");
   t.kernelTarget = cpu::CpuTarget::get(t.triple, t.allFeatures);
+  t.kernelTarget.amxBf16 &= triple.isOSLinux(); // the permission is asked for as Linux wants it
   return t;
 }
 

@@ -3,6 +3,7 @@
 
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace lathe::kernel;
@@ -203,8 +204,19 @@ static bool isPermutation(ArrayRef<int64_t> dims, int64_t rank) {
   return true;
 }
 
+/// Marked `bf16`: operands that round to it, sums in f32.
+static LogicalResult verifyBf16(Operation *op, RankedTensorType acc) {
+  auto fits = [](Value v) {
+    Type e = getElementTypeOrSelf(v.getType());
+    return e.isF32() || e.isBF16();
+  };
+  if (!fits(op->getOperand(0)) || !fits(op->getOperand(1)) || !acc.getElementType().isF32())
+    return op->emitOpError("marked bf16: expected operands of f32 or bf16 and sums of f32");
+  return success();
+}
+
 LogicalResult DotOp::verify() {
-  if (failed(verifyCore(*this, getExtras())))
+  if (failed(verifyCore(*this, getExtras())) || (getBf16() && failed(verifyBf16(*this, getAccType()))))
     return failure();
   auto lhs = cast<RankedTensorType>(getLhs().getType()), rhs = cast<RankedTensorType>(getRhs().getType());
   RankedTensorType acc = getAccType();
@@ -227,7 +239,12 @@ LogicalResult DotOp::verify() {
   int64_t n = acc.getDimSize(getResultDims().back());
   if (std::optional<uint64_t> panel = getPanel()) {
     ArrayRef<int64_t> shape = rhs.getShape().take_back(3);
-    if (*panel == 0 || shape[2] != static_cast<int64_t>(*panel) || clash(shape[1], k) ||
+    int64_t width = static_cast<int64_t>(*panel), depth = shape[1];
+    if (getBf16()) { // pairs; the depth is padded
+      width *= 2;
+      depth = 2 * depth >= k ? k : 2 * depth;
+    }
+    if (*panel == 0 || shape[2] != width || clash(depth, k) ||
         (!ShapedType::isDynamic(n) && clash(shape[0], llvm::divideCeil(n, *panel))))
       return emitOpError() << "packed rhs does not fit: expected ceil(" << n << "/" << *panel << ") panels of " << k
                            << " x " << *panel << ", found " << rhs;
@@ -282,7 +299,7 @@ static LogicalResult verifyWinograd(ConvOp op) {
 }
 
 LogicalResult ConvOp::verify() {
-  if (failed(verifyCore(*this, getExtras())))
+  if (failed(verifyCore(*this, getExtras())) || (getBf16() && failed(verifyBf16(*this, getAccType()))))
     return failure();
   auto in = cast<RankedTensorType>(getInput().getType()), filter = cast<RankedTensorType>(getFilter().getType());
   if (in.getRank() < 2 || in.getRank() != getAccType().getRank())
@@ -297,7 +314,7 @@ LogicalResult ConvOp::verify() {
   if (std::optional<uint64_t> panel = getPanel()) {
     if (!getKernelShape() || static_cast<int64_t>(getKernelShape()->size()) != spatial || filter.getRank() != 4)
       return emitOpError("a packed filter needs rank 4 and kernel_shape");
-    if (filter.getDimSize(3) != static_cast<int64_t>(*panel))
+    if (filter.getDimSize(3) != static_cast<int64_t>(*panel) * (getBf16() ? 2 : 1))
       return emitOpError("packed filter does not have panel columns");
     return success();
   }

@@ -97,6 +97,10 @@ def Kernel_DotOp : Kernel_CoreOp<"dot"> {
     entries) is shared by the whole batch. With `panel` = NR, rhs holds `[batch..., ceil(N/NR), K, NR]`, the
     last panel padded by zeros, and `rhs_dims` is ignored.
 
+    With `bf16` both operands (f32 or bf16) are rounded to bf16 as they are read, and the sums are f32. A packed rhs
+    then holds bf16 pairs, `[batch..., ceil(N/NR), depth/2, 2*NR]`, the depth K padded by zeros
+    (`passes/codegen/cpu/Bf16.h`).
+
     The region's first argument is the accumulator: shape of the result; f32 for f32, f16 and bf16 operands,
     f64 for f64, the result's element type for integers and complex numbers. Then one argument per extra
     operand. It yields the results, elementwise functions of the accumulator and of broadcast extras.
@@ -114,7 +118,7 @@ def Kernel_DotOp : Kernel_CoreOp<"dot"> {
   }];
   let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs, Variadic<AnyRankedTensor>:$extras,
     DenseI64ArrayAttr:$lhs_dims, DenseI64ArrayAttr:$rhs_dims, DenseI64ArrayAttr:$result_dims,
-    OptionalAttr<I64Attr>:$panel);
+    OptionalAttr<I64Attr>:$panel, UnitAttr:$bf16);
   let builders = [
     // Dimension lists default to the plain order batch..., m, k / batch..., k, n / batch..., m, n when empty.
     OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::Value":$lhs, "::mlir::Value":$rhs, "::mlir::ValueRange":$extras,
@@ -143,7 +147,8 @@ def Kernel_ConvOp : Kernel_ConvLikeOp<"conv"> {
     number of spatial dimensions; meaning of strides, padding (low, high per dimension; may be negative),
     dilations, `groups` (feature_group_count) and `batch_groups` as in StableHLO's convolution. With `panel` =
     NR the filter holds `[groups, ceil(oc / groups / NR), taps * ic / groups, NR]`, zero-padded, and
-    `kernel_shape` the spatial sizes of the filter.
+    `kernel_shape` the spatial sizes of the filter. With `bf16` operands are rounded as for `kernel.dot`, and a packed
+    filter is `[groups, ceil(oc / groups / NR), depth/2, 2*NR]`.
     With `winograd` = m (2 or 4) the op is computed by Winograd's F(m x m, 3x3): 3x3 taps, strides and dilations of
     one, no groups, f32, and the transformed filter `[panels / Q, (m + 2)^2, Q, ic, NR]`, where panels =
     ceil(oc / NR) and Q of them are one unit of work.
@@ -152,7 +157,8 @@ def Kernel_ConvOp : Kernel_ConvLikeOp<"conv"> {
   let arguments = (ins AnyRankedTensor:$input, AnyRankedTensor:$filter, Variadic<AnyRankedTensor>:$extras,
     DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$lhs_dilation,
     DenseI64ArrayAttr:$rhs_dilation, DefaultValuedAttr<I64Attr, "1">:$groups, DefaultValuedAttr<I64Attr, "1">:$batch_groups,
-    OptionalAttr<I64Attr>:$panel, OptionalAttr<DenseI64ArrayAttr>:$kernel_shape, OptionalAttr<I64Attr>:$winograd);
+    OptionalAttr<I64Attr>:$panel, OptionalAttr<DenseI64ArrayAttr>:$kernel_shape, OptionalAttr<I64Attr>:$winograd,
+    UnitAttr:$bf16);
 }
 
 def Kernel_DepthwiseConvOp : Kernel_ConvLikeOp<"depthwise_conv"> {

@@ -113,6 +113,11 @@ void FunctionLowering::emitRunFunction() {
   }
   b.store(constants, ctx, 8 * Constants);
 
+  if (state.options.amx) {
+    Value granted = b.load(i32, LLVM::AddressOfOp::create(b, ptr, amxGranted), 0);
+    failIf(b.compare(LLVM::ICmpPredicate::eq, granted, b.i32(0)), -1, b.i64(callAmx));
+  }
+
   auto not1 = [&](Value v) -> Value {
     return LLVM::XOrOp::create(b, v, LLVM::ConstantOp::create(b, b.getI1Type(), b.getBoolAttr(true)));
   };

@@ -22,6 +22,7 @@ struct LowerOptions {
   int threads = 1;
   bool profile = false;
   bool externalWeights = false;
+  bool amx = false; ///< kernels use AMX: run() fails unless PREFIX_module() obtained the permission
 };
 
 struct TensorDesc {
@@ -73,8 +74,10 @@ struct LoweredModule {
 /// Failures of a site, passed to lathe_fail; 1..6 are the kernels' codes (cpu::KernelError).
 constexpr int siteSizeCheck = 7;
 /// Failures of the call as a whole (site -1).
-enum CallFailure { callWorkspace = 1, callSizes, callWeights, callParallel };
+enum CallFailure { callWorkspace = 1, callSizes, callWeights, callParallel, callAmx };
 constexpr int failuresPerSite = 8;
+/// With LowerOptions::amx: an i32 that emission defines, nonzero when the system lets this process use AMX.
+constexpr const char *amxGranted = "lathe_amx_granted";
 
 /// Lowers the module; all problems are diagnosed at their ops. `input` is changed (attributes on ops) but stays valid:
 /// the constant pool refers to its attributes.

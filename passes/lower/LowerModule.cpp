@@ -146,6 +146,9 @@ void declareSymbols(ModuleState &state) {
   LLVM::GlobalOp::create(b, b.getI8Type(), /*isConstant=*/false, LLVM::Linkage::External,
                          state.options.constantsSymbol, Attribute())
       .setVisibility_(LLVM::Visibility::Hidden);
+  if (state.options.amx)
+    LLVM::GlobalOp::create(b, b.getI32Type(), /*isConstant=*/false, LLVM::Linkage::Internal, amxGranted,
+                           b.getI32IntegerAttr(0));
 }
 
 } // namespace

@@ -1,4 +1,5 @@
 """check_models.py --lathe build/bin/lathe --zoo DIR [--models a,b] [--variants base,no-fuse,...] [--tol 1e-4]
+                [--flags="--precision bf16"]
 
 Compiles and runs each model of a zoo folder (graph.pb or saved_model/, inputs.npz, expected.npz, model.json) and compares
 with the recorded outputs: floating results within --tol of the output's largest magnitude, integers exactly.
@@ -51,7 +52,7 @@ def same_bits(a, b):
     return [k for k in a.files if a[k].tobytes() != b[k].tobytes()]
 
 
-def check(lathe, d, variant, tol, tmp):
+def check(lathe, d, variant, tol, tmp, extra=()):
     meta = json.load(open(os.path.join(d, "model.json")))
     fetches = {k: v["tensor"] for k, v in meta["fetches"].items()}
     saved = variant == "saved-model"
@@ -59,11 +60,11 @@ def check(lathe, d, variant, tol, tmp):
     if not os.path.exists(model):
         return None
     names = [] if saved else [x for k in fetches.values() for x in ("--fetch", k)]
-    flags = []
+    flags = list(extra)
     if variant == "no-fuse":
-        flags = ["--no-fuse"]
+        flags += ["--no-fuse"]
     if variant in ("dynamic", "sizes"):
-        flags = ["--unknown-leading"]
+        flags += ["--unknown-leading"]
     pairs = [("inputs.npz", "expected.npz")]
     if variant == "sizes":
         pairs = [(os.path.basename(f), os.path.basename(f).replace("inputs", "expected"))
@@ -72,7 +73,7 @@ def check(lathe, d, variant, tol, tmp):
             return None
     so = os.path.join(tmp, "m")
     build = [x for k in fetches.values() for x in ("--output", k)] if not saved else []
-    why = run([lathe, "compile", model, "-o", so, "--emit", "so", "--cpu", "host"] + flags + build
+    why = run([lathe, "compile", model, "-o", so, "--emit", "so"] + flags + ([] if "--cpu" in flags else ["--cpu", "host"]) + build
               + (["--threads", "2"] if variant == "threads" else []), "compile")
     if why:
         return 0.0, [why]
@@ -101,13 +102,14 @@ def main():
     p.add_argument("--models")
     p.add_argument("--variants", default="base,saved-model,no-fuse,threads,dynamic,sizes")
     p.add_argument("--tol", type=float, default=1e-4)
+    p.add_argument("--flags", default="", help="further options of lathe compile")
     a = p.parse_args()
     models = a.models.split(",") if a.models else sorted(os.listdir(a.zoo))
     failed = 0
     for m in models:
         for v in a.variants.split(","):
             with tempfile.TemporaryDirectory() as tmp:
-                r = check(a.lathe, os.path.join(a.zoo, m), v, a.tol, tmp)
+                r = check(a.lathe, os.path.join(a.zoo, m), v, a.tol, tmp, a.flags.split())
             if r is None:
                 continue
             failed += bool(r[1])

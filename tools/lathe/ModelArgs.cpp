@@ -55,8 +55,9 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
   app.add_option("--weights", options.weights, "embed, or a file for the constants")
       ->type_name("embed|FILE")
       ->capture_default_str();
-  app.add_option("--precision", options.precision, "Arithmetic of products and convolutions")
-      ->check(CLI::IsMember({"f32"}))
+  app.add_option("--precision", options.precision,
+                 "Operands of products and convolutions: f32, or bf16 with f32 sums where --cpu has AVX512_BF16")
+      ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
   app.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
   app.add_flag("--no-fuse", noFuse, "One kernel an operation");

@@ -1,6 +1,7 @@
 // Which generator makes the function of which op.
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/Bf16.h"
 #include "passes/codegen/cpu/KernelCodegen.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -24,8 +25,8 @@ FailureOr<func::FuncOp> emitKernel(Operation *op, ModuleOp module, llvm::StringR
                          .Case<kernel::LoopOp>([&](auto) { return emitLoopKernel(op, b); })
                          .Case<kernel::ReduceOp>([&](auto) { return emitReduceKernel(op, b); })
                          .Case<kernel::RowsOp>([&](auto) { return emitRowsKernel(op, b); })
-                         .Case<kernel::DotOp>([&](auto) { return emitDot(op, b); })
-                         .Case<kernel::ConvOp>([&](auto) { return emitConv(op, b); })
+                         .Case<kernel::DotOp>([&](auto dot) { return dot.getBf16() ? emitBf16Dot(dot, b) : emitDot(op, b); })
+                         .Case<kernel::ConvOp>([&](auto conv) { return conv.getBf16() ? emitBf16Conv(conv, b) : emitConv(op, b); })
                          .Case<kernel::DepthwiseConvOp>([&](auto) { return emitDepthwiseConv(op, b); })
                          .Case<kernel::PoolOp>([&](auto) { return emitPool(op, b); })
                          .Default([&](auto) { return emitBareOp(op, b); });

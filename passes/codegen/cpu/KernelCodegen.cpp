@@ -42,6 +42,7 @@ CpuTarget CpuTarget::get(llvm::StringRef triple, llvm::StringRef features) {
   t.f16c = has("f16c");
   t.avx512 = has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl");
   t.avx512bf16 = t.avx512 && has("avx512bf16");
+  t.amxBf16 = t.avx512bf16 && has("amx-tile") && has("amx-bf16");
   t.avx512vnni = t.avx512 && has("avx512vnni");
   if (has("avx512fp16")) // Sapphire Rapids and its successors
     t.l2 = 2 << 20;

@@ -26,6 +26,9 @@ struct CpuTarget {
   bool rounds = true; ///< floor, ceil and roundeven are instructions (SSE4.1)
   bool avx512 = false; ///< F, BW, DQ and VL together
   bool avx512bf16 = false, avx512vnni = false, neon = false;
+  bool amxBf16 = false; ///< AMX_TILE and AMX_BF16, beside AVX512_BF16
+  /// Conversions to bf16 may treat denormals as zero, as vcvtneps2bf16 does (--precision bf16).
+  bool fastBf16 = false;
   int numVectorRegs = 16;
   int64_t l1 = 32 << 10, l2 = 1 << 20;
 

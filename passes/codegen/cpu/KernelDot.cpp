@@ -7,10 +7,10 @@ using namespace mlir;
 
 namespace lathe::cpu {
 
-LogicalResult emitDot(Operation *o, KernelBuilder &b) {
-  auto op = cast<kernel::DotOp>(o);
+ProductSpec dotSpec(kernel::DotOp op, KernelBuilder &b) {
   auto lhs = cast<RankedTensorType>(op.getLhs().getType()), rhs = cast<RankedTensorType>(op.getRhs().getType());
-  ArrayRef<int64_t> aDims = op.getLhsDims(), bDims = op.getRhsDims(), cDims = op.getResultDims();
+  ArrayRef<int64_t> aDims = op.getLhsDims(), bDims = op.getRhsDims();
+  SmallVector<int64_t> cDims(op.getResultDims());
   int64_t batchRank = op.getBatchRank();
   SmallVector<AffineExpr> accDims = hlo::getDims(op.getAccType());
 
@@ -49,8 +49,12 @@ LogicalResult emitDot(Operation *o, KernelBuilder &b) {
     index[cDims.back()] = column;
     return index;
   };
+  return spec;
+}
+
+LogicalResult emitDot(Operation *op, KernelBuilder &b) {
   Epilogue epilogue(b, op);
-  return emitProduct(b, spec, epilogue);
+  return emitProduct(b, dotSpec(cast<kernel::DotOp>(op), b), epilogue);
 }
 
 } // namespace lathe::cpu

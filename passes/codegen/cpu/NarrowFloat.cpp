@@ -105,6 +105,8 @@ Value f32ToNarrow(KernelBuilder &b, FloatType narrow, Value v) {
     Value h = arith::TruncFOp::create(b, widen(narrow, lanes), v);
     return arith::BitcastOp::create(b, mem, h);
   }
+  if (narrow.isBF16() && b.target.fastBf16)
+    return arith::BitcastOp::create(b, mem, arith::TruncFOp::create(b, widen(narrow, lanes), v));
   return arith::TruncIOp::create(b, mem, roundBits(b, narrow, v));
 }
 
@@ -112,6 +114,10 @@ Value roundToElem(KernelBuilder &b, Type elem, Value v) {
   auto f = dyn_cast<FloatType>(elem);
   if (!f || f.isF32() || f.isF64())
     return v;
+  if (f.isBF16() && b.target.fastBf16) { // a store that follows rounds again: the pair folds
+    Value narrow = arith::TruncFOp::create(b, widen(f, lanesOf(v.getType())), v);
+    return arith::ExtFOp::create(b, v.getType(), narrow);
+  }
   if (f.isBF16()) {
     unsigned lanes = lanesOf(v.getType());
     Type f32 = widen(b.getF32Type(), lanes), i32 = widen(b.getI32Type(), lanes);

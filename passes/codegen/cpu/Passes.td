@@ -30,4 +30,23 @@ def PackWeights : Pass<"kernel-pack-weights", "::mlir::ModuleOp"> {
   let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect"];
 }
 
+def UseBf16 : Pass<"kernel-bf16", "::mlir::ModuleOp"> {
+  let summary = "Compute products and convolutions from bf16 operands";
+  let description = [{
+    Marks `kernel.dot` and `kernel.conv` ops of f32 `bf16` where depth and columns are known and no fewer than a vector,
+    rounds constant right operands to bf16 and packs them in pairs. A tensor that only marked ops read is kept in bf16,
+    and so is a large one between kernels of which one is marked: its producer rounds at the store, its readers widen at
+    the load. Entry results and tensors that anything else reads stay f32. On a target without AVX512_BF16 the pass does nothing. Marked ops are left alone, so
+    the pass is idempotent.
+  }];
+  let options = [
+    Option<"triple", "triple", "std::string", "\"x86_64-linux-gnu\"", "Target triple">,
+    Option<"features", "features", "std::string", "\"\"", "LLVM feature string of the target, e.g. +avx512f,+avx512bf16">
+  ];
+  let statistics = [
+    Statistic<"numMarked", "num-marked", "Products and convolutions that take bf16 operands">
+  ];
+  let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect"];
+}
+
 #endif

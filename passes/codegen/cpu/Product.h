@@ -2,6 +2,7 @@
 #ifndef LATHE_PASSES_CODEGEN_CPU_PRODUCT_H
 #define LATHE_PASSES_CODEGEN_CPU_PRODUCT_H
 
+#include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/KernelCodegen.h"
 #include "passes/codegen/cpu/Tile.h"
 
@@ -32,6 +33,9 @@ struct ProductSpec {
 /// Whether the windows of a convolution with this result are copied to the rows of a product: images with short rows
 /// would make low register tiles, and with many output channels the copy costs next to nothing.
 bool gathersWindows(mlir::RankedTensorType acc, mlir::ArrayRef<int64_t> taps, int64_t allGroups);
+
+/// The product that an op computes, on the operands of its function.
+ProductSpec dotSpec(kernel::DotOp op, KernelBuilder &b);
 
 /// Emits all loops, and the attributes of the function.
 mlir::LogicalResult emitProduct(KernelBuilder &b, const ProductSpec &spec, Epilogue &epilogue);
