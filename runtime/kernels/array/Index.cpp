@@ -281,12 +281,9 @@ absl::Status selectV2(KernelContext &context) {
 }
 LATHE_HOST_FUNCTION(SelectV2, selectV2);
 
-/// Strings only: numbers compare in compiled code.
 template <bool equal>
-absl::Status compareStrings(KernelContext &context) {
+absl::Status compare(KernelContext &context) {
   Tensor a = context.input(0), b = context.input(1);
-  if (a.dtype() != DType::String)
-    return absl::UnimplementedError(absl::StrCat("no host form for ", dtypeName(a.dtype())));
   Dims dims = a.dims();
   if (absl::Status status = broadcastWith(dims, b.dims()); !status.ok()) {
     if (*attrOf<bool>(*context.node, "incompatible_shape_error"))
@@ -295,13 +292,21 @@ absl::Status compareStrings(KernelContext &context) {
     return absl::OkStatus();
   }
   LATHE_TRY_VALUE(out, context.allocateOutput(0, dims));
+  if (a.dtype() != DType::String)
+    return withType(a.dtype(), [&](auto zero) -> absl::Status {
+      using T = decltype(zero);
+      for (int64_t i = 0; i < out.numElements(); ++i)
+        out.template data<bool>()[i] = (a.data<T>()[broadcastIndex(a.dims(), dims, i)] ==
+                                        b.data<T>()[broadcastIndex(b.dims(), dims, i)]) == equal;
+      return absl::OkStatus();
+    });
   for (int64_t i = 0; i < out.numElements(); ++i)
     out.template data<bool>()[i] = (a.strings()[broadcastIndex(a.dims(), dims, i)] ==
                                     b.strings()[broadcastIndex(b.dims(), dims, i)]) == equal;
   return absl::OkStatus();
 }
-LATHE_HOST_FUNCTION(Equal, compareStrings<true>);
-LATHE_HOST_FUNCTION(NotEqual, compareStrings<false>);
+LATHE_HOST_FUNCTION(Equal, compare<true>);
+LATHE_HOST_FUNCTION(NotEqual, compare<false>);
 
 absl::Status addStrings(KernelContext &context) {
   Tensor a = context.input(0), b = context.input(1);

@@ -86,3 +86,8 @@ def cases(case):
         case('ReverseSequence', input=x, seq_lengths=[2, 3], seq_dim=1, batch_dim=0)
         case('ReverseSequence', input=x, seq_lengths=I64([2, 1, 0]), seq_dim=0, batch_dim=1)
         case('Roll', input=x, shift=[1, -2], axis=[0, 1])
+    for t in ['int64', 'int8', 'float16', 'bfloat16', 'float64', 'bool', 'complex64']:
+        x = np.asarray([[0, 1, 2], [1, 0, 3]]).astype(tf.as_dtype(t).as_numpy_dtype)
+        for op in ['Equal', 'NotEqual']:
+            case(op, x=x, y=x[1:])
+    case('Equal', x=np.float32([np.nan, 0.0]), y=np.float32([np.nan, -0.0]))
