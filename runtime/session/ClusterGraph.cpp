@@ -122,6 +122,22 @@ absl::Status wrapNode(tf::NodeDef node, const Library &library, const GraphLimit
 
 std::atomic<int64_t> singles{0}; // names in libraries that may grow from each other
 
+/// Whether there is a host kernel, but not for this node: some are for strings only. Nodes that call functions are not asked:
+/// their kernels want the session's caller.
+bool kernelRefuses(const tf::NodeDef &node, const Library &library, const GraphLimits &limits) {
+  if (!findKernel(node.op()) || isExecutorOp(node.op()))
+    return false;
+  for (auto &[name, value] : node.attr())
+    if (value.has_func() || value.list().func_size())
+      return false;
+  auto info = readNode(node, library, limits);
+  if (!info.ok())
+    return false; // told where the graph is built
+  ResourceManager none;
+  KernelInit init(*info, &none, nullptr);
+  return makeKernel(init).status().code() == absl::StatusCode::kUnimplemented;
+}
+
 class Released {
 public:
   Released(const lathe_cluster_compiler *c, lathe_bytes *b) : compiler(c), bytes(b) {}
@@ -201,7 +217,7 @@ absl::Status clusterSingly(tf::GraphDef *graph, tf::FunctionDefLibrary *function
   tf::GraphDef result;
   *result.mutable_versions() = graph->versions();
   for (tf::NodeDef &node : *graph->mutable_node()) {
-    if (!needsCompiler(node, library)) {
+    if (!needsCompiler(node, library) && !kernelRefuses(node, library, limits)) {
       result.add_node()->Swap(&node);
       continue;
     }
@@ -222,7 +238,7 @@ absl::Status clusterGraph(const lathe_cluster_compiler *compiler, const ClusterO
                           std::shared_ptr<const Library> *library, const GraphLimits &limits, bool singly) {
   bool any = false;
   for (const tf::NodeDef &node : body->graph.node())
-    any |= needsCompiler(node, **library);
+    any = any || needsCompiler(node, **library) || kernelRefuses(node, **library, limits);
   if (!compiler || options.mode == 2 || (!any && options.mode == 0))
     return absl::OkStatus();
   if (compiler->cluster && !singly)

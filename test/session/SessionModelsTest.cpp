@@ -89,7 +89,7 @@ TEST_P(Training, SoftmaxLearnsAsTensorFlow) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, Training, testing::Values(1));
+INSTANTIATE_TEST_SUITE_P(Modes, Training, testing::Values(0, 1));
 
 TEST(SessionModels, TextClassifier) {
   std::string dir = kSamples + "text_classifier/";
