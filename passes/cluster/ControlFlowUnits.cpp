@@ -1,6 +1,7 @@
 #include "passes/cluster/ControlFlowUnits.h"
 
 #include "passes/cluster/Outline.h"
+#include "passes/cluster/Policy.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 
 #include <algorithm>
@@ -59,8 +60,22 @@ void Finder::findLoops(std::vector<Unit> &units) {
   }
 }
 
-/// All that is conditional is hidden and ends in a Merge.
+/// All that is conditional is hidden, comes from one of the Switches and ends in a Merge.
 bool Finder::isComplete(const std::set<unsigned> &members, const Region &outer) const {
+  const auto &conditions = regions.conditionsOf(outer.liveness);
+  for (unsigned i : members)
+    // a reference may be read again after the write, even by the condition: the executor has the order
+    if (graph::NodeOp node = nodes[i]; !isControlFlow(node) && !node.getInputs().empty() && isReferenceInput(node, 0))
+      return false;
+  for (unsigned i : members)
+    for (Value operand : nodes[i]->getOperands()) {
+      Operation *from = operand.getDefiningOp();
+      if (!from || members.count(index.lookup(from)))
+        continue;
+      const auto &more = regions.conditionsOf(regions.livenessOf(operand));
+      if (!std::includes(conditions.begin(), conditions.end(), more.begin(), more.end()))
+        return false;
+    }
   std::vector<unsigned> work;
   std::set<unsigned> needed;
   for (unsigned i : members) {
@@ -97,7 +112,7 @@ void Finder::findConditionals(std::vector<Unit> &units) {
   std::vector<Key> keys;
   for (graph::NodeOp node : nodes)
     if (isOp(node, "Switch") && node.getInputs().size() == 2) {
-      Key key{regions.of(node), node.getInputs()[1].getAsOpaquePointer()};
+      Key key{regions.of(node), predicateOf(node.getInputs()[1]).getAsOpaquePointer()};
       if (seen.try_emplace(key, keys.size()).second)
         keys.push_back(key);
     }
@@ -113,7 +128,7 @@ void Finder::findConditionals(std::vector<Unit> &units) {
       Region region = regions.of(nodes[i]);
       bool member = regions.isWithin(region.frame, key.outer.frame) && isConditional(region.liveness);
       if (region == key.outer) {
-        member |= isSwitch(i) && input(i, 1).getAsOpaquePointer() == key.predicate;
+        member |= isSwitch(i) && predicateOf(input(i, 1)).getAsOpaquePointer() == key.predicate;
         member |= isOp(nodes[i], "Merge") && llvm::any_of(graph::NodeOp(nodes[i]).getInputs(), [&](Value input) {
                     return input.getDefiningOp() && isConditional(regions.livenessOf(input));
                   });

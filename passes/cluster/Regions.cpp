@@ -1,6 +1,7 @@
 #include "passes/cluster/Regions.h"
 
 #include "passes/cluster/Outline.h"
+#include "passes/cluster/Policy.h"
 
 using namespace mlir;
 
@@ -10,6 +11,18 @@ bool isControlFlow(Operation *op) {
   StringRef name = plainOp(op);
   return name == "Switch" || name == "Merge" || name == "Enter" || name == "Exit" || name == "NextIteration" ||
          name == "LoopCond" || name == "_SwitchN" || name == "ControlTrigger";
+}
+
+Value predicateOf(Value condition) {
+  for (int hops = 0; hops < 1000; ++hops) {
+    auto node = condition.getDefiningOp<graph::NodeOp>();
+    // what a variable holds may differ from one look to the next
+    if (!node || node.getInputs().empty() || (!isOp(node, "Identity") && !isOp(node, "Switch")) ||
+        isReferenceOutput(node.getInputs()[0]))
+      break;
+    condition = node.getInputs()[0];
+  }
+  return condition;
 }
 
 int Regions::intern(const std::set<Literal> &set) {
@@ -127,7 +140,7 @@ LogicalResult Regions::analyze(Block &block) {
     if (name == "Switch" && node.getInputs().size() == 2 && node.getOutputs().size() == 2) {
       for (int side = 0; side < 2; ++side) {
         std::set<Literal> with = alive;
-        with.insert({node.getInputs()[1].getAsOpaquePointer(), side});
+        with.insert({predicateOf(node.getInputs()[1]).getAsOpaquePointer(), side});
         switched[node.getOutputs()[side]] = intern(with);
       }
     } else if (name == "_SwitchN") {

@@ -63,6 +63,9 @@ private:
   bool anyControlFlow = false;
 };
 
+/// What a condition is known by: its value, looked at through Identity and the Switches of other conditions.
+mlir::Value predicateOf(mlir::Value condition);
+
 /// Switch, Merge, Enter, Exit, NextIteration, LoopCond and their reference forms.
 bool isControlFlow(mlir::Operation *op);
 
