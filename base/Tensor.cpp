@@ -34,12 +34,12 @@ static constexpr size_t kAlign = 64;
 
 static bool holdsObjects(DType type) { return type == DType::Resource || type == DType::Variant; }
 
+// No byte more than asked for, so that an address sanitizer sees the first one outside.
 static std::shared_ptr<void> alignedBuffer(size_t bytes) {
-  size_t rounded = (bytes + kAlign) / kAlign * kAlign;
-  void *p = std::aligned_alloc(kAlign, rounded);
-  if (!p)
+  void *p = nullptr;
+  if (posix_memalign(&p, kAlign, bytes) != 0 || !p)
     return nullptr;
-  std::memset(p, 0, rounded);
+  std::memset(p, 0, bytes);
   return std::shared_ptr<void>(p, [](void *q) { std::free(q); });
 }
 

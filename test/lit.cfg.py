@@ -26,6 +26,8 @@ config.substitutions += [
 ]
 if os.environ.get("LATHE_SLOW_TESTS"):
     config.available_features.add("slow")
+if os.path.exists(os.path.join(config.lathe_obj_root, "bin", "lathe-asan")):
+    config.available_features.add("asan")
 with open("/proc/cpuinfo") as f:
     flags = f.read()
 for feature in ("avx2", "avx512f", "avx512_bf16"):

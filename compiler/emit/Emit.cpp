@@ -37,6 +37,12 @@ double seconds() {
 // Attributes that decide code generation; kernels have theirs already.
 void setFunctionAttributes(Module &m, const ResolvedTarget &target, const EmitOptions &options) {
   std::string width = target.kernelTarget.avx512 ? "512" : "256";
+  if (options.sanitize == "address")
+    for (GlobalVariable &g : m.globals()) { // tables: nothing registers red zones around them
+      GlobalValue::SanitizerMetadata none;
+      none.NoAddress = true;
+      g.setSanitizerMetadata(none);
+    }
   for (Function &f : m) {
     if (f.isIntrinsic())
       continue;
@@ -81,7 +87,9 @@ void optimize(Module &m, TargetMachine &machine, const EmitOptions &options) {
   ModulePassManager passes = level == OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(level)
                                                             : builder.buildPerModuleDefaultPipeline(level);
   if (options.sanitize == "address")
-    passes.addPass(AddressSanitizerPass(AddressSanitizerOptions()));
+    // no constructor: the program is linked with the sanitizer's runtime, and the JIT runs no constructors
+    passes.addPass(AddressSanitizerPass(AddressSanitizerOptions(), /*UseGlobalGC=*/false, /*UseOdrIndicator=*/false,
+                                        AsanDtorKind::None, AsanCtorKind::None));
   passes.run(m, mam);
 }
 
@@ -100,7 +108,8 @@ Error checkUndefined(const ElfSummary &summary, const EmitOptions &options, cons
   for (const std::string &name : summary.undefined) {
     if (is_contained(allowedSymbols, name) || name == constants)
       continue;
-    if (options.sanitize == "address" && StringRef(name).starts_with("__asan"))
+    if (options.sanitize == "address" &&
+        (StringRef(name).starts_with("__asan") || name == "posix_memalign" || name == "free"))
       continue;
     extra += (extra.empty() ? "" : ", ") + name;
   }
@@ -169,7 +178,9 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   lowerOptions.threads = options.threads;
   lowerOptions.profile = options.profile;
   lowerOptions.amx = artifact.report.bf16Kernels > 0 && target->kernelTarget.amxBf16;
+  lowerOptions.parallelWork = options.parallelWork;
   lowerOptions.externalWeights = options.externalWeights;
+  lowerOptions.separateBuffers = options.sanitize == "address";
   mlir::FailureOr<lower::LoweredModule> lowered = lower::lowerModule(kernelModule, lowerOptions);
   if (mlir::failed(lowered))
     return createStringError("the model could not be compiled");

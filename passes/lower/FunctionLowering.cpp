@@ -26,6 +26,8 @@ void FunctionLowering::run() {
 Value FunctionLowering::slot(Slot s, Type type) { return b.load(type, ctx, 8 * s); }
 
 Value FunctionLowering::pointer(const Buffer &buffer) {
+  if (auto block = blocks.find(&buffer); block != blocks.end())
+    return b.loadPtr(ctx, 8 * block->second);
   switch (buffer.kind) {
   case Buffer::Input:
     return b.loadPtr(slot(Inputs, b.ptrType()), 8 * buffer.index);
@@ -86,8 +88,13 @@ void FunctionLowering::emitRunFunction() {
   Type i32 = b.getI32Type(), ptr = b.ptrType();
   auto f = b.function(state.output, "lathe_run" + std::to_string(entry), i32, {ptr});
   Value args = f.getArgument(0);
-  int64_t slots = FirstGroup + 2 * (plan.groups().size() - 1);
-  ctx = b.stack(8 * slots);
+  if (state.options.separateBuffers)
+    for (int i = 0; i < plan.numBuffers(); ++i) {
+      const Buffer &buffer = plan.buffer(i);
+      if ((buffer.kind == Buffer::Arena || buffer.kind == Buffer::Constant) && !buffer.spans.empty())
+        blocks.try_emplace(&buffer, firstBlockSlot() + int64_t(blocks.size()));
+    }
+  ctx = b.stack(8 * (firstBlockSlot() + int64_t(blocks.size())));
   b.store(args, ctx, 8 * Args);
   // a caller built against an older layout passes fewer fields; all of these exist since version 1
   Value size = b.load(i32, args, offsetof(lathe_run_args, struct_size));
@@ -145,6 +152,8 @@ void FunctionLowering::emitRunFunction() {
   Value have = b.loadI64(args, offsetof(lathe_run_args, workspace_size));
   failIf(b.compare(LLVM::ICmpPredicate::slt, have, need), -1, b.i64(callWorkspace));
 
+  if (state.options.separateBuffers)
+    return emitSeparateRun(bounded);
   emitOps(func.front());
   emitCopies(func.front().getTerminator());
   b.ret(b.i32(0));
@@ -289,6 +298,8 @@ void FunctionLowering::emitKernelCall(Operation *op) {
   for (Value v : op->getResults())
     pointers.push_back(pointer(v));
   Value units = b.expr(info.extent, sizes());
+  if (state.options.separateBuffers)
+    allocateScratch(info);
   if (isParallel(info)) {
     emitParallelCall(op, info, pointers, units);
   } else {
@@ -296,6 +307,8 @@ void FunctionLowering::emitKernelCall(Operation *op) {
     args.append({slot(Scratch, b.ptrType()), sizes(), slot(Err, b.ptrType()), b.i64(0), units});
     b.call(info.name, TypeRange(), args);
   }
+  if (state.options.separateBuffers)
+    release(b.offset(ctx, 8 * Scratch));
   if (state.options.profile)
     emitTrace(step, 1);
   if (info.mayFail) {

@@ -35,6 +35,12 @@ private:
 
   // code
   void emitRunFunction();
+  // separate heap blocks (SeparateBuffers.cpp)
+  void emitSeparateRun(mlir::Value boundedSizes);
+  mlir::Value allocate(mlir::Value slotAddress, mlir::Value bytes);
+  void release(mlir::Value slotAddress);
+  void allocateScratch(const KernelInfo &info);
+  int64_t firstBlockSlot() const { return FirstGroup + 2 * (int64_t(plan.groups().size()) - 1); }
   void emitOps(mlir::Block &block);
   void emitOp(mlir::Operation *op);
   void emitPiece(llvm::ArrayRef<mlir::Operation *> ops);
@@ -66,6 +72,7 @@ private:
   MainBuilder b;
   mlir::Value ctx;
   int pieces = 0;
+  llvm::DenseMap<const Buffer *, int64_t> blocks; ///< slot of a buffer that is a heap block
 };
 
 } // namespace lathe::lower

@@ -56,6 +56,7 @@ public:
   const Buffer &of(mlir::Value v) const { return buffers[bufferIndex(v)]; }
   int bufferIndex(mlir::Value v) const;
   const Buffer &buffer(int i) const { return buffers[i]; }
+  int numBuffers() const { return static_cast<int>(buffers.size()); }
   llvm::ArrayRef<ArenaGroup> groups() const { return arenaGroups; }
 
   /// The copies to make before `op` (loop: initial values; terminators: what the construct yields; updates: the

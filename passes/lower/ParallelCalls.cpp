@@ -7,8 +7,6 @@ using namespace mlir;
 
 namespace lathe::lower {
 
-// Below this many operations waking threads costs more than it brings.
-constexpr int64_t smallestParallelWork = 200000;
 // More chunks than threads even out threads of unequal speed, where chunks need no scratch.
 constexpr int64_t chunksPerThread = 4;
 
@@ -22,7 +20,7 @@ bool FunctionLowering::isParallel(const KernelInfo &info) {
   if (!units)
     return true;
   int64_t work = info.flopsPerUnit > 0 ? info.flopsPerUnit : 1;
-  return units.getValue() > 1 && units.getValue() * static_cast<double>(work) >= smallestParallelWork;
+  return units.getValue() > 1 && units.getValue() * static_cast<double>(work) >= state.options.parallelWork;
 }
 
 void FunctionLowering::ensureThunk(KernelInfo &info) {

@@ -25,7 +25,7 @@ int execute(BenchArgs &a) {
   using Clock = std::chrono::steady_clock;
   if (!a.model.finish())
     return BadInput;
-  a.model.options.profile = a.profile;
+  a.model.options.profile |= a.profile;
   Loaded loaded;
   if (int status = load(a.model, loaded))
     return status;

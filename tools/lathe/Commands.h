@@ -23,6 +23,7 @@ struct ModelArgs {
   bool noFuse = false;
   std::string compileTo;
   CLI::Option *memoryOption = nullptr;
+  bool runsCode = false; ///< not only compiles it
 
   /// Adds the options to `app`; `defaultCpu` is what --cpu is without the option.
   void add(CLI::App &app, const std::string &defaultCpu, const std::string &modelHelp);
@@ -41,6 +42,10 @@ Command addConform(CLI::App &root);
 
 /// Prints "lathe: error: TEXT" on stderr and returns BadInput.
 int fail(const std::string &text);
+
+/// Makes allocations beyond `bytes` fail, which ends the process with status 1 and a message; 0 is nine tenths of the
+/// machine's memory.
+void limitMemory(int64_t bytes);
 
 /// Ends the process with status 1 and a message after `seconds`; 0 is never.
 void startTimeout(int seconds);

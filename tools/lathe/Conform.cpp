@@ -2,6 +2,7 @@
 // over one state, and its fetches are written beside it. A case that does not compile as a whole runs in a session: host
 // kernels with compiled clusters between them.
 #include "tools/lathe/Reference.h"
+#include "tools/lathe/Sanitize.h"
 #include "tools/lathe/Session.h"
 #include "tools/lathe/Tensors.h"
 
@@ -32,6 +33,7 @@ struct ConformArgs {
   int threads = 1, optLevel = 1;
   bool session = false, noSession = false;
   int clusterMode = 1;
+  std::string sanitize;
   std::string reference; ///< evaluate after this phase instead of compiling
 };
 
@@ -117,6 +119,8 @@ CompilerOptions Case::makeOptions(const NamedTensors &feeds, const std::vector<s
   o.fuse = !args.noFuse;
   o.optLevel = args.optLevel;
   o.threads = args.threads;
+  o.sanitize = args.sanitize;
+  o.profile = !args.sanitize.empty();
   o.symbolPrefix = "conform_case";
   o.maxMemory = int64_t(4) << 30;
   return o;
@@ -385,9 +389,17 @@ Command addConform(CLI::App &root) {
   app->add_flag("--no-session", a->noSession, "Do not fall back to a session where a case does not compile as a whole");
   app->add_option("--cluster-mode", a->clusterMode, "Of sessions: 0 compiles what has no host kernel, 1 what is worth it")
       ->check(CLI::Range(0, 2));
+  app->add_option("--sanitize", a->sanitize, "address: run instrumented code, buffers apart")
+      ->check(CLI::IsMember({"address"}));
   app->add_option("--threads", a->threads, "Threads")->check(CLI::Range(1, 64));
   app->add_option("--opt-level", a->optLevel, "LLVM's optimisation level")->check(CLI::Range(0, 3))->capture_default_str();
-  return [a] { return a->cases.empty() ? runSingle(*a) : runBatch(*a); };
+  return [a] {
+    if (!a->sanitize.empty())
+      if (int status = enterSanitizer())
+        return status;
+    limitMemory(0);
+    return a->cases.empty() ? runSingle(*a) : runBatch(*a);
+  };
 }
 
 } // namespace lathe::cli

@@ -1,5 +1,7 @@
 #include "tools/lathe/Commands.h"
+#include "tools/lathe/Sanitize.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -24,8 +26,24 @@ void startTimeout(int seconds) {
   }).detach();
 }
 
+void limitMemory(int64_t bytes) {
+  if (hasSanitizer()) // shadow memory counts as data
+    return;
+  if (bytes == 0) {
+    int64_t machine = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+    bytes = std::max(machine / 10 * 9, int64_t(4) << 30);
+  }
+  // allocations beyond it fail, which ends the process with status 1
+  rlimit limit;
+  getrlimit(RLIMIT_DATA, &limit);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, static_cast<rlim_t>(bytes));
+  setrlimit(RLIMIT_DATA, &limit);
+}
+
 void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::string &modelHelp) {
   options.cpu = defaultCpu;
+  const std::string &command = app.get_name();
+  runsCode = command == "run" || command == "bench" || command == "verify";
   app.add_option("MODEL", options.model, modelHelp)->required();
   app.add_option("--input", inputs, "Feed NAME, a signature key, tensor or node, optionally with its shape "
                                     "(1x224x224x3; ? is any size, 1..64 a bounded one)")
@@ -62,13 +80,23 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
   app.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
   app.add_flag("--no-fuse", noFuse, "One kernel an operation");
   app.add_flag("--allow-host", options.allowHost, "Let the object call host kernels");
+  app.add_option("--sanitize", options.sanitize,
+                 "address: instrument the code and give every buffer and constant a heap block of its own")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"address"}));
   app.add_flag("--unknown-leading", options.unknownLeading,
                "Make the leading dimension of every input a run-time size");
-  memoryOption = app.add_option("--max-memory", options.maxMemory, "Bytes that compiling may hold (suffixes K, M, G)")
+  memoryOption = app.add_option("--max-memory", options.maxMemory,
+                                "Bytes that the process may hold (suffixes K, M, G; nine tenths of the machine's memory)")
                      ->transform(CLI::AsSizeValue(false));
   app.add_option("--max-fold-bytes", options.maxFoldBytes, "Bytes that constant folding may produce")
       ->transform(CLI::AsSizeValue(false));
-  app.add_option("--timeout", options.timeoutSeconds, "Give up after so many seconds")->type_name("SECONDS");
+  if (!runsCode)
+    options.timeoutSeconds = 3600; // running may take as long as it likes
+  app.add_option("--timeout", options.timeoutSeconds, "Give up after so many seconds; 0 is never")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
   app.add_option("--compile-to", compileTo, "Stop after a phase: import, cluster, legalize, simplify, fuse, lower, emit")
       ->type_name("PHASE");
   app.add_option("--dump-dir", options.dumpDir, "Write the IR after each phase to this folder")->type_name("DIR");
@@ -76,6 +104,11 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
 }
 
 bool ModelArgs::finish() {
+  if (options.sanitize == "address" && runsCode) {
+    if (enterSanitizer() != Fine)
+      return false;
+    options.profile = true; // a report names the kernel
+  }
   auto take = [](auto parsed, auto &list) {
     if (!parsed.ok()) {
       fail(std::string(parsed.status().message()));
@@ -101,12 +134,9 @@ bool ModelArgs::finish() {
     options.compileTo = *phase;
   }
   options.progress = isatty(STDERR_FILENO);
-  if (memoryOption && memoryOption->count()) {
-    // allocations beyond it fail, which ends the process with status 1
-    rlimit limit = {static_cast<rlim_t>(options.maxMemory), static_cast<rlim_t>(options.maxMemory)};
-    setrlimit(RLIMIT_DATA, &limit);
-  }
-  startTimeout(options.timeoutSeconds);
+  startTimeout(options.timeoutSeconds); // a thread, which takes memory
+  if (memoryOption)
+    limitMemory(memoryOption->count() ? options.maxMemory : 0);
   return true;
 }
 

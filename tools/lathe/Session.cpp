@@ -1,6 +1,7 @@
 #include "tools/lathe/Session.h"
 
 #include "compiler/support/Diagnostics.h"
+#include "tools/lathe/Sanitize.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringRef.h"
@@ -25,7 +26,9 @@ std::unique_ptr<mlir::MLIRContext> makeContext(llvm::raw_ostream *errors) {
   return context;
 }
 
-Runner::Runner(std::shared_ptr<LoadedModule> module, int entry, int threads) : runner(std::move(module), entry) {
+Runner::Runner(std::shared_ptr<LoadedModule> module, int entry, int threads) : runner(module, entry) {
+  if (hasSanitizer() && module->abi().num_steps)
+    runner.setTrace(noteStep, const_cast<lathe_module *>(&module->abi()));
   if (threads > 1) {
     pool = std::make_unique<ThreadPool>(threads);
     runner.setParallelFor(ThreadPool::parallelFor, pool.get(), threads);

@@ -1,17 +1,14 @@
 // lathe verify: the compiled model against the reference evaluator, kernel by kernel. Every kernel of the main function
-// becomes one more output after fusion, so that fusion is as it would be without.
+// and of its loops and branches becomes one more output after fusion, so that fusion is as it would be without.
 #include "tools/lathe/Session.h"
+#include "tools/lathe/Taps.h"
 #include "tools/lathe/Tensors.h"
 
 #include "compiler/support/Diagnostics.h"
-#include "dialects/graph/Types.h"
 #include "dialects/hlo/Evaluator.h"
-#include "dialects/kernel/Kernel.h"
 #include "passes/fusion/ExpandKernels.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/IRMapping.h"
-
 #include <cmath>
 
 namespace lathe::cli {
@@ -23,45 +20,8 @@ struct VerifyArgs {
   std::string npz;
   double tolerance = 1e-4;
   int64_t size = 2;
+  std::string fault; ///< node to compile wrongly
 };
-
-struct Tap {
-  std::string node, kernel;
-};
-
-/// Makes every result of a top-level kernel or unfused op an output behind the existing ones.
-std::vector<Tap> addTaps(mlir::func::FuncOp main) {
-  mlir::Operation *ret = main.front().getTerminator();
-  llvm::SmallVector<mlir::Value> values(ret->getOperands());
-  std::vector<Tap> taps;
-  for (mlir::Operation &op : main.front().without_terminator()) {
-    bool kernel = kernel::isKernelOp(&op);
-    if (!kernel && (op.hasTrait<mlir::OpTrait::ConstantLike>() || llvm::isa<hlo::ReshapeOp, hlo::WhileOp, hlo::IfOp, hlo::CaseOp>(op)))
-      continue;
-    for (mlir::Value v : op.getResults()) {
-      values.push_back(v);
-      taps.push_back({graph::getNodeName(op.getLoc()).str(), op.getName().getStringRef().str()});
-    }
-  }
-  ret->setOperands(values);
-  mlir::Builder b(main.getContext());
-  unsigned first = main.getNumResults();
-  llvm::SmallVector<mlir::Type> types;
-  for (mlir::Value v : values)
-    types.push_back(v.getType());
-  llvm::SmallVector<mlir::DictionaryAttr> attrs;
-  main.getAllResultAttrs(attrs);
-  attrs.resize(values.size());
-  for (unsigned i = 0; i < values.size(); ++i) {
-    if (i >= first)
-      attrs[i] = b.getDictionaryAttr(b.getNamedAttr("hlo.name", b.getStringAttr("tap" + std::to_string(i - first))));
-    else if (!attrs[i])
-      attrs[i] = b.getDictionaryAttr({});
-  }
-  main.setFunctionType(b.getFunctionType(main.getArgumentTypes(), types));
-  main.setAllResultAttrs(attrs);
-  return taps;
-}
 
 /// Largest difference as a share of the largest magnitude; exact types count any difference as 1.
 double difference(const Tensor &got, const Tensor &want) {
@@ -101,7 +61,10 @@ int execute(VerifyArgs &a) {
     }
   unsigned outputs = main.getNumResults();
   std::vector<Tap> taps = addTaps(main);
-  mlir::OwningOpRef<mlir::ModuleOp> reference = compiler.module().clone();
+  mlir::OwningOpRef<mlir::ModuleOp> fused = compiler.module().clone(), reference = compiler.module().clone();
+  std::string name = main.getSymName().str();
+  if (!a.fault.empty() && !injectFault(main, a.fault))
+    return fail("--inject-fault " + a.fault + ": no kernel holds an op of that node");
   if (failed(expandKernels(*reference)))
     return Internal;
   auto artifact = compiler.emit();
@@ -121,23 +84,33 @@ int execute(VerifyArgs &a) {
   auto got = runner->call(*inputs);
   if (!got)
     return fail(got.takeError());
-  auto function = reference->lookupSymbol<mlir::func::FuncOp>(main.getSymName());
+  auto function = reference->lookupSymbol<mlir::func::FuncOp>(name);
   auto want = hlo::evaluateFunction(function, *inputs);
   if (failed(want))
     return BadInput;
 
   double worst = 0;
+  size_t kernels = 0;
   for (size_t i = 0; i < taps.size(); ++i) {
     double d = difference((*got)[outputs + i], (*want)[outputs + i]);
     worst = std::max(worst, d);
-    if (!(d <= a.tolerance)) {
-      printf("first difference at node '%s' (%s): %.3g of the largest magnitude, result %s%s\n", taps[i].node.c_str(),
-             taps[i].kernel.c_str(), d, dtypeName((*want)[outputs + i].dtype()),
-             dimsToString((*want)[outputs + i].dims()).c_str());
-      return Differs;
+    kernels += !taps[i].kernel.empty();
+    if (d <= a.tolerance)
+      continue;
+    // Values of a loop differ from where its first turn went wrong: the kernel that is wrong by itself is the one.
+    int wrong = findWrongKernel(fused->lookupSymbol<mlir::func::FuncOp>(name), *inputs, *got, outputs,
+                                [&](int tap) { return !(difference((*got)[outputs + tap], (*want)[outputs + tap]) <= a.tolerance); },
+                                [&](const Tensor &g, const Tensor &w) { return !(difference(g, w) <= a.tolerance); });
+    if (wrong >= 0 && wrong != static_cast<int>(i)) {
+      i = wrong;
+      d = difference((*got)[outputs + i], (*want)[outputs + i]);
     }
+    printf("first difference at node '%s' (%s)%s: %.3g of the largest magnitude, result %s%s\n", taps[i].node.c_str(),
+           taps[i].kernel.c_str(), taps[i].inLoop ? " in a loop" : "", d, dtypeName((*want)[outputs + i].dtype()),
+           dimsToString((*want)[outputs + i].dims()).c_str());
+    return Differs;
   }
-  printf("%zu kernel results agree; largest error %.3g of the largest magnitude\n", taps.size(), worst);
+  printf("%zu kernel results agree; largest error %.3g of the largest magnitude\n", kernels, worst);
   return Fine;
 }
 
@@ -151,6 +124,8 @@ Command addVerify(CLI::App &root) {
   app->add_option("--feeds", a->npz, "Inputs; without feeds seeded random floats and small integers")->type_name("FILE.npz");
   app->add_option("--tolerance", a->tolerance, "Largest error as a share of the largest magnitude")->capture_default_str();
   app->add_option("--unknown-size", a->size, "Value of unknown dimensions when nothing is fed")->capture_default_str();
+  // for the test that verify finds it
+  app->add_option("--inject-fault", a->fault, "Compile one op of NODE wrongly")->type_name("NODE")->group("");
   return [a] { return execute(*a); };
 }
 
