@@ -1,0 +1,31 @@
+// What is fuzzed: each target takes any bytes and must return. A target's mutator changes bytes that it can take apart.
+#ifndef LATHE_TEST_FUZZ_TARGETS_H
+#define LATHE_TEST_FUZZ_TARGETS_H
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lathe::fuzz {
+
+struct Target {
+  const char *name;
+  void (*run)(std::string_view bytes);
+  void (*mutate)(std::string &bytes, uint32_t seed);
+};
+
+/// graphdef: bytes of a binary model through the importer.
+/// saved_model: a folder (saved_model.pb, index and shard of its checkpoint packed by packFolder) through the importer.
+/// legalize: a GraphDef through import, clustering, legalization and folding.
+/// text: a .pbtxt through the importer.
+/// table: a checkpoint index and shard through the TensorBundle reader, every tensor read.
+extern const Target targets[];
+extern const int numTargets;
+const Target *findTarget(std::string_view name);
+
+/// The parts of a model folder as one string: two lengths of 4 bytes, then the three contents.
+std::string packFolder(std::string_view model, std::string_view index, std::string_view data);
+
+} // namespace lathe::fuzz
+
+#endif

@@ -1,0 +1,64 @@
+"""Seeds of a fuzz target from the samples, the importer's models and, where they lie beside the repository, the
+conformance cases: make_seeds.py TARGET FOLDER --replay build/bin/fuzz-replay"""
+import argparse
+import glob
+import hashlib
+import os
+import subprocess
+import zipfile
+
+root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+limit = 60000  # larger inputs slow everything down
+
+
+def graphs(cases):
+    for path in sorted(glob.glob(root + "/test/data/**/graph.pb", recursive=True)):
+        yield open(path, "rb").read()
+    for path in sorted(glob.glob(cases + "/*.zip")):
+        with zipfile.ZipFile(path) as archive:
+            # one case in three is plenty
+            for name in sorted(n for n in archive.namelist() if n.endswith("graph.pb"))[::3]:
+                yield archive.read(name)
+
+
+def folders():
+    for path in sorted(glob.glob(root + "/test/data/**/saved_model.pb", recursive=True)):
+        base = os.path.dirname(path)
+        index = glob.glob(base + "/variables/*.index")
+        data = glob.glob(base + "/variables/*.data-*")
+        if index and data and os.path.getsize(data[0]) < limit:
+            yield path, index[0], data[0]
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("target")
+    p.add_argument("folder")
+    p.add_argument("--replay", required=True)
+    p.add_argument("--cases", default=root + "/../shared/conformance/cases")
+    a = p.parse_args()
+    os.makedirs(a.folder, exist_ok=True)
+
+    def write(content):
+        with open(os.path.join(a.folder, hashlib.sha1(content).hexdigest()), "wb") as f:
+            f.write(content)
+
+    if a.target in ("saved_model", "table"):
+        for model, index, data in folders():
+            out = os.path.join(a.folder, "seed")
+            subprocess.check_call([a.replay, "pack", model if a.target == "saved_model" else os.devnull, index, data, out])
+            content = open(out, "rb").read()
+            os.remove(out)
+            write(content)
+        return
+    for graph in graphs(a.cases):
+        if len(graph) > limit:
+            continue
+        if a.target == "text":
+            graph = subprocess.run([a.replay, "totext"], input=graph, stdout=subprocess.PIPE, check=True).stdout
+            if not graph or len(graph) > limit:
+                continue
+        write(graph)
+
+
+main()
