@@ -154,6 +154,10 @@ FailureOr<ResizeSpec> readSpec(NodeContext &c, Value image, ArrayRef<int64_t> ou
     return c.error("align_corners and half_pixel_centers exclude each other");
   if (out.size() != 2 || out[0] <= 0 || out[1] <= 0)
     return c.error("the output size must be two positive numbers");
+  // the weights of each row and column are made here
+  constexpr int64_t largest = int64_t(1) << 22;
+  if (out[0] > largest || out[1] > largest)
+    return c.error("an output size above " + Twine(largest) + " is not supported");
   for (int d = 0; d < 2; ++d) {
     auto n = constantOf(c.dim(image, d + 1));
     if (!n || *n == 0)
