@@ -27,7 +27,9 @@ TEST(TensorTest, ElementCountIsChecked) {
   EXPECT_FALSE(checkedNumElements({0, INT64_MAX, 2}).ok());
   EXPECT_FALSE(Tensor::tryAllocate(DType::Float32, {INT64_MAX}, INT64_MAX).ok());
   EXPECT_FALSE(Tensor::tryAllocate(DType::Float32, {100}, 399).ok());
-  EXPECT_FALSE(Tensor::tryAllocate(DType::Variant, {1}, 400).ok());
+  EXPECT_TRUE(Tensor::tryAllocate(DType::Variant, {1}, 400).ok());
+  EXPECT_FALSE(Tensor::tryAllocate(DType::Variant, {100}, 400).ok());
+  EXPECT_FALSE(Tensor::tryAllocate(DType::Invalid, {1}, 400).ok());
 }
 
 TEST(TensorTest, CopiesShareAndClonesDoNot) {
