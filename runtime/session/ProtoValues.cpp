@@ -15,6 +15,8 @@ DType typeOf(int number) { return dtypeFromNumber(number).value_or(DType::Invali
 template <typename To, typename List>
 absl::Status fill(const List &list, int valuesPerElement, Tensor &t) {
   int64_t have = list.size(), need = t.numElements() * valuesPerElement;
+  if (need == 0)
+    return absl::OkStatus(); // TensorFlow ignores what an empty tensor holds
   if (have > need || have % valuesPerElement)
     return absl::InvalidArgumentError(absl::StrCat("holds ", have, " values, its shape ", dimsToString(t.dims()), " needs ", need));
   To *out = t.data<To>();
@@ -66,6 +68,8 @@ absl::Status fillFrom(const tf::TensorProto &p, Tensor &t) {
   case DType::String: {
     std::vector<std::string> &out = t.mutableStrings();
     int have = p.string_val_size();
+    if (t.numElements() == 0)
+      return absl::OkStatus();
     if (have > t.numElements())
       return absl::InvalidArgumentError(absl::StrCat("holds ", have, " strings, its shape needs ", t.numElements()));
     for (int i = 0; i < have; ++i)

@@ -137,6 +137,7 @@ void Step::enter(const Tagged &t, std::vector<Value> &outputs, Ready &ready) {
 /// A new iteration with the loop's invariants. Under the frame's lock.
 Step::Iteration *Step::addIteration(Frame *frame, Ready &ready) {
   Iteration *iteration = frame->open(++frame->lastNumber);
+  frame->deadExits.clear(); // only those of the last iteration count
   for (auto &[node, value] : frame->invariants) {
     std::vector<Value> copy(1, value);
     activateAll(executable->nodes()[node], copy, !value.present(), frame, iteration, ready);

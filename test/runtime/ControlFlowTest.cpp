@@ -57,9 +57,16 @@ TEST(ControlFlow, LoopsOverOneVariable) {
   b.last().add_input("^turn");
   b.add("stop_next", "NextIteration", {"no"}, DType::Bool);
   b.add("exit", "Exit", {"switch"});
-  auto out = run(b.graph, {{"x", text("x")}}, {"exit"});
+  b.join("after", {"exit", "late"}).join("late", {"x", "a"});
+  auto out = run(b.graph, {{"x", text("x")}}, {"exit", "after"});
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_EQ(textOf((*out)[0]), "xa");
+  EXPECT_EQ(textOf((*out)[1]), "xaxa");
+  // the exit is dead in the iterations before the last, which no one behind the loop may see
+  b.join("slow", {"late", "exit"}).join("slower", {"slow", "exit", "after"});
+  out = run(b.graph, {{"x", text("x")}}, {"slower"});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(textOf((*out)[0]), "xaxaxaxaxa");
 }
 
 TEST(ControlFlow, RefusesBrokenFrames) {
