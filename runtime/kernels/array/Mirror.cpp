@@ -1,5 +1,5 @@
 // MirrorPad, ReverseSequence and Roll, for every element type.
-#include "runtime/kernels/Common.h"
+#include "runtime/kernels/array/MoveBy.h"
 
 #include <algorithm>
 
@@ -7,27 +7,6 @@ namespace lathe::rt {
 namespace {
 
 using Dims = std::vector<int64_t>;
-
-/// Output 0, of `dims`: the element at coordinates c is that of the input at the flat position source(c).
-template <typename Source>
-absl::Status moveBy(KernelContext &context, const Tensor &in, const Dims &dims, Source source) {
-  LATHE_TRY_VALUE(count, checkedNumElements(dims));
-  if (count > kMaxTensorBytes / 8)
-    return absl::ResourceExhaustedError(absl::StrCat("a tensor of shape ", dimsToString(dims), " is too large"));
-  std::vector<int64_t> from(count);
-  Dims at(dims.size(), 0);
-  for (int64_t i = 0; i < count; ++i) {
-    from[i] = source(at);
-    for (size_t d = dims.size(); d-- > 0;) {
-      if (++at[d] < dims[d])
-        break;
-      at[d] = 0;
-    }
-  }
-  LATHE_TRY_VALUE(out, pick(context, in, dims, from));
-  context.setOutput(0, out);
-  return absl::OkStatus();
-}
 
 absl::Status mirrorPad(KernelContext &context) {
   Tensor in = context.input(0), paddings = context.input(1);
@@ -47,7 +26,7 @@ absl::Status mirrorPad(KernelContext &context) {
       return invalid("paddings must be no greater than the dimension size: ", before[d], ", ", after, " greater than ", most);
     dims[d] += before[d] + after;
   }
-  return moveBy(context, in, dims, [&](const Dims &at) {
+  return moveBy(context, 0, in, dims, [&](const Dims &at) {
     int64_t flat = 0;
     for (size_t d = 0; d < at.size(); ++d) {
       int64_t i = at[d] - before[d], n = in.dim(d);
@@ -74,7 +53,7 @@ absl::Status reverseSequence(KernelContext &context) {
   for (int64_t length : lengths)
     if (length < 0 || length > in.dim(along))
       return invalid("seq_lens must be in [0, ", in.dim(along), "], found ", length);
-  return moveBy(context, in, in.dims(), [&](const Dims &at) {
+  return moveBy(context, 0, in, in.dims(), [&](const Dims &at) {
     int64_t flat = 0, length = lengths[at[batch]];
     for (int64_t d = 0; d < in.rank(); ++d)
       flat = flat * in.dim(d) + (d == along && at[d] < length ? length - 1 - at[d] : at[d]);
@@ -98,7 +77,7 @@ absl::Status roll(KernelContext &context) {
     int64_t n = std::max<int64_t>(in.dim(axis), 1);
     shift[axis] = (shift[axis] + shifts[i] % n + n) % n;
   }
-  return moveBy(context, in, in.dims(), [&](const Dims &at) {
+  return moveBy(context, 0, in, in.dims(), [&](const Dims &at) {
     int64_t flat = 0;
     for (int64_t d = 0; d < in.rank(); ++d)
       flat = flat * in.dim(d) + (at[d] - shift[d] + in.dim(d)) % in.dim(d);

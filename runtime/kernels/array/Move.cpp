@@ -1,5 +1,5 @@
 // Ops that move elements by position, for every element type: each says from where its output elements come.
-#include "runtime/kernels/Common.h"
+#include "runtime/kernels/array/MoveBy.h"
 
 #include <algorithm>
 
@@ -13,29 +13,6 @@ Dims stridesOf(const Dims &dims) {
   for (size_t d = dims.size(); d-- > 1;)
     strides[d - 1] = strides[d] * dims[d];
   return strides;
-}
-
-/// Sets output 0, of `dims`: the element at coordinates c is that of the input at `source(c)`, a flat position or -1 for
-/// `rest`.
-template <typename Source>
-absl::Status moveBy(KernelContext &context, int output, const Tensor &in, const Dims &dims, Source source,
-                    const Tensor &rest = Tensor()) {
-  LATHE_TRY_VALUE(count, checkedNumElements(dims));
-  if (count > kMaxTensorBytes / 8)
-    return absl::ResourceExhaustedError(absl::StrCat("a tensor of shape ", dimsToString(dims), " is too large"));
-  std::vector<int64_t> from(count);
-  Dims at(dims.size(), 0);
-  for (int64_t i = 0; i < count; ++i) {
-    from[i] = source(at);
-    for (size_t d = dims.size(); d-- > 0;) {
-      if (++at[d] < dims[d])
-        break;
-      at[d] = 0;
-    }
-  }
-  LATHE_TRY_VALUE(out, pick(context, in, dims, from, rest));
-  context.setOutput(output, out);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> axisOf(int64_t axis, int64_t rank, const char *what) {
