@@ -1,4 +1,5 @@
 // Reference variables of TF1: the tensor on the edge is the variable itself.
+#include "runtime/kernels/state/Lookup.h"
 #include "runtime/core/Kernel.h"
 
 namespace lathe::rt {
@@ -15,13 +16,9 @@ public:
       container = ResourceManager::kDefaultContainer;
   }
   absl::Status compute(KernelContext &context) override {
-    auto variable = context.resources->lookupOrCreate<Variable>(
-        container, name, [&]() -> absl::StatusOr<std::shared_ptr<Variable>> { return std::make_shared<Variable>(dtype); });
+    auto variable = findVariable(context, container, name, dtype);
     if (!variable.ok())
       return variable.status();
-    if ((*variable)->dtype != dtype)
-      return absl::InvalidArgumentError(absl::StrCat("variable ", container, "/", name, " is of type ", dtypeName((*variable)->dtype),
-                                                     ", not ", dtypeName(dtype)));
     context.setRefOutput(0, *std::move(variable));
     return absl::OkStatus();
   }

@@ -1,4 +1,5 @@
 // Resource variables: handles, reading, assigning. Arithmetic on them is in Update.cpp or compiled.
+#include "runtime/kernels/state/Lookup.h"
 #include "runtime/core/Kernel.h"
 
 #include <atomic>
@@ -24,13 +25,9 @@ public:
       context.setOutput(0, makeHandle(container, name, std::make_shared<Variable>(dtype)));
       return absl::OkStatus();
     }
-    auto variable = context.resources->lookupOrCreate<Variable>(
-        container, name, [&]() -> absl::StatusOr<std::shared_ptr<Variable>> { return std::make_shared<Variable>(dtype); });
+    auto variable = findVariable(context, container, name, dtype);
     if (!variable.ok())
       return variable.status();
-    if ((*variable)->dtype != dtype)
-      return absl::InvalidArgumentError(absl::StrCat("variable ", container, "/", name, " is of type ", dtypeName((*variable)->dtype),
-                                                     ", not ", dtypeName(dtype)));
     context.setOutput(0, makeHandle(container, name, *variable));
     return absl::OkStatus();
   }
