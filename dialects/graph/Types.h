@@ -1,5 +1,5 @@
 //===- Types.h - TensorFlow types as MLIR types -----------------*- C++ -*-===//
-// The one mapping between DType numbers and element types.
+// dialects/types/ElementTypes.h and the types that only the graph has: strings, resources, variants.
 //===----------------------------------------------------------------------===//
 #ifndef LATHE_DIALECTS_GRAPH_TYPES_H
 #define LATHE_DIALECTS_GRAPH_TYPES_H

@@ -7,15 +7,15 @@
 
 #include "base/Tensor.h"
 #include "dialects/hlo/Hlo.h"
+#include "dialects/types/ElementTypes.h"
 
 namespace lathe::hlo {
 
 constexpr int64_t maxInlineElements = 64;
 
-/// The element type for a dtype (quantised types give their carrier); null for strings, resources and variants.
-mlir::Type toElementType(mlir::MLIRContext *context, DType type);
+using lathe::toElementType;
 /// DType::Invalid for element types that have none.
-DType toDType(mlir::Type elementType);
+inline DType toDType(mlir::Type elementType) { return elementDType(elementType); }
 /// The type of a tensor; null if its dtype has no element type.
 RankedTensorType typeOfTensor(mlir::MLIRContext *context, const Tensor &tensor);
 
