@@ -290,6 +290,21 @@ static LogicalResult inferTypes(EighOp::Adaptor adaptor, MaybeLocation location,
   return success();
 }
 
+static LogicalResult inferTypes(EigOp::Adaptor adaptor, MaybeLocation location, TypeList &types) {
+  auto type = typeOf(adaptor.getA());
+  if (failed(checkMatrix(location, type, true)))
+    return failure();
+  Type element = type.getElementType();
+  if (!isa<ComplexType>(element)) {
+    if (!element.isF32() && !element.isF64())
+      return emitOptionalError(location, "expected f32, f64 or complex numbers, found ", element);
+    element = ComplexType::get(element);
+  }
+  types.push_back(batched(type, {getDim(type, type.getRank() - 1)}, element));
+  types.push_back(withElementType(type, element));
+  return success();
+}
+
 static LogicalResult inferTypes(SvdOp::Adaptor adaptor, MaybeLocation location, TypeList &types) {
   auto type = typeOf(adaptor.getA());
   if (failed(checkMatrix(location, type, false)))

@@ -69,6 +69,11 @@ def HLO_EighOp : HLO_MatrixOp<"eigh"> {
   let arguments = (ins HLO_FpOrComplexTensor:$a);
   let results = (outs HLO_FpTensor:$values, HLO_FpOrComplexTensor:$vectors);
 }
+def HLO_EigOp : HLO_MatrixOp<"eig"> {
+  let summary = "eigenvalues (ascending magnitude) and unit vectors (columns) of general matrices, complex";
+  let arguments = (ins HLO_FpOrComplexTensor:$a);
+  let results = (outs HLO_FpOrComplexTensor:$values, HLO_FpOrComplexTensor:$vectors);
+}
 def HLO_SvdOp : HLO_MatrixOp<"svd"> {
   let summary = "a = u diag(s) v^H, s descending";
   let arguments = (ins HLO_FpOrComplexTensor:$a, DefaultValuedOptionalAttr<BoolAttr, "false">:$full_matrices);

@@ -145,6 +145,9 @@ TEST(Linalg, Factorisations) {
       EXPECT_HOST_MATCH(plain("qr", {r}, {r, "tensor<2x3x3x" + e + ">"}, "full_matrices = false", k), {y}, tol);
     for (size_t k : {0, 1})
       EXPECT_HOST_MATCH(plain("eigh", {a}, {"tensor<2x5x" + real + ">", a}, "", k), {z}, tol) << e << k;
+    std::string general = e.find("complex") == 0 ? e : "complex<" + e + ">";
+    for (size_t k : {0, 1})
+      EXPECT_HOST_MATCH(plain("eig", {a}, {"tensor<2x5x" + general + ">", "tensor<2x5x5x" + general + ">"}, "", k), {z}, tol) << e << k;
     for (size_t k : {0, 1, 2})
       EXPECT_HOST_MATCH(plain("svd", {r}, {"tensor<2x3x" + real + ">", r, "tensor<2x3x3x" + e + ">"}, "full_matrices = false", k),
                         {y}, tol)

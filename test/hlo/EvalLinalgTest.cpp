@@ -29,6 +29,30 @@ TEST_F(EvalLinalg, CholeskyAndSolve) {
   expect(r[1], {2, 1}, {1.5, 1}, 1e-15); // [2 1; 0 2] x = [4 2]
 }
 
+TEST_F(EvalLinalg, GeneralEigenvalues) {
+  // a real matrix with a pair of complex eigenvalues, and a defective one
+  std::vector<double> a{1, 2, 0, -3, 1, 1, 0, 1, 2, /**/ 2, 1, 0, 0, 2, 1, 0, 0, 2};
+  auto r = run(R"(func.func @f(%a: tensor<2x3x3xf64>) -> (tensor<2x3xcomplex<f64>>, tensor<2x3x3xcomplex<f64>>) {
+    %w, %v = "hlo.eig"(%a) : (tensor<2x3x3xf64>) -> (tensor<2x3xcomplex<f64>>, tensor<2x3x3xcomplex<f64>>)
+    return %w, %v : tensor<2x3xcomplex<f64>>, tensor<2x3x3xcomplex<f64>> })",
+               {make(DType::Float64, {2, 3, 3}, a)});
+  auto w = eval::loadComplexes(r[0]), v = eval::loadComplexes(r[1]);
+  for (int m = 0; m < 2; ++m)
+    for (int j = 0; j < 3; ++j) {
+      if (j)
+        EXPECT_LE(std::abs(w[m * 3 + j - 1]), std::abs(w[m * 3 + j]) + 1e-12);
+      double length = 0;
+      for (int i = 0; i < 3; ++i) {
+        Complex sum = 0;
+        for (int k = 0; k < 3; ++k)
+          sum += a[m * 9 + i * 3 + k] * v[m * 9 + k * 3 + j];
+        EXPECT_LT(std::abs(sum - w[m * 3 + j] * v[m * 9 + i * 3 + j]), m ? 1e-4 : 1e-12) << m << i << j;
+        length += std::norm(v[m * 9 + i * 3 + j]);
+      }
+      EXPECT_NEAR(length, 1, 1e-12);
+    }
+}
+
 TEST_F(EvalLinalg, Factorisations) {
   std::vector<double> a{1, 2, 3, 4, 5, 6, 7, 8, 10, -1, 2, 0};
   auto r = run(R"(func.func @f(%a: tensor<4x3xf64>, %s: tensor<3x3xf64>) -> (tensor<4x3xf64>, tensor<3x3xf64>, tensor<3xf64>, tensor<4x3xf64>, tensor<3x3xf64>, tensor<3xf64>, tensor<3x3xf64>, tensor<3x3xf64>, tensor<3xi32>) {

@@ -28,6 +28,7 @@ mlir::LogicalResult emitTriangularSolve(mlir::Operation *op, KernelBuilder &b);
 mlir::LogicalResult emitLu(mlir::Operation *op, KernelBuilder &b);
 mlir::LogicalResult emitQr(mlir::Operation *op, KernelBuilder &b);
 mlir::LogicalResult emitEigh(mlir::Operation *op, KernelBuilder &b);
+mlir::LogicalResult emitEig(mlir::Operation *op, KernelBuilder &b);
 mlir::LogicalResult emitSvd(mlir::Operation *op, KernelBuilder &b);
 
 /// Copies `bytes` bytes; the areas do not overlap.

@@ -75,6 +75,7 @@ LogicalResult emitBareOp(Operation *op, KernelBuilder &b) {
       .Case<hlo::LuOp>([&](auto) { return emitLu(op, b); })
       .Case<hlo::QrOp>([&](auto) { return emitQr(op, b); })
       .Case<hlo::EighOp>([&](auto) { return emitEigh(op, b); })
+      .Case<hlo::EigOp>([&](auto) { return emitEig(op, b); })
       .Case<hlo::SvdOp>([&](auto) { return emitSvd(op, b); })
       .Default([](Operation *o) -> LogicalResult { return o->emitError() << "no CPU code for " << o->getName(); });
 }
