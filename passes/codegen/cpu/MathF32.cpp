@@ -71,13 +71,19 @@ static E reciprocal14(E x) {
   return E(b, LLVM::CallIntrinsicOp::create(b, x.type(), name, args).getResult(0));
 }
 
-/// x / y within an ulp for y far from overflow and underflow: a division of 16 lanes takes as long as a polynomial.
+/// 1 / y within two ulp for y far from overflow and underflow: a division of 16 lanes takes as long as a polynomial.
+static E reciprocal(E y) {
+  if (!y.b->target.avx512 || !llvm::isPowerOf2_32(y.lanes()))
+    return y.c(1.0) / y;
+  E r = reciprocal14(y);
+  return fma(r, fma(-y, r, 1.0), r);
+}
+
+/// x / y within an ulp, in the same range.
 static E quotient(E x, E y) {
   if (!x.b->target.avx512 || !llvm::isPowerOf2_32(x.lanes()))
     return x / y;
-  E r = reciprocal14(y);
-  r = fma(r, fma(-y, r, 1.0), r);
-  E q = x * r;
+  E r = reciprocal(y), q = x * r;
   return fma(fma(-y, q, x), r, q);
 }
 
@@ -133,7 +139,7 @@ E log1p32(E x) {
   E f, ki;
   splitLog(u, f, ki);
   E near = ki == 0;
-  E lost = sel(ki > 0, x.c(1.0) - (u - x), x - (u - 1.0)) / u; // what 1 + x rounded away
+  E lost = sel(x > 1.0, x.c(1.0) - (u - x), x - (u - 1.0)) / u; // what 1 + x rounded away
   f = sel(near, x, f);
   E r = logSum(f, fromS(ki, x.b->getF32Type()), sel(near, 0.0, lost));
   r = sel(absE(x) < 5.9604644775390625e-08, x, r);
@@ -166,8 +172,14 @@ E logistic32(E x) {
   E ax = absE(x);
   E tiny = ax > -expUnderflow;
   ExpParts p = reduceExp(sel(tiny, 0.0, -ax));
-  E e = sel(tiny, 0.0, scale(p.pm1 + 1.0, p.k, p.n));
-  return quotient(sel(x >= 0.0, e.c(1.0), e), e + 1.0);
+  // exp and 1 + exp in two parts each; one division, then a step that puts the lower parts in
+  E high = p.pm1 + 1.0, low = p.pm1 - (high - 1.0);
+  E e = sel(tiny, 0.0, scale(high, p.k, p.n)), rest = sel(tiny, 0.0, low * pow2(sel(p.k < -126, -126, p.k)));
+  E d = e + 1.0, lost = (e - (d - 1.0)) + rest;
+  E positive = x >= 0.0, r = reciprocal(d);
+  E q = sel(positive, 1.0, e) * r;
+  E wrong = fma(-q, d, sel(positive, 1.0, e)) + fma(-q, lost, sel(positive, 0.0, rest));
+  return fma(wrong, r, q);
 }
 
 E erf32(E x) {
