@@ -82,7 +82,8 @@ def HloSimplifyControlFlow : Simplify_Pass<"hlo-simplify-control-flow"> {
   let summary = "Inlines decided branches and loops of one turn, drops dead and unchanging carried values.";
   let statistics = [
     Statistic<"numInlined", "inlined", "conditionals and loops inlined">,
-    Statistic<"numDropped", "dropped", "carried values and results dropped">
+    Statistic<"numDropped", "dropped", "carried values and results dropped">,
+    Statistic<"numProven", "proven", "checks of loop counters that the loop's condition implies">
   ];
 }
 

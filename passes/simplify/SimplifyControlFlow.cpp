@@ -7,6 +7,7 @@
 
 #include "passes/simplify/Match.h"
 #include "passes/simplify/Passes.h"
+#include "passes/simplify/ProvenChecks.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -261,6 +262,7 @@ struct HloSimplifyControlFlow : simplify::impl::HloSimplifyControlFlowBase<HloSi
   using Base::Base;
 
   void runOnOperation() override {
+    numProven += dropProvenChecks(getOperation());
     // Outer ops first, so that what is inlined or dropped there reaches the inner ones.
     SmallVector<Operation *> order;
     getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {

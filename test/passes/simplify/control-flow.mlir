@@ -58,3 +58,32 @@ func.func @once(%x: tensor<4xf32>) -> tensor<4xf32> {
   }) : (tensor<i32>, tensor<4xf32>) -> (tensor<i32>, tensor<4xf32>)
   return %r#1 : tensor<4xf32>
 }
+
+// The condition implies the first check of the counter; the second asks for less.
+// CHECK-LABEL: @proven
+// CHECK-NOT: "first"
+// CHECK: hlo.check %{{.*}}, "second"
+func.func @proven(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %zero = hlo.constant dense<0> : tensor<i32>
+  %n = hlo.constant dense<8> : tensor<i32>
+  %few = hlo.constant dense<7> : tensor<i32>
+  %r:2 = "hlo.while"(%zero, %x) ({
+  ^bb0(%i: tensor<i32>, %s: tensor<8xf32>):
+    %p = hlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    hlo.return %p : tensor<i1>
+  }, {
+  ^bb0(%i: tensor<i32>, %s: tensor<8xf32>):
+    %one = hlo.constant dense<1> : tensor<i32>
+    %low = hlo.compare GE, %i, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %high = hlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %tight = hlo.compare LT, %i, %few : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %both = hlo.and %high, %low : tensor<i1>
+    %less = hlo.and %tight, %low : tensor<i1>
+    hlo.check %both, "first" : tensor<i1>
+    hlo.check %less, "second" : tensor<i1>
+    %j = hlo.add %i, %one : tensor<i32>
+    %m = hlo.tanh %s : tensor<8xf32>
+    hlo.return %j, %m : tensor<i32>, tensor<8xf32>
+  }) : (tensor<i32>, tensor<8xf32>) -> (tensor<i32>, tensor<8xf32>)
+  return %r#1 : tensor<8xf32>
+}
