@@ -106,6 +106,9 @@ Value Emitter::reshape(Value v, ArrayRef<AffineExpr> to) {
   Dims resolved = ctx.resolve(to);
   if (dims(v) == resolved)
     return v;
+  AffineExpr from = productOf(dims(v), b.getContext()), wanted = productOf(resolved, b.getContext());
+  if (from != wanted && !constantOf(hlo::simplify(from - wanted)))
+    ctx.requireEqual(from, wanted, nodeName);
   return make<hlo::ReshapeOp>(v, ArrayRef<AffineExpr>(resolved));
 }
 

@@ -84,7 +84,7 @@ LogicalResult lowerReshape(NodeContext &c) {
     AffineExpr back = productOf({to[free], rest}, context);
     if (back != total)
       c.ctx.requireEqual(back, total, c.name());
-  } else if (!c.ctx.unify(total, rest, c.name())) {
+  } else if (!c.ctx.unify(total, rest, c.name()) && constantOf(hlo::simplify(c.ctx.resolve(total) - c.ctx.resolve(rest)))) {
     std::string text;
     llvm::raw_string_ostream os(text);
     os << "input has " << total << " elements, the requested shape " << rest;

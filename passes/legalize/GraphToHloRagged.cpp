@@ -107,7 +107,7 @@ LogicalResult lowerRaggedGather(NodeContext &c) {
     Value splits = c.input(level), next = level + 1 < levels ? c.input(level + 1) : values;
     AffineExpr below = level + 1 < levels ? c.dim(next, 0) - 1 : c.dim(next, 0);
     Value begins = lookUp(c, startsOf(c, splits), items), ends = lookUp(c, endsOf(c, splits), items);
-    Value taken = splitsOf(c, c.sub(ends, begins));
+    Value taken = c.convert(splitsOf(c, c.sub(ends, begins)), t);
     if (failed(c.setResult(result++, taken)))
       return failure();
     auto total = sizeOf(c, lastOf(c, taken), productOf({c.dim(items, 0), below}, c.b.getContext()), "the number of values");
