@@ -1,4 +1,5 @@
 // TensorLists, TensorArrays and stacks.
+#include "passes/legalize/ArrayHelpers.h"
 #include "passes/legalize/Lists.h"
 
 using namespace mlir;
@@ -200,15 +201,34 @@ void growFor(NodeContext &c, ListValue &list, unsigned indexInput) {
   list.length = c.size(*i + 1);
 }
 
+/// An error for a constant index outside the list, a check at run time for others.
 LogicalResult checkIndex(NodeContext &c, const ListValue &list, unsigned input) {
   auto index = c.trySizes(input);
   auto length = constantOf(list.length);
-  if (!index || index->size() != 1 || !length)
-    return success();
-  auto i = constantOf((*index)[0]);
-  if (i && (*i < 0 || *i >= *length))
-    return c.error("index " + Twine(*i) + " is out of range for a list of " + Twine(*length));
+  if (index && index->size() == 1 && length && !list.count) {
+    auto i = constantOf((*index)[0]);
+    if (i && (*i < 0 || *i >= *length))
+      return c.error("index " + Twine(*i) + " is out of range for a list of " + Twine(*length));
+    if (i)
+      return success();
+  }
+  Value at = c.input(input);
+  if (!at || Emitter::rank(at) != 0 || !Emitter::isInteger(at))
+    return c.error("input " + Twine(input) + " must be an integer scalar");
+  Type element = Emitter::elementType(at);
+  Value limit = list.count ? c.convert(list.count, element) : c.sizeValue(list.length, element);
+  c.check(c.logicalAnd(c.compare(Compare::LT, at, limit), c.compare(Compare::GE, at, c.like(at, 0))),
+          "the index is out of range for the list");
   return success();
+}
+
+/// The same for a vector of indices.
+void checkIndices(NodeContext &c, const ListValue &list, Value indices) {
+  if (!list.count)
+    return checkRange(c, indices, list.length, "an index is out of range for the list");
+  Value limit = c.convert(list.count, Emitter::elementType(indices));
+  c.check(c.logicalAnd(c.compare(Compare::LT, indices, limit), c.compare(Compare::GE, indices, c.like(indices, 0))),
+          "an index is out of range for the list");
 }
 
 LogicalResult lowerSetItem(NodeContext &c) {
@@ -245,8 +265,14 @@ LogicalResult lowerElementShape(NodeContext &c) {
   auto list = listInput(c, 0);
   if (failed(list))
     return failure();
-  if (!list->elementDims)
+  if (!list->elementDims) {
+    // unknown, unless the list was made with a shape that only the run knows
+    auto made = c.node.getInputs()[0].getDefiningOp<graph::NodeOp>();
+    auto shape = made && made.getInputs().size() ? made.getInputs()[0].getDefiningOp<graph::NodeOp>() : graph::NodeOp();
+    if (made && (!shape || shape.getOp() != "Const"))
+      return c.error("the list's element shape must be known at compile time");
     return c.setResult(0, GraphValue::ofSizes({c.size(-1)}, {}, c.resultType(0)));
+  }
   Dims dims = *list->elementDims;
   for (AffineExpr &e : dims)
     e = e ? c.ctx.resolve(e) : c.size(-1);
@@ -353,7 +379,7 @@ Value gatherRows(NodeContext &c, Value x, Value indices) {
   return c.make<hlo::GatherOp>(x, indices, numbers, c.b.getDenseI64ArrayAttr(sizes), c.b.getBoolAttr(false));
 }
 
-Value scatterRows(NodeContext &c, Value x, Value indices, Value rows, bool accumulate) {
+Value putRows(NodeContext &c, Value x, Value indices, Value rows, bool accumulate) {
   auto known = c.ctx.fold(indices);
   auto n = constantOf(c.dim(x, 0));
   if (!accumulate && known && n && known->numElements() == *n && known->rank() == 1 && c.dims(rows) == c.dims(x)) {
@@ -382,6 +408,7 @@ LogicalResult lowerGather(NodeContext &c) {
     return failure();
   if (!list->buffer && failed(typeList(c, *list, elementShape(c, 2))))
     return failure();
+  checkIndices(c, *list, indices);
   return c.setResult(0, gatherRows(c, list->buffer, indices));
 }
 
@@ -392,7 +419,8 @@ LogicalResult scatterItems(NodeContext &c, ListValue &list, Value indices, Value
   element.erase(element.begin());
   if (failed(typeList(c, list, element)))
     return failure();
-  list.buffer = scatterRows(c, list.buffer, indices, rows, accumulate);
+  checkIndices(c, list, indices);
+  list.buffer = putRows(c, list.buffer, indices, rows, accumulate);
   return success();
 }
 
@@ -607,6 +635,7 @@ LogicalResult lowerArrayGather(NodeContext &c) {
     if (failed(typeList(c, list, knowsElement(list) ? list.elementDims : shape)))
       return failure();
   }
+  checkIndices(c, list, indices);
   return c.setResult(0, gatherRows(c, list.buffer, indices));
 }
 
