@@ -22,6 +22,7 @@ const HandlerTable &allHandlers() {
     HandlerTable t;
     registerBasic(t);
     registerMath(t);
+    registerSpecial(t);
     registerReduce(t);
     registerProduct(t);
     registerConv(t);

@@ -49,6 +49,7 @@ const HandlerTable &allHandlers();
 // One function a family file.
 void registerBasic(HandlerTable &);
 void registerMath(HandlerTable &);
+void registerSpecial(HandlerTable &);
 void registerReduce(HandlerTable &);
 void registerProduct(HandlerTable &);
 void registerConv(HandlerTable &);
