@@ -23,6 +23,7 @@ const HandlerTable &allHandlers() {
     registerBasic(t);
     registerMath(t);
     registerSpecial(t);
+    registerRecurrent(t);
     registerReduce(t);
     registerProduct(t);
     registerConv(t);

@@ -50,6 +50,7 @@ const HandlerTable &allHandlers();
 void registerBasic(HandlerTable &);
 void registerMath(HandlerTable &);
 void registerSpecial(HandlerTable &);
+void registerRecurrent(HandlerTable &);
 void registerReduce(HandlerTable &);
 void registerProduct(HandlerTable &);
 void registerConv(HandlerTable &);
