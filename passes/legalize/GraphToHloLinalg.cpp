@@ -1,20 +1,11 @@
 // Factorisations, solves, determinants, Fourier transforms.
 #include "passes/legalize/ArrayFamilies.h"
-#include "passes/legalize/ArrayHelpers.h"
+#include "passes/legalize/Linalg.h"
 
 using namespace mlir;
 
 namespace lathe::legalize {
 namespace {
-
-LogicalResult expectMatrix(NodeContext &c, Value x, bool square) {
-  int64_t r = c.rank(x);
-  if (r < 2)
-    return c.error("expected a matrix, found rank " + Twine(r));
-  if (square && !c.ctx.unify(c.dim(x, r - 2), c.dim(x, r - 1), c.name()))
-    return c.error("the matrix is not square: " + textOf(c.dim(x, r - 2)) + " x " + textOf(c.dim(x, r - 1)));
-  return success();
-}
 
 Type realOf(Type element) {
   auto complex = dyn_cast<ComplexType>(element);
@@ -35,14 +26,6 @@ Value diagonalOf(NodeContext &c, Value x) {
   Type i32 = c.b.getI32Type();
   Value on = c.compare(Compare::EQ, c.iota(matrix, 0, i32), c.iota(matrix, 1, i32));
   return c.reduceSum(c.select(on, x, c.scalar(0, c.elementType(x))), {r - 1});
-}
-
-Value identity(NodeContext &c, const Dims &dims, Type element) {
-  int64_t r = dims.size();
-  Dims matrix(dims.end() - 2, dims.end());
-  Type i32 = c.b.getI32Type();
-  Value on = c.compare(Compare::EQ, c.iota(matrix, 0, i32), c.iota(matrix, 1, i32));
-  return c.broadcastInDim(c.convert(on, element), dims, {r - 2, r - 1});
 }
 
 /// Half-width floats are factorised in f32.
@@ -85,6 +68,25 @@ Lu luOf(NodeContext &c, Value a) {
   return {op->getResult(0), op->getResult(1)};
 }
 
+} // namespace
+
+LogicalResult expectMatrix(NodeContext &c, Value x, bool square) {
+  int64_t r = c.rank(x);
+  if (r < 2)
+    return c.error("expected a matrix, found rank " + Twine(r));
+  if (square && !c.ctx.unify(c.dim(x, r - 2), c.dim(x, r - 1), c.name()))
+    return c.error("the matrix is not square: " + textOf(c.dim(x, r - 2)) + " x " + textOf(c.dim(x, r - 1)));
+  return success();
+}
+
+Value identityMatrix(NodeContext &c, const Dims &dims, Type element) {
+  int64_t r = dims.size();
+  Dims matrix(dims.end() - 2, dims.end());
+  Type i32 = c.b.getI32Type();
+  Value on = c.compare(Compare::EQ, c.iota(matrix, 0, i32), c.iota(matrix, 1, i32));
+  return c.broadcastInDim(c.convert(on, element), dims, {r - 2, r - 1});
+}
+
 Value luSolve(NodeContext &c, Value a, Value b) {
   if (c.isStatic(b) && c.type(b).getNumElements() == 0)
     return b;
@@ -97,6 +99,8 @@ Value luSolve(NodeContext &c, Value a, Value b) {
   Value y = triangularSolve(c, f.lu, rows, true, true, hlo::Transpose::NO_TRANSPOSE);
   return triangularSolve(c, f.lu, y, false, false, hlo::Transpose::NO_TRANSPOSE);
 }
+
+namespace {
 
 bool sameRows(NodeContext &c, Value a, Value b) {
   if (c.ctx.unify(c.dim(a, c.rank(a) - 2), c.dim(b, c.rank(b) - 2), c.name()))
@@ -145,7 +149,7 @@ LogicalResult lowerInverse(NodeContext &c) {
     return failure();
   if (c.attrBool("adjoint"))
     a = adjoint(c, a);
-  return c.setResult(0, luSolve(c, a, identity(c, c.dims(a), c.elementType(a))));
+  return c.setResult(0, luSolve(c, a, identityMatrix(c, c.dims(a), c.elementType(a))));
 }
 
 /// 1 or -1 for each permutation in [..., n]: the parity of its inversions.
@@ -243,7 +247,7 @@ LogicalResult lowerSolveLs(NodeContext &c) {
   bool tall = *m >= *n;
   Value gram = tall ? product(h, a) : product(a, h);
   Value lambda = c.convert(c.convert(c.input(2), realOf(c.elementType(a))), c.elementType(a));
-  gram = c.add(gram, c.mul(lambda, identity(c, c.dims(gram), c.elementType(a))));
+  gram = c.add(gram, c.mul(lambda, identityMatrix(c, c.dims(gram), c.elementType(a))));
   Value l = c.make<hlo::CholeskyOp>(gram, /*lower=*/true), y = tall ? product(h, b) : b;
   y = triangularSolve(c, l, y, true, false, hlo::Transpose::NO_TRANSPOSE);
   y = triangularSolve(c, l, y, true, false, hlo::Transpose::ADJOINT);
@@ -345,6 +349,7 @@ LogicalResult lowerFft(NodeContext &c, hlo::FftType kind, int64_t dims) {
 } // namespace
 
 void registerLinalg(HandlerTable &t) {
+  registerMatrixFunctions(t);
   t.add("Cholesky", 1, lowerCholesky);
   t.add("MatrixTriangularSolve", 2, lowerTriangularSolve);
   t.add("BatchMatrixTriangularSolve", 2, lowerTriangularSolve);
