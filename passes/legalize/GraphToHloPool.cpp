@@ -1,19 +1,10 @@
 // Pooling and its gradients: windows over the spatial dimensions.
-#include "passes/legalize/Window.h"
+#include "passes/legalize/Pool.h"
 
 using namespace mlir;
 
 namespace lathe::legalize {
 namespace {
-
-struct Pool {
-  DataFormat format;
-  SmallVector<WindowDim> dims;
-
-  bool padded() const {
-    return llvm::any_of(dims, [](const WindowDim &d) { return d.low || d.high; });
-  }
-};
 
 FailureOr<Pool> parsePool(NodeContext &c, const Dims &input, ArrayRef<int64_t> ksize, ArrayRef<int64_t> strides) {
   int64_t rank = input.size();
@@ -48,18 +39,10 @@ FailureOr<Pool> parsePool(NodeContext &c, const Dims &input, ArrayRef<int64_t> k
   return pool;
 }
 
-template <typename Op>
-SmallVector<Value> body(OpBuilder &b, Location l, ValueRange args) {
-  return {Op::create(b, l, args[0], args[1])};
-}
+} // namespace
 
-struct Shape {
-  SmallVector<int64_t> window;
-  hlo::ReduceWindow config;
-};
-
-Shape shapeOf(const Pool &pool, int64_t rank) {
-  Shape s;
+PoolShape shapeOf(const Pool &pool, int64_t rank) {
+  PoolShape s;
   s.window.assign(rank, 1);
   s.config.strides.assign(rank, 1);
   s.config.padding.assign(rank, {0, 0});
@@ -71,11 +54,6 @@ Shape shapeOf(const Pool &pool, int64_t rank) {
   return s;
 }
 
-Value sumWindows(NodeContext &c, Value x, const Shape &s) {
-  return c.make<hlo::ReduceWindowOp>(ValueRange(x), ValueRange(c.scalarInt(0, Emitter::elementType(x))),
-                                     ArrayRef<int64_t>(s.window), s.config, body<hlo::AddOp>);
-}
-
 FailureOr<Pool> poolOf(NodeContext &c, const Dims &input, int64_t firstSizeInput) {
   if (firstSizeInput < 0)
     return parsePool(c, input, c.attrInts("ksize"), c.attrInts("strides"));
@@ -85,12 +63,24 @@ FailureOr<Pool> poolOf(NodeContext &c, const Dims &input, int64_t firstSizeInput
   return parsePool(c, input, *ksize, *strides);
 }
 
+namespace {
+
+template <typename Op>
+SmallVector<Value> body(OpBuilder &b, Location l, ValueRange args) {
+  return {Op::create(b, l, args[0], args[1])};
+}
+
+Value sumWindows(NodeContext &c, Value x, const PoolShape &s) {
+  return c.make<hlo::ReduceWindowOp>(ValueRange(x), ValueRange(c.scalarInt(0, Emitter::elementType(x))),
+                                     ArrayRef<int64_t>(s.window), s.config, body<hlo::AddOp>);
+}
+
 LogicalResult lowerMaxPool(NodeContext &c, int64_t firstSizeInput) {
   Value x = c.input(0);
   auto pool = poolOf(c, c.dims(x), firstSizeInput);
   if (failed(pool))
     return failure();
-  Shape s = shapeOf(*pool, Emitter::rank(x));
+  PoolShape s = shapeOf(*pool, Emitter::rank(x));
   return c.setResult(0, c.make<hlo::ReduceWindowOp>(ValueRange(x), ValueRange(c.lowest(Emitter::elementType(x))),
                                                     ArrayRef<int64_t>(s.window), s.config, body<hlo::MaxOp>));
 }
@@ -135,7 +125,7 @@ LogicalResult lowerMaxPoolGrad(NodeContext &c, int64_t firstSizeInput) {
   auto pool = poolOf(c, c.dims(x), firstSizeInput);
   if (failed(pool))
     return failure();
-  Shape s = shapeOf(*pool, Emitter::rank(x));
+  PoolShape s = shapeOf(*pool, Emitter::rank(x));
   auto select = [](OpBuilder &b, Location l, ValueRange args) -> SmallVector<Value> {
     return {hlo::CompareOp::create(b, l, args[0], args[1], Compare::GE)};
   };
@@ -158,7 +148,7 @@ LogicalResult lowerAvgPoolGrad(NodeContext &c) {
   Value each = divideByCounts(c, *pool, input, c.convert(grad, accumulator));
   // Every element gets the sum of all windows over it: spread the gradient by the strides, sum in windows of one.
   int64_t rank = input.size();
-  Shape s;
+  PoolShape s;
   s.window.assign(rank, 1);
   s.config.strides.assign(rank, 1);
   s.config.padding.assign(rank, {0, 0});
@@ -193,6 +183,7 @@ void registerPool(HandlerTable &t) {
   t.add("MaxPoolGradV2", 5, [](NodeContext &c) { return lowerMaxPoolGrad(c, 3); });
   t.add("AvgPoolGrad", 2, lowerAvgPoolGrad);
   t.add("AvgPool3DGrad", 2, lowerAvgPoolGrad);
+  registerPoolArgmax(t);
 }
 
 } // namespace lathe::legalize
