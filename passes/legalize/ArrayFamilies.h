@@ -20,6 +20,7 @@ void registerMatrix(HandlerTable &);
 void registerLinalg(HandlerTable &);
 void registerRandom(HandlerTable &);
 void registerImage(HandlerTable &);
+void registerCrops(HandlerTable &);
 void registerSparse(HandlerTable &);
 void registerRagged(HandlerTable &);
 void registerQuantize(HandlerTable &);

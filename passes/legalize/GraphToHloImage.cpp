@@ -1,4 +1,4 @@
-// Resizing, colour, patches and crops of images.
+// Resizing, colour and patches of images, and the choice among boxes.
 #include "passes/legalize/ArrayFamilies.h"
 #include "passes/legalize/ArrayHelpers.h"
 
@@ -307,7 +307,7 @@ LogicalResult lowerAdjustContrast(NodeContext &c) {
 }
 
 //===----------------------------------------------------------------------===//
-// Patches and crops
+// Patches
 //===----------------------------------------------------------------------===//
 
 /// Number of windows and padding before, for SAME and VALID.
@@ -363,83 +363,6 @@ LogicalResult lowerPatches(NodeContext &c, bool dilated) {
     parts.push_back(c.slice(x, starts, limits, steps));
   }
   return c.setResult(0, c.concat(parts, r - 1));
-}
-
-/// Bilinear or nearest samples of one dimension of boxes: places for each output pixel, and whether they lie inside.
-struct BoxAxis {
-  Value low, high, weight, inside;
-};
-
-BoxAxis boxAxis(NodeContext &c, Value from, Value to, AffineExpr imageSize, int64_t crop, bool nearest) {
-  Type f32 = c.b.getF32Type(), i32 = c.b.getI32Type();
-  Dims table{c.dim(from, 0), c.size(crop)};
-  Value last = c.convert(c.sizeValue(imageSize - 1, i32), f32);
-  Value step, at;
-  auto spread = [&](Value v) { return c.broadcastInDim(v, table, {0}); };
-  if (crop > 1) {
-    step = c.div(c.mul(c.sub(to, from), last), c.scalar(double(crop - 1), f32));
-    at = c.add(spread(c.mul(from, last)), c.mul(c.iota(table, 1, f32), spread(step)));
-  } else {
-    at = spread(c.mul(c.mul(c.add(from, to), c.scalar(0.5, f32)), last));
-  }
-  BoxAxis a;
-  a.inside = c.logicalAnd(c.compare(Compare::GE, at, c.like(at, 0)), c.compare(Compare::LE, at, last));
-  at = c.select(a.inside, at, c.like(at, 0));
-  if (nearest) {
-    a.low = c.convert(c.unary<hlo::RoundOp>(at), i32);
-    return a;
-  }
-  Value floor = c.unary<hlo::FloorOp>(at);
-  a.low = c.convert(floor, i32);
-  a.high = c.convert(c.unary<hlo::CeilOp>(at), i32);
-  a.weight = c.sub(at, floor);
-  return a;
-}
-
-LogicalResult lowerCropAndResize(NodeContext &c) {
-  Value image = c.input(0), boxes = c.input(1), which = c.input(2);
-  auto crop = c.constantInts(3);
-  if (failed(crop) || failed(c.expectRank(0, 4)) || failed(c.expectRank(1, 2)) || failed(c.expectRank(2, 1)))
-    return failure();
-  if (crop->size() != 2 || (*crop)[0] <= 0 || (*crop)[1] <= 0)
-    return c.error("the crop size must be two positive numbers");
-  StringRef method = c.attrString("method", "bilinear");
-  if (method != "bilinear" && method != "nearest")
-    return c.error("method '" + method + "' is not supported");
-  if (!c.ctx.unify(c.dim(boxes, 1), c.size(4), c.name()) || !c.ctx.unify(c.dim(boxes, 0), c.dim(which, 0), c.name()))
-    return c.error("expected four numbers and an index for each box");
-  bool nearest = method == "nearest";
-  Type f32 = c.b.getF32Type(), i32 = c.b.getI32Type();
-  boxes = c.convert(boxes, f32);
-  checkRange(c, which, c.dim(image, 0), "box_ind is out of range");
-  auto corner = [&](int64_t k) { return c.reshape(c.sliceDim(boxes, 1, c.size(k), c.size(k + 1)), Dims{c.dim(boxes, 0)}); };
-  BoxAxis y = boxAxis(c, corner(0), corner(2), c.dim(image, 1), (*crop)[0], nearest);
-  BoxAxis x = boxAxis(c, corner(1), corner(3), c.dim(image, 2), (*crop)[1], nearest);
-  Dims grid{c.dim(boxes, 0), c.size((*crop)[0]), c.size((*crop)[1])}, result = grid;
-  result.push_back(c.dim(image, 3));
-  auto sample = [&](Value row, Value col) {
-    Dims one = grid;
-    one.push_back(c.size(1));
-    Value index = c.concat({c.reshape(c.broadcastInDim(c.convert(which, i32), grid, {0}), one),
-                            c.reshape(c.broadcastInDim(row, grid, {0, 1}), one),
-                            c.reshape(c.broadcastInDim(col, grid, {0, 2}), one)},
-                           3);
-    Value v = gatherNd(c, image, index, 0, /*checked=*/false);
-    return v ? c.convert(v, f32) : v;
-  };
-  Value value;
-  if (nearest) {
-    value = sample(y.low, x.low);
-  } else {
-    auto lerp = [&](Value a, Value b, Value w, int64_t axis) {
-      return c.add(a, c.mul(c.sub(b, a), c.broadcastInDim(w, result, {0, axis})));
-    };
-    Value top = lerp(sample(y.low, x.low), sample(y.low, x.high), x.weight, 2);
-    Value bottom = lerp(sample(y.high, x.low), sample(y.high, x.high), x.weight, 2);
-    value = lerp(top, bottom, y.weight, 1);
-  }
-  Value inside = c.logicalAnd(c.broadcastInDim(y.inside, result, {0, 1}), c.broadcastInDim(x.inside, result, {0, 2}));
-  return c.setResult(0, c.select(inside, value, c.scalar(c.attrFloat("extrapolation_value"), f32)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -530,7 +453,7 @@ void registerImage(HandlerTable &t) {
   t.add("AdjustContrastv2", 2, lowerAdjustContrast);
   t.add("ExtractImagePatches", 1, [](NodeContext &c) { return lowerPatches(c, true); });
   t.add("ExtractVolumePatches", 1, [](NodeContext &c) { return lowerPatches(c, false); });
-  t.add("CropAndResize", 4, lowerCropAndResize);
+  registerCrops(t);
   t.add("NonMaxSuppression", 3, [](NodeContext &c) { return lowerNonMaxSuppression(c, false); });
   t.add("NonMaxSuppressionV2", 4, [](NodeContext &c) { return lowerNonMaxSuppression(c, false); });
   t.add("NonMaxSuppressionV3", 5, [](NodeContext &c) { return lowerNonMaxSuppression(c, false); });
