@@ -22,6 +22,7 @@ void registerRandom(HandlerTable &);
 void registerImage(HandlerTable &);
 void registerCrops(HandlerTable &);
 void registerSparse(HandlerTable &);
+void registerSparseRows(HandlerTable &);
 void registerRagged(HandlerTable &);
 void registerQuantize(HandlerTable &);
 void registerStateArray(HandlerTable &);

@@ -515,6 +515,7 @@ void registerArrayFamilies(HandlerTable &t) {
   registerRandom(t);
   registerRagged(t);
   registerSparse(t);
+  registerSparseRows(t);
   registerImage(t);
   registerQuantize(t);
   registerStateArray(t);
