@@ -25,6 +25,7 @@ void registerSparse(HandlerTable &);
 void registerSparseRows(HandlerTable &);
 void registerRagged(HandlerTable &);
 void registerQuantize(HandlerTable &);
+void registerQuantized(HandlerTable &);
 void registerStateArray(HandlerTable &);
 void registerMorphology(HandlerTable &);
 

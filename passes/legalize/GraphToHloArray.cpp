@@ -516,6 +516,7 @@ void registerArrayFamilies(HandlerTable &t) {
   registerRagged(t);
   registerSparse(t);
   registerSparseRows(t);
+  registerQuantized(t);
   registerImage(t);
   registerQuantize(t);
   registerStateArray(t);
