@@ -26,6 +26,7 @@ void registerSparseRows(HandlerTable &);
 void registerRagged(HandlerTable &);
 void registerQuantize(HandlerTable &);
 void registerQuantized(HandlerTable &);
+void registerChoice(HandlerTable &);
 void registerStateArray(HandlerTable &);
 void registerMorphology(HandlerTable &);
 

@@ -517,6 +517,7 @@ void registerArrayFamilies(HandlerTable &t) {
   registerSparse(t);
   registerSparseRows(t);
   registerQuantized(t);
+  registerChoice(t);
   registerImage(t);
   registerQuantize(t);
   registerStateArray(t);

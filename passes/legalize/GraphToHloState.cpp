@@ -150,6 +150,7 @@ void registerState(HandlerTable &t) {
   t.addAnyKind("IsVariableInitialized", 1, lowerIsInitialized);
   t.addAnyKind("VariableShape", 1, lowerVariableShape);
   t.addAnyKind("CountUpTo", 1, lowerCountUpTo);
+  t.addAnyKind("ResourceCountUpTo", 1, lowerCountUpTo);
   t.addAnyKind("DestroyResourceOp", 1, nothing);
 }
 
