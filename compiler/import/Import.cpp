@@ -19,6 +19,32 @@ namespace lathe {
 
 using namespace import;
 
+/// A gradient of a function that has one of its own is a call of that: SymbolicGradient{f} becomes PartitionedCall.
+static void useCustomGradients(tf::GraphDef &graph) {
+  if (graph.library().gradient().empty())
+    return;
+  llvm::StringMap<std::string> gradients;
+  for (const tf::GradientDef &g : graph.library().gradient())
+    gradients[g.function_name()] = g.gradient_func();
+  auto replaceIn = [&](auto *nodes) {
+    for (tf::NodeDef &node : *nodes) {
+      if (node.op() != "SymbolicGradient")
+        continue;
+      auto f = node.mutable_attr()->find("f");
+      if (f == node.mutable_attr()->end() || !f->second.has_func())
+        continue;
+      auto custom = gradients.find(f->second.func().name());
+      if (custom == gradients.end())
+        continue;
+      node.set_op("PartitionedCall");
+      f->second.mutable_func()->set_name(custom->second);
+    }
+  };
+  replaceIn(graph.mutable_node());
+  for (tf::FunctionDef &function : *graph.mutable_library()->mutable_function())
+    replaceIn(function.mutable_node_def());
+}
+
 static FailureOr<ImportedModel> importParsed(MLIRContext *context, Model model, const ImportOptions &options,
                                              Problems &problems) {
   context->getOrLoadDialect<graph::GraphDialect>();
@@ -29,6 +55,7 @@ static FailureOr<ImportedModel> importParsed(MLIRContext *context, Model model, 
   if (!model.meta || problems.any())
     return failure();
 
+  useCustomGradients(*model.meta->mutable_graph_def());
   Library library(model.graph(), problems);
   if (!library.getMain() || problems.any())
     return failure();

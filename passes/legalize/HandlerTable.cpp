@@ -31,6 +31,7 @@ const HandlerTable &allHandlers() {
     registerNorm(t);
     registerSoftmax(t);
     registerControl(t);
+    registerGradient(t);
     registerLists(t);
     registerState(t);
     registerResource(t);

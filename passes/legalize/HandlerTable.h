@@ -58,6 +58,7 @@ void registerPool(HandlerTable &);
 void registerNorm(HandlerTable &);
 void registerSoftmax(HandlerTable &);
 void registerControl(HandlerTable &);
+void registerGradient(HandlerTable &);
 void registerLists(HandlerTable &);
 void registerState(HandlerTable &);
 void registerOptimizers(HandlerTable &);
