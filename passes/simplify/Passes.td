@@ -63,6 +63,15 @@ def HloFoldScales : Simplify_Pass<"hlo-fold-scales"> {
   ];
 }
 
+def HloScaleWeights : Simplify_Pass<"hlo-scale-weights"> {
+  let summary = "Multiplies the weights of a product instead of its input by factors that each image has for each channel.";
+  let description = [{
+    Squeeze-and-excitation: `dot(x * s, W)` becomes `dot(x, W * s)`, a product for each image where there are several. Done
+    where an image has at least twice as many pixels as the product has outputs.
+  }];
+  let statistics = [Statistic<"numScaled", "scaled", "products whose weights are scaled">];
+}
+
 def HloFoldPadding : Simplify_Pass<"hlo-fold-padding"> {
   let summary = "Folds pads into the padding of convolutions and windows.";
   let statistics = [Statistic<"numFolded", "folded", "pads folded">];

@@ -40,6 +40,10 @@ void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOpt
   if (!options.exact) {
     pm.addPass(createHloFoldScales());
     clean();
+    // terms that moved behind a product are constants only now
+    pm.addPass(createHloFoldScales());
+    pm.addPass(createHloScaleWeights());
+    clean();
   }
   pm.addPass(createHloSinkShapes());
   clean();

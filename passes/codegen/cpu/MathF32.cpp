@@ -30,18 +30,25 @@ static ExpParts reduceExp(E x) {
   return {fma(r * r, q, r), n, k};
 }
 
-// p * 2^k for |k| < 250 with one rounding: the first factor keeps p normal.
-static E scale(E p, E k, E n) {
+/// Whether one instruction scales by a power of two, for this many lanes.
+static bool hasScale(E p) { return p.b->target.avx512 && (p.lanes() == 16 || p.lanes() == 8); }
+
+/// p * 2^n by that instruction; lanes that `on` leaves out are 0 and cost nothing, however small their result.
+static E scaleBy(E p, E n, Value on) {
   KernelBuilder &b = *p.b;
   unsigned lanes = p.lanes();
-  if (b.target.avx512 && (lanes == 16 || lanes == 8)) {
-    auto name = b.getStringAttr(lanes == 16 ? "llvm.x86.avx512.mask.scalef.ps.512"
-                                            : "llvm.x86.avx512.mask.scalef.ps.256");
-    SmallVector<Value> args{p, n, p, b.cstI(b.getIntegerType(lanes), -1)};
-    if (lanes == 16)
-      args.push_back(b.cstI(b.getI32Type(), 4)); // current rounding mode
-    return E(b, LLVM::CallIntrinsicOp::create(b, p.type(), name, args).getResult(0));
-  }
+  auto name = b.getStringAttr(lanes == 16 ? "llvm.x86.avx512.mask.scalef.ps.512" : "llvm.x86.avx512.mask.scalef.ps.256");
+  Value mask = on ? LLVM::BitcastOp::create(b, b.getIntegerType(lanes), on).getResult() : b.cstI(b.getIntegerType(lanes), -1);
+  SmallVector<Value> args{p, n, on ? p.c(0.0) : p, mask};
+  if (lanes == 16)
+    args.push_back(b.cstI(b.getI32Type(), 4)); // current rounding mode
+  return E(b, LLVM::CallIntrinsicOp::create(b, p.type(), name, args).getResult(0));
+}
+
+// p * 2^k for |k| < 250 with one rounding: the first factor keeps p normal.
+static E scale(E p, E k, E n) {
+  if (hasScale(p))
+    return scaleBy(p, n, Value());
   E k1 = sar(k, 1);
   return p * pow2(k1) * pow2(k - k1);
 }
@@ -96,8 +103,12 @@ static E clamp(E x, double lo, double hi) { // NaN passes; one instruction each
 constexpr double expUnderflow = -104.0;
 
 E exp32(E x) {
-  E tiny = x < expUnderflow;
-  ExpParts e = reduceExp(sel(tiny, 0.0, sel(x > 89.0, 89.0, x)));
+  E tiny = x < expUnderflow, top = sel(x > 89.0, 89.0, x);
+  if (hasScale(x)) {
+    ExpParts e = reduceExp(top);
+    return scaleBy(e.pm1 + 1.0, e.n, !tiny);
+  }
+  ExpParts e = reduceExp(sel(tiny, 0.0, top));
   return sel(tiny, 0.0, scale(e.pm1 + 1.0, e.k, e.n));
 }
 
@@ -169,17 +180,18 @@ E tanh32(E x) {
 }
 
 E logistic32(E x) {
-  E ax = absE(x);
-  E tiny = ax > -expUnderflow;
-  ExpParts p = reduceExp(sel(tiny, 0.0, -ax));
-  // exp and 1 + exp in two parts each; one division, then a step that puts the lower parts in
-  E high = p.pm1 + 1.0, low = p.pm1 - (high - 1.0);
-  E e = sel(tiny, 0.0, scale(high, p.k, p.n)), rest = sel(tiny, 0.0, low * pow2(sel(p.k < -126, -126, p.k)));
-  E d = e + 1.0, lost = (e - (d - 1.0)) + rest;
-  E positive = x >= 0.0, r = reciprocal(d);
-  E q = sel(positive, 1.0, e) * r;
-  E wrong = fma(-q, d, sel(positive, 1.0, e)) + fma(-q, lost, sel(positive, 0.0, rest));
-  return fma(wrong, r, q);
+  // e = exp(-|x|), never above one, so that nothing overflows; 1 / (1 + e) or e / (1 + e) is the result
+  E y = -absE(x), tiny = y < expUnderflow;
+  E t = hasScale(x) ? y : sel(tiny, 0.0, y);
+  E k = fma(t, t.c(kLog2e), t.c(12582912.0)), n = k - 12582912.0;
+  E f = fma(n, 1.904654299957768e-09, fma(n, -0.693147182464599609375, t));
+  E p = poly(f, {1.0, 1.0, 0.4999999337300986, 0.16666519522901813, 0.04166840109509661, 0.008368851204610518,
+                 0.0013814320470111438});
+  E e = hasScale(x) ? scaleBy(p, n, !tiny) : sel(tiny, 0.0, scale(p, k.bits() - 0x4B400000, n));
+  // 1 - r0 is exact, so that Newton's step does not see how 1 + e was rounded
+  E d = e + 1.0, r0 = x.b->target.avx512 && llvm::isPowerOf2_32(x.lanes()) ? reciprocal14(d) : d.c(1.0) / d;
+  E r = fma(fma(-r0, e, r0.c(1.0) - r0), r0, r0);
+  return sel(x < 0.0, e * r, r);
 }
 
 E erf32(E x) {
