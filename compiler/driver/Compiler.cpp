@@ -56,6 +56,7 @@ ImportOptions Compiler::importOptions() const {
   io.signature = opts.signature;
   io.tag = opts.tag;
   io.keepVariables = opts.keepVariables;
+  io.withInit = opts.withInit;
   io.unknownLeading = opts.unknownLeading;
   io.onlyListedInputs = opts.onlyListedInputs;
   io.constantFeeds = opts.constantFeeds;
@@ -118,6 +119,11 @@ LogicalResult Compiler::import() {
   haveModule = true;
   finishPhase(Phase::Import, watch.seconds());
   return success();
+}
+
+void Compiler::adopt(OwningOpRef<ModuleOp> module) {
+  imported.module = std::move(module);
+  haveModule = true;
 }
 
 LogicalResult Compiler::importBytes(llvm::StringRef graphDef) {
@@ -215,6 +221,7 @@ llvm::Expected<CompiledArtifact> Compiler::emit(EmitWants wants) {
   eo.profile = opts.profile;
   eo.bf16 = opts.precision == "bf16";
   eo.externalWeights = opts.weights != "embed";
+  eo.hosted = hosted;
   eo.wantAsm = wants.assembly;
   eo.wantLlvm = wants.llvm;
   showProgress(opts.progress, "emit");

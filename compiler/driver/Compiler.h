@@ -34,6 +34,10 @@ public:
   /// Reads the model of the options (or `graphDef`, the bytes of a GraphDef) into the graph dialect.
   mlir::LogicalResult import();
   mlir::LogicalResult importBytes(llvm::StringRef graphDef);
+  /// Goes on from a module as import() leaves it.
+  void adopt(mlir::OwningOpRef<mlir::ModuleOp> module);
+  /// The object also holds this graph of host nodes; kept by pointer.
+  void setHosted(const HostedPayload *payload) { hosted = payload; }
   /// Runs the phases after import up to and including `last`.
   mlir::LogicalResult runUntil(Phase last);
   /// Does what is left of runUntil(Phase::Fuse), then lowers and emits. An error without text was told as a diagnostic.
@@ -60,6 +64,7 @@ private:
   ImportedModel imported;
   Phase done = Phase::Import;
   bool haveModule = false;
+  const HostedPayload *hosted = nullptr;
   std::vector<PhaseTime> phaseTimes;
 };
 

@@ -45,6 +45,7 @@ struct CompilerOptions {
   std::vector<EntrySpec> entries;
   std::string signature, tag;
   bool keepVariables = false;
+  bool withInit = false; ///< also import the model's initialiser (ImportOptions)
   bool onlyListedInputs = false; ///< placeholders that `inputs` does not name are not inputs
   std::vector<std::pair<std::string, Tensor>> constantFeeds; ///< these inputs become constants
 

@@ -108,6 +108,8 @@ Error checkUndefined(const ElfSummary &summary, const EmitOptions &options, cons
   for (const std::string &name : summary.undefined) {
     if (is_contained(allowedSymbols, name) || name == constants)
       continue;
+    if (options.hosted && StringRef(name).starts_with("lathe_host_kernel_"))
+      continue;
     if (options.sanitize == "address" &&
         (StringRef(name).starts_with("__asan") || name == "posix_memalign" || name == "free"))
       continue;
@@ -196,6 +198,8 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   m->setPICLevel(PICLevel::BigPIC);
   uint64_t hash = options.externalWeights ? lowered->pool.hash() : 0;
   emitTables(*m, *lowered, options, target->triple + " " + target->cpu, hash);
+  if (options.hosted)
+    emitHostedTables(*m, *options.hosted, options.symbolPrefix);
   setFunctionAttributes(*m, *target, options);
   std::string problems;
   raw_string_ostream problemStream(problems);
@@ -248,7 +252,7 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   report.kernels = lowered->kernels;
   report.kernelCalls = lowered->kernelCalls;
   report.copies = lowered->plan.copies;
-  artifact.header = makeHeader(*lowered, options);
+  artifact.header = options.hosted ? makeHostedHeader(*options.hosted, options) : makeHeader(*lowered, options);
   return artifact;
 }
 

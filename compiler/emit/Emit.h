@@ -3,6 +3,7 @@
 #ifndef LATHE_COMPILER_EMIT_EMIT_H
 #define LATHE_COMPILER_EMIT_EMIT_H
 
+#include "base/DType.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
@@ -10,6 +11,23 @@
 #include <vector>
 
 namespace lathe {
+
+/// The host part of an object (compiler/hosted).
+struct HostedPayload {
+  struct Tensor {
+    std::string name;
+    DType dtype;
+    int rank; ///< -1: any
+  };
+  struct Entry {
+    std::string name;
+    std::vector<Tensor> inputs, outputs;
+  };
+  std::string graph;                ///< what runtime/hosted reads
+  std::vector<std::string> kernels; ///< ops whose host kernels the object names
+  std::vector<Entry> entries;       ///< for the header
+  bool hasClusters = false;
+};
 
 struct EmitOptions {
   std::string triple;                ///< empty: this machine's
@@ -25,6 +43,7 @@ struct EmitOptions {
   bool bf16 = false;                 ///< products and convolutions of bf16 operands, where the CPU has them
   bool profile = false;              ///< call lathe_run_args.trace around each kernel
   bool externalWeights = false;      ///< constants go to CompiledArtifact::weights instead of into the object
+  const HostedPayload *hosted = nullptr; ///< the object calls host kernels
   bool wantAsm = false, wantLlvm = false;
   bool wantObject = true;
 };

@@ -9,14 +9,6 @@
 using namespace llvm;
 
 namespace lathe {
-namespace {
-
-const char abiText[] =
-#include "runtime/abi/module_abi_text.inc"
-    ;
-const char supportText[] =
-#include "compiler/emit/model_support.inc"
-    ;
 
 StringRef cppType(DType t) {
   switch (t) {
@@ -39,6 +31,36 @@ StringRef cppType(DType t) {
   default: return "unsigned char";
   }
 }
+
+std::string commentText(StringRef s) {
+  std::string out;
+  for (char c : s)
+    out.push_back(c == '*' || c == '\\' || c == '?' || !isPrint(c) ? '_' : c);
+  return out;
+}
+
+bool isReservedName(StringRef name) {
+  static const char *const keywords[] = {
+      "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
+      "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const",
+      "const_cast", "consteval", "constexpr", "constinit", "continue", "decltype", "default", "delete", "do", "double",
+      "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
+      "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or",
+      "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "return", "short", "signed",
+      "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local",
+      "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void",
+      "volatile", "wchar_t", "while", "xor", "xor_eq"};
+  return name.empty() || name[0] == '_' || is_contained(keywords, name) || name.contains("__");
+}
+
+namespace {
+
+const char abiText[] =
+#include "runtime/abi/module_abi_text.inc"
+    ;
+const char supportText[] =
+#include "compiler/emit/model_support.inc"
+    ;
 
 class HeaderWriter {
 public:
@@ -85,14 +107,6 @@ void HeaderWriter::collect(std::vector<Tensor> &list, const std::vector<lower::T
     if (!known)
       list.push_back({&t, unique(names, makeIdentifier(t.name))});
   }
-}
-
-// For comments: a name may hold anything, a comment must stay one.
-std::string commentText(StringRef s) {
-  std::string out;
-  for (char c : s)
-    out.push_back(c == '*' || c == '\\' || c == '?' || !isPrint(c) ? '_' : c);
-  return out;
 }
 
 std::string HeaderWriter::describe(const lower::TensorDesc &t) {
@@ -145,19 +159,8 @@ void HeaderWriter::accessors(StringRef stem, StringRef kind, size_t index, const
 }
 
 void HeaderWriter::ownName(StringRef kind, StringRef bind, size_t index, const Tensor &t) {
-  static const char *const keywords[] = {
-      "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
-      "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const",
-      "const_cast", "consteval", "constexpr", "constinit", "continue", "decltype", "default", "delete", "do", "double",
-      "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
-      "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or",
-      "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "return", "short", "signed",
-      "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local",
-      "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void",
-      "volatile", "wchar_t", "while", "xor", "xor_eq"};
   std::string name = t.identifier;
-  // double and leading underscores are the implementation's
-  if (name[0] == '_' || is_contained(keywords, name) || StringRef(name).contains("__"))
+  if (isReservedName(name))
     name = kind.str() + "_" + std::to_string(index) + "_view";
   if (members.contains(name) || members.contains("set_" + name))
     name += kind == "arg" ? "_arg" : kind == "var" ? "_var" : "_result";
@@ -280,6 +283,9 @@ std::string HeaderWriter::write() {
 }
 
 } // namespace
+
+StringRef abiHeaderText() { return abiText; }
+StringRef supportHeaderText() { return supportText; }
 
 std::string makeHeader(const lower::LoweredModule &lowered, const EmitOptions &options) {
   return HeaderWriter(lowered, options).write();

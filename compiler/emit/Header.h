@@ -7,6 +7,18 @@
 
 namespace lathe {
 
+/// The C++ type of elements in headers.
+llvm::StringRef cppType(DType t);
+/// A name for comments: it may hold anything, a comment must stay one.
+std::string commentText(llvm::StringRef s);
+/// Keywords, and names with leading or double underscores, which are the implementation's.
+bool isReservedName(llvm::StringRef name);
+llvm::StringRef abiHeaderText();
+llvm::StringRef supportHeaderText();
+
+/// Text of PREFIX.h for an object with host kernels (compiler/emit/hosted_support.h).
+std::string makeHostedHeader(const HostedPayload &hosted, const EmitOptions &options);
+
 /// Text of PREFIX.h: the ABI, the support code for C++, and the class of this module.
 std::string makeHeader(const lower::LoweredModule &lowered, const EmitOptions &options);
 

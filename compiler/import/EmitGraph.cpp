@@ -350,6 +350,19 @@ DictionaryAttr Emitter::readAttrs(const Instance &instance, std::vector<NamedAtt
   return ok ? attrs.getDictionary(builder.getContext()) : DictionaryAttr();
 }
 
+/// What TensorFlow recorded of the outputs of ops that nothing here infers shapes of.
+static void useRecordedShapes(const Instance &instance, SmallVectorImpl<Type> &types) {
+  AttrLookup lookup(instance.def, instance.attrScope);
+  const tf::AttrValue *recorded = lookup.find("_output_shapes");
+  if (!recorded || recorded->list().shape_size() != static_cast<int>(types.size()))
+    return;
+  for (auto [i, type] : llvm::enumerate(types)) {
+    ShapeResult shape = readShape(recorded->list().shape(static_cast<int>(i)));
+    if (shape.error.empty() && shape.dims)
+      type = graph::makeTensorType(cast<TensorType>(type).getElementType(), shape.dims);
+  }
+}
+
 graph::NodeOp Emitter::emitInstance(const FlatGraph &graph, const Instance &instance, ValueRange inputs,
                                     ValueRange controls) {
   MLIRContext *ctx = builder.getContext();
@@ -393,6 +406,8 @@ graph::NodeOp Emitter::emitInstance(const FlatGraph &graph, const Instance &inst
   SmallVector<Type> types;
   for (DType dtype : instance.outTypes)
     types.push_back(UnrankedTensorType::get(graph::toMlirType(ctx, dtype)));
+  if (instance.info && instance.info->isHost)
+    useRecordedShapes(instance, types);
   StringRef op = instance.op;
   if (op == "Const") {
     Attribute value = attrs.get("value");

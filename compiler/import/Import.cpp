@@ -11,6 +11,8 @@
 #include "compiler/import/Select.h"
 #include "dialects/graph/Graph.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using llvm::StringRef;
@@ -109,7 +111,17 @@ static FailureOr<ImportedModel> importParsed(MLIRContext *context, Model model, 
 
 FailureOr<ImportedModel> importModel(MLIRContext *context, StringRef path, const ImportOptions &options) {
   Problems problems(context);
-  return importParsed(context, readModel(path, options, problems), options, problems);
+  Model model = readModel(path, options, problems);
+  if (!options.withInit || !model.meta)
+    return importParsed(context, std::move(model), options, problems);
+  ImportOptions more = options;
+  for (const tf::AssetFileDef &asset : model.meta->asset_file_def()) {
+    llvm::SmallString<256> file(path);
+    llvm::sys::path::append(file, "assets", asset.filename());
+    llvm::sys::fs::make_absolute(file);
+    more.constantFeeds.emplace_back(asset.tensor_info().name(), Tensor::fromStrings({}, {file.str().str()}));
+  }
+  return importParsed(context, std::move(model), more, problems);
 }
 
 FailureOr<ImportedModel> importModelBytes(MLIRContext *context, StringRef bytes, StringRef name,

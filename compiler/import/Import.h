@@ -26,6 +26,9 @@ struct TensorSpec {
   std::optional<std::vector<int64_t>> dims; // -1 unknown size, nullopt unknown rank
 };
 
+/// The entry that ImportOptions::withInit adds.
+inline constexpr const char *kInitEntry = "lathe_init";
+
 struct ImportOptions {
   struct Entry {
     std::string name;
@@ -47,6 +50,8 @@ struct ImportOptions {
   std::vector<std::pair<std::string, Tensor>> constantFeeds;
   /// Keep every variable as state instead of freezing those that nothing assigns.
   bool keepVariables = false;
+  /// Also import the model's initialiser, if it has one, as the entry kInitEntry; the paths of assets are constants in it.
+  bool withInit = false;
   /// Make the leading dimension of every input unknown.
   bool unknownLeading = false;
   /// The largest constant, and the largest file.

@@ -447,12 +447,32 @@ void Selector::splitTargets(ImportOptions::Entry &entry) {
   }
 }
 
+/// The op that initialises tables: a signature of its own in TF2, a collection in TF1.
+static std::string initOp(const tf::MetaGraphDef &meta) {
+  constexpr const char *key = "__saved_model_init_op";
+  std::string name;
+  if (auto signature = meta.signature_def().find(key); signature != meta.signature_def().end())
+    if (auto output = signature->second.outputs().find(key); output != signature->second.outputs().end())
+      name = output->second.name();
+  for (const char *collection : {"saved_model_main_op", "legacy_init_op"})
+    if (auto it = meta.collection_def().find(collection); name.empty() && it != meta.collection_def().end())
+      if (it->second.node_list().value_size() > 0)
+        name = it->second.node_list().value(0);
+  return StringRef(name).split(':').first.str();
+}
+
 std::vector<EntryPlan> Selector::select() {
   std::vector<EntryPlan> plans;
   if (!chooseSignature())
     return plans;
+  auto addInit = [&] {
+    std::string init = options.withInit ? initOp(*model.meta) : "";
+    if (!init.empty())
+      plans.push_back(plan(kInitEntry, {}, {init}, false));
+  };
   if (options.entries.empty()) {
     plans.push_back(plan("main", options.outputs, options.targets, true));
+    addInit();
     return plans;
   }
   llvm::StringSet<> names;
@@ -465,6 +485,7 @@ std::vector<EntryPlan> Selector::select() {
     else
       plans.push_back(plan(entry.name, entry.fetches, entry.targets, false));
   }
+  addInit();
   return plans;
 }
 

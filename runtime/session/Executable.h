@@ -3,7 +3,7 @@
 #ifndef LATHE_RUNTIME_SESSION_EXECUTABLE_H
 #define LATHE_RUNTIME_SESSION_EXECUTABLE_H
 
-#include "runtime/session/Graph.h"
+#include "runtime/session/ResolvedGraph.h"
 
 #include <functional>
 #include <memory>

@@ -7,7 +7,7 @@
 #define LATHE_RUNTIME_SESSION_GRAPH_H
 
 #include "proto/graph.pb.h"
-#include "runtime/core/Kernel.h"
+#include "runtime/session/ResolvedGraph.h"
 
 #include <memory>
 #include <mutex>
@@ -97,29 +97,7 @@ absl::Status functionSignature(const Library &library, const FunctionRef &functi
 absl::StatusOr<NodeInfo> readNode(const tf::NodeDef &node, const Library &library, const GraphLimits &limits,
                                   bool withTensors = true);
 
-struct Endpoint {
-  int node = -1, port = 0;
-};
-
-struct GraphNode {
-  NodeInfo info;
-  std::vector<Endpoint> inputs;
-  std::vector<int> controls;
-};
-
-/// Resolved and checked: arity, types of every edge, no cycle but through NextIteration.
-struct Graph {
-  std::vector<GraphNode> nodes;
-  std::vector<int> order; ///< topological, back edges of loops aside
-};
-
 absl::StatusOr<Graph> buildGraph(const tf::GraphDef &def, const Library &library, const GraphLimits &limits);
-
-/// "node 'x' (Op): " before the message.
-absl::Status atNode(std::string_view name, std::string_view op, const absl::Status &status);
-
-/// The op of a compiled cluster.
-constexpr const char *kLaunchOp = "LatheLaunch";
 
 } // namespace lathe::rt
 

@@ -1,4 +1,9 @@
 // lathe compile: the files an application links.
+#include "compiler/hosted/CompileHosted.h"
+#include "dialects/graph/Graph.h"
+#include "passes/legalize/Legalize.h"
+#include "runtime/session/Executable.h"
+#include "tools/lathe/HostRun.h"
 #include "tools/lathe/Session.h"
 
 #include "mlir/IR/AsmState.h"
@@ -46,6 +51,78 @@ std::string printModule(mlir::ModuleOp module) {
   return text;
 }
 
+/// Nodes of the imported graph that only a host kernel runs, as messages.
+std::string hostNodes(mlir::ModuleOp module) {
+  std::string text;
+  int found = 0;
+  module.walk([&](graph::NodeOp node) {
+    if (legalize::hasHandler(node.getOp()) || rt::isExecutorOp(node.getOp().str()) || ++found > 20)
+      return;
+    text += "error: node '" + node.getNodeName().str() + "' (" + node.getOp().str() + "): " + legalize::whyNotCompilable(node.getOp()) +
+            ", no compiled form\n";
+  });
+  if (found > 20)
+    text += "and " + std::to_string(found - 20) + " more\n";
+  return text;
+}
+
+/// Where the library lies whose kernels the object calls, when this program is in a build or installed tree.
+std::string hostLibraryFolder() {
+  std::string program = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
+  llvm::SmallString<128> folder(llvm::sys::path::parent_path(llvm::sys::path::parent_path(program)));
+  llvm::sys::path::append(folder, "lib");
+  return folder.str().str();
+}
+
+/// What does not compile as a whole, with --allow-host.
+int compileWithHost(CompileArgs &a, const std::set<std::string> &wanted) {
+  for (const char *kind : {"so", "hlo", "graph", "kernel"})
+    if (wanted.count(kind))
+      return fail(std::string("--emit ") + kind + ": not for a model with host operations; obj, header, a, asm and llvm are");
+  if (a.model.options.weights != "embed")
+    return fail("--weights FILE: not for a model with host operations");
+  std::vector<std::string> kernels, builtin;
+  for (std::string_view op : rt::allKernels())
+    kernels.emplace_back(op);
+  for (std::string_view op : rt::allExecutorOps())
+    builtin.emplace_back(op);
+  std::unique_ptr<mlir::MLIRContext> context = makeContext();
+  auto model = compileHosted(*context, a.model.options, kernels, builtin, {wanted.count("asm") > 0, wanted.count("llvm") > 0});
+  if (!model)
+    return fail(model.takeError());
+  if (!model->notes.empty())
+    fprintf(stderr, "%s\n", model->notes.c_str());
+  const CompiledArtifact &artifact = model->artifact;
+  bool written = true;
+  if (wanted.count("obj"))
+    written &= writeFile(a.prefix + ".o", artifact.object);
+  if (wanted.count("header"))
+    written &= writeFile(a.prefix + ".h", artifact.header);
+  if (wanted.count("asm"))
+    written &= writeFile(a.prefix + ".s", artifact.assembly);
+  if (wanted.count("llvm"))
+    written &= writeFile(a.prefix + ".ll", artifact.llvmIr);
+  if (wanted.count("a")) {
+    auto archive = makeArchive(artifact, llvm::sys::path::filename(a.prefix).str() + ".o");
+    if (!archive)
+      return fail(archive.takeError());
+    written &= writeFile(a.prefix + ".a", *archive);
+  }
+  if (!written)
+    return BadInput;
+  std::string folder = hostLibraryFolder();
+  if (a.json) {
+    nlohmann::json j = {{"hosted", true}, {"clusters", model->clusters}, {"host_nodes", model->hostNodes}, {"host_kernels", model->kernels},
+                        {"constant_bytes", artifact.report.constantBytes}, {"code_bytes", artifact.report.codeBytes},
+                        {"kernels", artifact.report.kernels}, {"pkg_config", folder + "/pkgconfig/lathe_host.pc"}};
+    printf("%s\n", j.dump().c_str());
+  } else {
+    fprintf(stderr, "%s: %d compiled clusters, %d nodes run on the host by %zu kernels\nlink with $(pkg-config --libs %s/pkgconfig/lathe_host.pc)\n",
+            a.prefix.c_str(), model->clusters, model->hostNodes, model->kernels.size(), folder.c_str());
+  }
+  return Fine;
+}
+
 int execute(CompileArgs &a) {
   static const std::set<std::string> known = {"obj", "header", "so", "a", "asm", "llvm", "hlo", "graph", "kernel"};
   std::set<std::string> wanted(a.emit.begin(), a.emit.end());
@@ -59,10 +136,32 @@ int execute(CompileArgs &a) {
     options.symbolPrefix = makeIdentifier(options.className.empty() ? llvm::sys::path::filename(a.prefix).str()
                                                                     : options.className);
 
-  std::unique_ptr<mlir::MLIRContext> context = makeContext();
+  // kept until it is clear that the message is not that the model needs host kernels
+  std::string errors;
+  llvm::raw_string_ostream errorStream(errors);
+  std::unique_ptr<mlir::MLIRContext> context = makeContext(&errorStream);
   Compiler compiler(*context, options);
   useMlirFlags(compiler);
   bool written = true;
+  std::string needsHost;
+  auto failed = [&](const std::string &message) -> int {
+    std::string all = std::exchange(errors, std::string()) + (message.empty() ? "" : "lathe: error: " + message + "\n");
+    if (needsHost.empty() && !isForSession(all)) {
+      fprintf(stderr, "%s", all.c_str());
+      return BadInput;
+    }
+    if (!options.allowHost) {
+      llvm::SmallVector<llvm::StringRef> lines;
+      llvm::StringRef(needsHost).split(lines, '\n', -1, false);
+      for (llvm::StringRef line : lines) // every one, also where compiling ended before it came to them
+        if (all.find(line.str()) == std::string::npos)
+          all += line.str() + "\n";
+      fprintf(stderr, "%s", all.c_str());
+      fprintf(stderr, "--allow-host makes an object that runs what has no compiled form by host kernels (liblathe_host.a)\n");
+      return BadInput;
+    }
+    return compileWithHost(a, wanted);
+  };
   compiler.afterPhase = [&](Phase phase, mlir::ModuleOp module) {
     if (phase == Phase::Import && wanted.count("graph"))
       written &= writeFile(a.prefix + ".graph.mlir", printModule(module));
@@ -71,8 +170,9 @@ int execute(CompileArgs &a) {
     if (phase == Phase::Fuse && wanted.count("kernel"))
       written &= writeFile(a.prefix + ".kernel.mlir", printModule(module));
   };
-  if (failed(compiler.import()))
-    return BadInput;
+  if (mlir::failed(compiler.import()))
+    return failed("");
+  needsHost = hostNodes(compiler.module());
   if (!compiler.model().notes.empty())
     fprintf(stderr, "%s\n", compiler.model().notes.c_str());
 
@@ -82,11 +182,12 @@ int execute(CompileArgs &a) {
     last = std::max(last, kind == "graph" ? Phase::Import : kind == "hlo" ? Phase::Simplify : kind == "kernel" ? Phase::Fuse : Phase::Emit);
   last = std::min(last, options.compileTo);
   if (last < Phase::Lower)
-    return succeeded(compiler.runUntil(last)) && written ? Fine : BadInput;
+    return mlir::failed(compiler.runUntil(last)) ? failed("") : written ? Fine : BadInput;
 
   auto artifact = compiler.emit({wanted.count("asm") > 0, wanted.count("llvm") > 0});
   if (!artifact)
-    return fail(artifact.takeError());
+    return failed(llvm::toString(artifact.takeError()));
+  fprintf(stderr, "%s", errors.c_str()); // warnings
   if (wanted.count("obj"))
     written &= writeFile(a.prefix + ".o", artifact->object);
   if (wanted.count("header"))

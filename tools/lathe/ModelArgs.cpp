@@ -79,7 +79,7 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
       ->capture_default_str();
   app.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
   app.add_flag("--no-fuse", noFuse, "One kernel an operation");
-  app.add_flag("--allow-host", options.allowHost, "Let the object call host kernels");
+  app.add_flag("--allow-host", options.allowHost, "Where operations have no compiled form, make an object that runs them by host kernels");
   app.add_option("--sanitize", options.sanitize,
                  "address: instrument the code and give every buffer and constant a heap block of its own")
       ->type_name("KIND")

@@ -1,0 +1,25 @@
+// Objects that also call host kernels: clusters of what compiles, and the rest of the graph as a table that
+// liblathe_host.a runs (runtime/hosted).
+#ifndef LATHE_COMPILER_HOSTED_COMPILEHOSTED_H
+#define LATHE_COMPILER_HOSTED_COMPILEHOSTED_H
+
+#include "compiler/driver/Compiler.h"
+
+namespace lathe {
+
+struct HostedModel {
+  CompiledArtifact artifact;
+  std::string notes;                ///< of the importer
+  std::vector<std::string> kernels; ///< host ops that are used, sorted
+  int clusters = 0, hostNodes = 0;
+};
+
+/// Compiles the model of the options. `hostOps`: ops that have a host kernel; `executorOps`: those that the executor runs
+/// itself. An error without text was told as diagnostics, one for each node that neither compiles nor has a kernel.
+llvm::Expected<HostedModel> compileHosted(mlir::MLIRContext &context, const CompilerOptions &options,
+                                          llvm::ArrayRef<std::string> hostOps, llvm::ArrayRef<std::string> executorOps,
+                                          EmitWants wants = {});
+
+} // namespace lathe
+
+#endif
