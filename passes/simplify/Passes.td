@@ -77,6 +77,16 @@ def HloFoldPadding : Simplify_Pass<"hlo-fold-padding"> {
   let statistics = [Statistic<"numFolded", "folded", "pads folded">];
 }
 
+def HloSplitDilatedConv : Simplify_Pass<"hlo-split-dilated-conv"> {
+  let summary = "Turns convolutions of an input with zeros between its pixels into dense ones.";
+  let description = [{
+    Transposed convolutions and gradients of strided ones: each phase of the output meets its own subset of the taps. The
+    phases become one convolution with more output channels, or one each, whichever multiplies less; their results are
+    interleaved. Expects the layout of `hlo-canonicalize-products` and spatial sizes known at compile time.
+  }];
+  let statistics = [Statistic<"numSplit", "split", "convolutions split">];
+}
+
 def HloCanonicalizeProducts : Simplify_Pass<"hlo-canonicalize-products"> {
   let summary = "Gives dot_general one M, N and K dimension and convolutions the NHWC x HWIO layout.";
   let description = [{

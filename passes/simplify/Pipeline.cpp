@@ -32,6 +32,9 @@ void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOpt
   pm.addPass(createHloHoistLoopInvariants(hoist));
   // Plain products and layouts first: scales and shapes only look at those.
   pm.addPass(createHloCanonicalizeProducts());
+  pm.addPass(createHloSplitDilatedConv());
+  // a phase of one tap is a product
+  pm.addPass(createHloCanonicalizeProducts());
   clean();
   pm.addPass(createHloFoldPadding());
   // Between a product and its scale there may be a reshape.
