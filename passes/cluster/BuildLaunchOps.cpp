@@ -34,13 +34,29 @@ bool isHandleArgument(BlockArgument arg) {
   });
 }
 
-VariableUse findUse(BlockArgument arg) {
+VariableUse findUse(BlockArgument arg, SymbolTable &symbols, int depth = 0);
+
+/// What a call does with a variable that it is given; nothing for other nodes, and for calls in calls in calls ...
+std::optional<VariableUse> useOfCall(OpOperand &use, SymbolTable &symbols, int depth) {
+  auto node = dyn_cast<graph::NodeOp>(use.getOwner());
+  if (!node || depth > 16 || (node.getOp() != "PartitionedCall" && node.getOp() != "StatefulPartitionedCall"))
+    return std::nullopt;
+  auto callee = node.getNodeAttr<graph::FuncAttr>("f");
+  auto func = callee ? symbols.lookup<graph::FuncOp>(callee.getName().getValue()) : graph::FuncOp();
+  if (!func || use.getOperandNumber() >= func.getNumArguments())
+    return std::nullopt;
+  return findUse(func.getBody().front().getArgument(use.getOperandNumber()), symbols, depth + 1);
+}
+
+VariableUse findUse(BlockArgument arg, SymbolTable &symbols, int depth) {
   VariableUse result;
   SmallVector<Operation *> work;
   DenseSet<Operation *> afterWrite;
   for (OpOperand &use : arg.getUses()) {
     auto node = dyn_cast<graph::NodeOp>(use.getOwner());
-    if (!node || use.getOperandNumber() != 0 || (node.getOp() != "Assign" && node.getOp() != "AssignVariableOp"))
+    std::optional<VariableUse> call = useOfCall(use, symbols, depth);
+    bool assigns = node && use.getOperandNumber() == 0 && (node.getOp() == "Assign" || node.getOp() == "AssignVariableOp");
+    if (!assigns && !(call && call->writes))
       continue;
     result.writes = true;
     work.push_back(node);
@@ -57,6 +73,8 @@ VariableUse findUse(BlockArgument arg) {
     // behind a condition the value may never be asked for: tf.cond(is_initialized(v), ...)
     bool mayRead = isOp(use.getOwner(), "Switch") || (node && (node.getOp() == "If" || node.getOp() == "StatelessIf" ||
                                                              node.getOp() == "Case" || node.getOp() == "StatelessCase"));
+    if (std::optional<VariableUse> call = useOfCall(use, symbols, depth); call && !call->reads)
+      continue;
     result.reads |= !isWrite && !mayRead && !afterWrite.contains(use.getOwner());
   }
   return result;
@@ -97,7 +115,7 @@ class BuildLaunchOps : public impl::BuildLaunchOpsBase<BuildLaunchOps> {
     block.eraseArguments(0, count);
     func.setFunctionType(FunctionType::get(&getContext(), types, func.getResultTypes()));
     for (size_t i = 0; i < handles.size(); ++i) {
-      VariableUse use = findUse(block.getArgument(static_cast<unsigned>(count - handles.size() + i)));
+      VariableUse use = findUse(block.getArgument(static_cast<unsigned>(count - handles.size() + i)), symbols);
       reads.push_back(use.reads);
       writes.push_back(use.writes);
     }

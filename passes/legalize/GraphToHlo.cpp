@@ -39,7 +39,7 @@ public:
       ok &= succeeded(context.lowerEntry(graph));
       for (VariableInfo &v : context.variables)
         if (v.type && !kept.count(v.name) && (v.argument || context.state.count(context.intern(v.name))))
-          kept[context.intern(v.name)] = {v.type, Attribute()};
+          kept[context.intern(v.name)] = {v.type, v.initial};
     }
     if (!ok || context.sawError)
       return signalPassFailure();

@@ -2,6 +2,7 @@
 #include "base/Philox.h"
 #include "passes/legalize/ArrayFamilies.h"
 #include "passes/legalize/ArrayHelpers.h"
+#include "passes/legalize/Philox.h"
 #include "passes/legalize/State.h"
 
 #include <cstring>
@@ -96,23 +97,28 @@ LogicalResult lowerReadAndSkip(NodeContext &c) {
   return c.setResult(0, c.sliceDim(state, 0, c.size(0), c.size(3)));
 }
 
-/// Rows in the order that the generator of the seeds gives them when it is first used.
+/// Rows in the order of a permutation made anew by each run: position i changes places with one of those from i on.
 LogicalResult lowerShuffle(NodeContext &c) {
   Value x = c.input(0);
-  if (c.rank(x) == 0)
+  if (c.rank(x) == 0 || constantOf(c.dim(x, 0)).value_or(2) <= 1)
     return c.setResult(0, x);
-  auto n = constantOf(c.dim(x, 0));
-  if (!n || *n > (int64_t(1) << 24))
-    return c.error("the number of rows must be known at compile time");
-  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, *n));
-  Philox random = Philox::fromSeeds(uint64_t(c.attrInt("seed")), uint64_t(c.attrInt("seed2")));
-  Philox::Block block{};
-  for (int64_t i = 0; i + 1 < *n; ++i) {
-    if (i % 4 == 0)
-      block = random.next();
-    std::swap(order[i], order[i + int64_t(block[i % 4] % uint32_t(*n - i))]);
-  }
-  return c.setResult(0, gather(c, x, c.Emitter::constantInts(order, c.b.getI64Type()), 0, 0, /*checked=*/false));
+  AffineExpr n = c.dim(x, 0);
+  PhiloxEmitter g = PhiloxEmitter::fromAttributes(c, hlo::simplify((n + 2).floorDiv(4)));
+  if (!g.keyWords()[0])
+    return failure();
+  Type i64 = c.b.getI64Type(), u32 = c.b.getIntegerType(32, false);
+  Value places = c.iota({n}, 0, i64), rows = c.sizeValue(n, i64), zero = c.scalarInt(0, i64), one = c.scalarInt(1, i64);
+  Value room = c.convert(c.sub(c.broadcastInDim(rows, {n}, {}), places), u32);
+  Value jumps = c.add(places, c.convert(c.binary<hlo::RemOp>(g.bits(n, u32), room), i64));
+  auto at = [&](Value v, Value i) { return c.reshape(c.takeRow(v, i), ArrayRef<AffineExpr>()); };
+  SmallVector<Value> done = whileLoop(
+      c, {zero, places}, [&](ValueRange v) { return c.compare(Compare::LT, c.add(v[0], one), rows); },
+      [&](ValueRange v) -> SmallVector<Value> {
+        Value other = at(jumps, v[0]), here = at(v[1], v[0]), there = at(v[1], other);
+        Value order = c.putRow(v[1], c.reshape(there, Dims{c.size(1)}), v[0]);
+        return {c.add(v[0], one), c.putRow(order, c.reshape(here, Dims{c.size(1)}), other)};
+      });
+  return c.setResult(0, gather(c, x, done[1], 0, 0, /*checked=*/false));
 }
 
 LogicalResult lowerFakeParam(NodeContext &c) {

@@ -134,7 +134,13 @@ LogicalResult Merger::merge(StringRef what, llvm::function_ref<GraphValue(Branch
   if (llvm::all_of(values, [](const GraphValue &v) { return v.kind == Kind::Tensor || v.kind == Kind::Reference; })) {
     SmallVector<Value> tensors;
     for (auto [i, v] : llvm::enumerate(values))
-      tensors.push_back(inBranch(i, [&, &v = v] { return c.ctx.materialize(v, c.loc); }));
+      tensors.push_back(inBranch(i, [&, i = i, &v = v] {
+        // a reference gives what the branch left in the variable
+        std::swap(c.ctx.state, branches[i].state);
+        Value tensor = c.ctx.materialize(v, c.loc);
+        std::swap(c.ctx.state, branches[i].state);
+        return tensor;
+      }));
     if (failed(add(what, tensors, slot)))
       return failure();
     result = GraphValue::ofTensor(Value());

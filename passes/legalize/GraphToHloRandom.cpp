@@ -18,7 +18,9 @@ LogicalResult lowerRandom(NodeContext &c, Kind kind, Source source) {
   if (failed(shape))
     return failure();
   unsigned next = 1;
-  PhiloxEmitter g = source == Source::Attributes ? PhiloxEmitter::fromAttributes(c)
+  AffineExpr n = productOf(*shape, c.b.getContext());
+  // TensorFlow's kernels set aside 256 blocks an element, whatever they need
+  PhiloxEmitter g = source == Source::Attributes ? PhiloxEmitter::fromAttributes(c, hlo::simplify(n * 256))
                     : source == Source::Seed     ? PhiloxEmitter::fromSeedInput(c, 1)
                                                  : PhiloxEmitter::fromKeyCounter(c, 1, 2);
   next = source == Source::Attributes ? 1 : source == Source::Seed ? 2 : 4;
@@ -31,7 +33,6 @@ LogicalResult lowerRandom(NodeContext &c, Kind kind, Source source) {
     if (*algorithm != 1 && *algorithm != 3)
       return c.error("algorithm " + Twine(*algorithm) + " is not supported; 1 (Philox) and 3 (automatic) are");
   }
-  AffineExpr n = productOf(*shape, c.b.getContext());
   Type element = c.resultType(0);
   if (constantOf(n) == int64_t(0))
     return c.setResult(0, c.splat(0, *shape, element));
@@ -83,7 +84,9 @@ LogicalResult lowerMultinomial(NodeContext &c, bool stateless) {
     return failure();
   if (*samples < 0)
     return c.error("the number of samples is negative");
-  PhiloxEmitter g = stateless ? PhiloxEmitter::fromSeedInput(c, 2) : PhiloxEmitter::fromAttributes(c);
+  // numbers of a row are set aside by fours of two words each
+  AffineExpr aside = hlo::simplify(c.dim(logits, 0) * (int64_t((*samples + 3) / 4 * 8) * 256));
+  PhiloxEmitter g = stateless ? PhiloxEmitter::fromSeedInput(c, 2) : PhiloxEmitter::fromAttributes(c, aside);
   if (!g.keyWords()[0])
     return failure();
   // A sample is the number of classes whose cumulated probability lies below a uniform number.

@@ -159,7 +159,7 @@ ListValue LegalizeContext::newArrayContents(int64_t array) {
   return list;
 }
 
-LogicalResult LegalizeContext::declareVariable(StringRef name, RankedTensorType type) {
+LogicalResult LegalizeContext::declareVariable(StringRef name, RankedTensorType type, Attribute initial) {
   for (VariableInfo &v : variables)
     if (v.name == name) {
       if (!v.type)
@@ -169,6 +169,7 @@ LogicalResult LegalizeContext::declareVariable(StringRef name, RankedTensorType 
   VariableInfo info;
   info.name = name.str();
   info.type = type;
+  info.initial = initial;
   variables.push_back(info);
   return success();
 }

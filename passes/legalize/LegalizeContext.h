@@ -120,6 +120,7 @@ struct VariableInfo {
   std::string name;
   mlir::RankedTensorType type;
   mlir::BlockArgument argument;
+  mlir::Attribute initial; ///< null: an entry initialises it
 };
 
 class LegalizeContext {
@@ -180,7 +181,7 @@ public:
   std::vector<VariableInfo> variables;
   /// The variable, made an argument of the function on first use. `type` null: taken from the graph's declaration.
   mlir::FailureOr<GraphValue> readVariable(llvm::StringRef name, mlir::Location loc);
-  mlir::LogicalResult declareVariable(llvm::StringRef name, mlir::RankedTensorType type);
+  mlir::LogicalResult declareVariable(llvm::StringRef name, mlir::RankedTensorType type, mlir::Attribute initial = {});
 
   //===--- bodies ----------------------------------------------------------===//
 

@@ -36,7 +36,7 @@ static Value word(NodeContext &c, Value v, int64_t i) {
   return bitcast(c, c.convert(e, c.b.getI64Type()), u64);
 }
 
-PhiloxEmitter PhiloxEmitter::fromAttributes(NodeContext &c) {
+PhiloxEmitter PhiloxEmitter::fromAttributes(NodeContext &c, AffineExpr blocks) {
   uint64_t seed = c.attrInt("seed"), seed2 = c.attrInt("seed2");
   if (!seed && !seed2) {
     // FNV-1a: any seed will do, but the same one each time the model is compiled
@@ -45,9 +45,18 @@ PhiloxEmitter PhiloxEmitter::fromAttributes(NodeContext &c) {
       seed = (seed ^ static_cast<uint8_t>(ch)) * 0x100000001b3u;
   }
   Type u32 = c.b.getIntegerType(32, false), u64 = c.b.getIntegerType(64, false);
+  StringRef state = c.ctx.intern((c.name() + ":blocks").str());
+  auto type = RankedTensorType::get({}, u64);
+  if (failed(c.ctx.declareVariable(state, type, DenseElementsAttr::get(type, uint64_t(0)))))
+    return {c, {}, {}};
+  auto used = c.ctx.readVariable(state, c.loc);
+  if (failed(used))
+    return {c, {}, {}};
+  Value now = c.ctx.materialize(*used, c.loc);
+  c.ctx.state[state] = GraphValue::ofTensor(c.add(now, c.sizeValue(blocks, u64)));
   return {c,
           {c.scalarInt(seed & 0xffffffff, u32), c.scalarInt(seed >> 32, u32)},
-          {c.scalarInt(0, u64), c.scalarInt(seed2, u64)}};
+          {now, c.scalarInt(seed2, u64)}};
 }
 
 PhiloxEmitter PhiloxEmitter::fromSeedInput(NodeContext &c, unsigned input) {

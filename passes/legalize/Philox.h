@@ -16,8 +16,10 @@ public:
   PhiloxEmitter(NodeContext &c, std::array<Value, 2> key, std::array<Value, 2> counter)
       : c(c), key(key), counter(counter) {}
 
-  /// The generator of an op with attributes seed and seed2. Both zero: seeds from the node's name.
-  static PhiloxEmitter fromAttributes(NodeContext &c);
+  /// The generator of an op with attributes seed and seed2. Both zero: seeds from the node's name. How many blocks were given
+  /// out is a variable of the program, "NODE:blocks", so that each run goes on where the one before it stopped; this run sets
+  /// `blocks` aside. Null scalars after an error.
+  static PhiloxEmitter fromAttributes(NodeContext &c, AffineExpr blocks);
   /// The generator of a stateless op with two seeds in an input; null scalars after an error.
   static PhiloxEmitter fromSeedInput(NodeContext &c, unsigned input);
   /// The generator of a stateless op with key and counter inputs.

@@ -103,7 +103,17 @@ absl::Status scatterInto(KernelContext &context, Tensor out, const Tensor &indic
   if (updates.numElements() != static_cast<int64_t>(starts.size()) * size)
     return invalid("updates of shape ", dimsToString(updates.dims()), " do not fit indices of shape ",
                    dimsToString(indices.dims()), " into shape ", dimsToString(out.dims()));
-  for (size_t r = 0; r < starts.size(); ++r)
+  if (add && out.dtype() != DType::String)
+    LATHE_TRY(withType(out.dtype(), [&](auto zero) -> absl::Status {
+      using T = decltype(zero);
+      T *to = out.template data<T>();
+      const T *from = updates.template data<T>();
+      for (size_t r = 0; r < starts.size(); ++r)
+        for (int64_t k = 0; k < size; ++k)
+          to[starts[r] + k] = static_cast<T>(to[starts[r] + k] + from[r * size + k]);
+      return absl::OkStatus();
+    }));
+  for (size_t r = 0; r < starts.size() && !(add && out.dtype() != DType::String); ++r)
     for (int64_t k = 0; k < size; ++k)
       if (add)
         out.mutableStrings()[starts[r] + k] += updates.strings()[r * size + k];
@@ -113,12 +123,10 @@ absl::Status scatterInto(KernelContext &context, Tensor out, const Tensor &indic
   return absl::OkStatus();
 }
 
-/// Strings only: sums of numbers are compiled.
+/// Updates of one place are added up, strings put behind each other.
 absl::Status scatterNd(KernelContext &context) {
   LATHE_TRY_VALUE(dims, dimsOf(context.input(2), "shape"));
-  if (context.node->outputTypes[0] != DType::String)
-    return absl::UnimplementedError("only strings are scattered here");
-  LATHE_TRY_VALUE(out, context.allocate(DType::String, dims));
+  LATHE_TRY_VALUE(out, context.allocate(context.node->outputTypes[0], dims));
   return scatterInto(context, out, context.input(0), context.input(1), true);
 }
 absl::Status tensorScatterUpdate(KernelContext &context) {
