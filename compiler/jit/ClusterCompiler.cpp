@@ -3,6 +3,7 @@
 #include "compiler/export/ExportGraph.h"
 #include "compiler/import/Structure.h"
 #include "compiler/jit/ClusterDump.h"
+#include "compiler/jit/ClusterFlags.h"
 #include "compiler/jit/CompileCache.h"
 #include "compiler/jit/CompileCluster.h"
 #include "compiler/jit/Jit.h"
@@ -53,31 +54,6 @@ void releaseBytes(void *, lathe_bytes *bytes) {
 // cluster
 //===----------------------------------------------------------------------===//
 
-/// "force=a,b;forbid=c" as LATHE_FLAGS has it. Unknown keys are told.
-bool parseFlags(StringRef text, cluster::ClusteringOptions &options, std::string &dump, std::string &error) {
-  llvm::SmallVector<StringRef> parts;
-  text.split(parts, ';', -1, false);
-  for (StringRef part : parts) {
-    auto [key, value] = part.trim().split('=');
-    llvm::SmallVector<StringRef> names;
-    value.split(names, ',', -1, false);
-    std::vector<std::string> *list = key == "force"     ? &options.force
-                                     : key == "forbid"  ? &options.forbid
-                                     : key == "isolate" ? &options.isolate
-                                                        : nullptr;
-    if (list) {
-      for (StringRef name : names)
-        list->push_back(name.trim().str());
-    } else if (key == "dump") {
-      dump = value.str();
-    } else {
-      error = "unknown flag '" + key.str() + "' (there are force, forbid, isolate and dump)";
-      return false;
-    }
-  }
-  return true;
-}
-
 int32_t clusterGraph(void *, const lathe_cluster_request *request, lathe_bytes *out, lathe_bytes *error) {
   auto source = std::make_shared<tf::GraphDef>();
   if (request->graph.size > INT32_MAX ||
@@ -92,7 +68,7 @@ int32_t clusterGraph(void *, const lathe_cluster_request *request, lathe_bytes *
     options.hostOps.push_back(o.host_ops[i]);
   std::string dump, problem;
   for (const char *flags : {static_cast<const char *>(std::getenv("LATHE_FLAGS")), o.flags})
-    if (flags && !parseFlags(flags, options, dump, problem))
+    if (flags && !parseClusterFlags(flags, options, dump, problem))
       return giveError(error, LATHE_INVALID_ARGUMENT, problem);
   GraphUse use;
   use.feeds.assign(request->feeds, request->feeds + request->num_feeds);
@@ -161,6 +137,32 @@ void releaseCompiled(void *, lathe_compiled *compiled) {
 }
 
 } // namespace
+
+bool parseClusterFlags(StringRef text, cluster::ClusteringOptions &options, std::string &dump, std::string &error) {
+  llvm::SmallVector<StringRef> parts;
+  text.split(parts, ';', -1, false);
+  for (StringRef part : parts) {
+    auto [key, value] = part.trim().split('=');
+    llvm::SmallVector<StringRef> names;
+    value.split(names, ',', -1, false);
+    std::vector<std::string> *list = key == "force"     ? &options.force
+                                     : key == "forbid"  ? &options.forbid
+                                     : key == "isolate" ? &options.isolate
+                                                        : nullptr;
+    if (list) {
+      for (StringRef name : names)
+        list->push_back(name.trim().str());
+    } else if (key == "dump") {
+      dump = value.str();
+    } else if (key == "background") {
+      // the session's
+    } else {
+      error = "unknown flag '" + key.str() + "' (there are force, forbid, isolate, dump and background)";
+      return false;
+    }
+  }
+  return true;
+}
 
 const lathe_cluster_compiler *getClusterCompiler() {
   static CompileCache cache;

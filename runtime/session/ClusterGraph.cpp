@@ -239,9 +239,14 @@ absl::Status clusterGraph(const lathe_cluster_compiler *compiler, const ClusterO
   bool any = false;
   for (const tf::NodeDef &node : body->graph.node())
     any = any || needsCompiler(node, **library) || kernelRefuses(node, **library, limits);
-  if (!compiler || options.mode == 2 || (!any && options.mode == 0))
+  bool must = false;
+  for (const tf::NodeDef &node : body->graph.node())
+    if (auto it = node.attr().find("_XlaMustCompile"); it != node.attr().end())
+      must = must || it->second.b();
+  if (!compiler || (!any && options.mode == 0) || (!any && !must && options.mode == 2))
     return absl::OkStatus();
-  if (compiler->cluster && !singly)
+  // with clustering off, what has no host kernel is compiled a node at a time
+  if (compiler->cluster && !singly && (options.mode != 2 || must))
     (void)clusterByCompiler(*compiler, options, body, library).ok(); // else each node alone
   tf::FunctionDefLibrary singles;
   if (absl::Status s = clusterSingly(&body->graph, &singles, **library, limits); !s.ok())

@@ -98,6 +98,35 @@ std::string take(const lathe_cluster_compiler *compiler, lathe_bytes &bytes) {
 
 } // namespace
 
+/// What an attempt to compile had: sizes, types, and values that the compiler may have fixed.
+struct Cluster::Failure {
+  std::string key, failedNode;
+  absl::Status status;
+};
+
+namespace {
+
+constexpr int64_t kMaxKeyBytes = 8192; // of a value that may decide whether a cluster compiles
+constexpr size_t kMaxFailures = 64;
+
+std::string failureKey(const std::vector<Tensor> &args, const std::vector<std::shared_ptr<Variable>> &variables) {
+  std::string key;
+  auto add = [&](DType type, const Tensor &t) {
+    absl::StrAppend(&key, static_cast<int>(type), t.valid() ? dimsToString(t.dims()) : "-", ";");
+  };
+  for (const Tensor &t : args) {
+    add(t.dtype(), t);
+    if (t.dtype() != DType::String && t.sizeBytes() <= kMaxKeyBytes)
+      key.append(static_cast<const char *>(t.data()), t.sizeBytes());
+  }
+  LockAll locked(variables);
+  for (auto &v : variables)
+    add(v->dtype, v->value);
+  return key;
+}
+
+} // namespace
+
 Cluster::Cluster(const lathe_cluster_compiler *compiler, std::string graph, std::string function, ClusterOptions options)
     : compiler(compiler), graph(std::move(graph)), function(std::move(function)), options(std::move(options)) {}
 
@@ -181,9 +210,18 @@ absl::StatusOr<const ClusterVariant *> Cluster::compile(const std::vector<Tensor
   if (int32_t code = compiler->compile(compiler->context, &request, &made->compiled, &error)) {
     std::string text = take(compiler, error);
     *failedNode = made->compiled.failed_node ? made->compiled.failed_node : "";
-    doesNotCompile.store(true, std::memory_order_relaxed);
     compiler->release_compiled(compiler->context, &made->compiled);
-    return moduleStatus(code, text.c_str());
+    auto failure = std::make_shared<Failure>();
+    failure->key = failureKey(args, variables);
+    failure->failedNode = *failedNode;
+    failure->status = moduleStatus(code, text.c_str());
+    absl::Status status = failure->status;
+    std::lock_guard<std::mutex> known(failuresMutex);
+    if (failures.size() >= kMaxFailures)
+      failures.erase(failures.begin());
+    failures.push_back(std::move(failure));
+    anyFailure.store(true, std::memory_order_release);
+    return status;
   }
   const lathe_module &module = *made->compiled.module;
   auto refuse = [&](const std::string &why) {
@@ -215,8 +253,21 @@ absl::StatusOr<const ClusterVariant *> Cluster::compile(const std::vector<Tensor
   return made.release();
 }
 
+std::shared_ptr<const Cluster::Failure> Cluster::findFailure(const std::vector<Tensor> &args,
+                                                             const std::vector<std::shared_ptr<Variable>> &variables) const {
+  if (!anyFailure.load(std::memory_order_acquire))
+    return nullptr;
+  std::string key = failureKey(args, variables);
+  std::lock_guard<std::mutex> lock(failuresMutex);
+  for (auto &failure : failures)
+    if (failure->key == key)
+      return failure;
+  return nullptr;
+}
+
 absl::Status Cluster::run(const std::vector<Tensor> &args, const std::vector<std::shared_ptr<Variable>> &variables,
-                          const std::vector<bool> &writes, std::vector<Tensor> *results, std::string *failedNode) {
+                          const std::vector<bool> &writes, WorkerPool *background, std::vector<Tensor> *results,
+                          ClusterOutcome *outcome) {
   const ClusterVariant *variant = nullptr;
   for (int attempt = 0;; ++attempt) {
     if (variables.empty())
@@ -251,9 +302,26 @@ absl::Status Cluster::run(const std::vector<Tensor> &args, const std::vector<std
       break;
     if (attempt == 8)
       return absl::AbortedError("the shapes of variables change faster than their clusters compile");
-    auto compiled = compile(args, variables, failedNode);
-    if (!compiled.ok())
+    if (auto failure = findFailure(args, variables)) {
+      outcome->notCompiled = true;
+      outcome->failedNode = failure->failedNode;
+      return failure->status;
+    }
+    if (background) {
+      outcome->notCompiled = outcome->pending = true;
+      if (!inBackground.exchange(true, std::memory_order_acq_rel))
+        background->schedule([self = shared_from_this(), args, variables] {
+          std::string node;
+          (void)self->compile(args, variables, &node).ok(); // a failure is kept for the next run
+          self->inBackground.store(false, std::memory_order_release);
+        });
+      return absl::UnavailableError("the cluster is being compiled");
+    }
+    auto compiled = compile(args, variables, &outcome->failedNode);
+    if (!compiled.ok()) {
+      outcome->notCompiled = true;
       return compiled.status();
+    }
     variant = variables.empty() ? *compiled : nullptr;
     if (variant)
       break;
@@ -271,6 +339,11 @@ absl::Status Cluster::run(const std::vector<Tensor> &args, const std::vector<std
   return variant->call->run(inputs, nullptr, options.intraOp, results);
 }
 
+WorkerPool &ClusterCache::background() {
+  std::call_once(started, [&] { pool = std::make_unique<WorkerPool>(1); });
+  return *pool;
+}
+
 std::shared_ptr<Cluster> ClusterCache::get(const lathe_cluster_compiler *compiler, std::string graph, const std::string &function,
                                            const ClusterOptions &options) {
   // the text itself is the key: no two clusters can be taken for each other
@@ -286,8 +359,9 @@ namespace {
 
 class LaunchKernel : public HostKernel {
 public:
-  LaunchKernel(std::shared_ptr<Cluster> cluster, const NodeInfo &node, std::unique_ptr<ClusterFallback> fallback)
-      : cluster(std::move(cluster)), fallback(std::move(fallback)), function(*attrOf<FunctionRefPtr>(node, "function")), numArgs(static_cast<int>(attrOf<std::vector<DType>>(node, "Targs")->size())) {
+  LaunchKernel(std::shared_ptr<Cluster> cluster, const NodeInfo &node, std::unique_ptr<ClusterFallback> fallback, WorkerPool *background)
+      : cluster(std::move(cluster)), fallback(std::move(fallback)), background(background),
+        function(*attrOf<FunctionRefPtr>(node, "function")), numArgs(static_cast<int>(attrOf<std::vector<DType>>(node, "Targs")->size())) {
     if (const auto *list = attrOf<std::vector<bool>>(node, "reads"))
       reads = *list;
     if (const auto *list = attrOf<std::vector<bool>>(node, "writes"))
@@ -316,14 +390,13 @@ public:
       }
     }
     std::vector<Tensor> results;
-    std::string failedNode;
-    bool tried = !cluster->doesNotCompile.load(std::memory_order_relaxed);
-    absl::Status status = tried || !fallback ? cluster->run(args, variables, writes, &results, &failedNode) : absl::UnknownError("");
-    if (!status.ok() && fallback && cluster->doesNotCompile.load(std::memory_order_relaxed)) {
+    ClusterOutcome outcome;
+    absl::Status status = cluster->run(args, variables, writes, background, &results, &outcome);
+    if (outcome.notCompiled && fallback) {
       std::vector<Value> values(args.begin(), args.end());
       for (int i = numArgs; i < context.numInputs(); ++i)
         values.push_back(context.inputs[i]);
-      auto other = fallback->run(*function, std::move(values), failedNode, context);
+      auto other = fallback->run(*function, std::move(values), outcome.failedNode, context);
       if (!other.ok())
         return other.status();
       results = *std::move(other);
@@ -341,6 +414,7 @@ public:
 private:
   const std::shared_ptr<Cluster> cluster;
   const std::unique_ptr<ClusterFallback> fallback;
+  WorkerPool *const background; ///< null: compile when asked
   const FunctionRefPtr function;
   const int numArgs;
   std::vector<bool> reads, writes; ///< per variable; empty: not known
@@ -403,8 +477,12 @@ absl::StatusOr<std::unique_ptr<HostKernel>> makeLaunchKernel(const NodeInfo &nod
   if (!library.find(function->name))
     return absl::NotFoundError(absl::StrCat("function '", function->name, "' is not in the library"));
   auto cluster = cache.get(compiler, closure(library, function->name), function->name, options);
-  return std::unique_ptr<HostKernel>(
-      std::make_unique<LaunchKernel>(std::move(cluster), node, std::move(fallback)));
+  // what only a compiler can run has to wait for it
+  bool allHost = true;
+  for (const tf::NodeDef &inner : library.find(function->name)->node_def())
+    allHost = allHost && !needsCompiler(inner, library);
+  WorkerPool *background = options.background && fallback && allHost ? &cache.background() : nullptr;
+  return std::unique_ptr<HostKernel>(std::make_unique<LaunchKernel>(std::move(cluster), node, std::move(fallback), background));
 }
 
 } // namespace lathe::rt

@@ -5,6 +5,7 @@
 #include "runtime/abi/cluster_compiler.h"
 #include "runtime/session/Graph.h"
 #include "runtime/session/ModuleCall.h"
+#include "runtime/session/WorkerPool.h"
 
 #include <atomic>
 #include <map>
@@ -19,6 +20,7 @@ struct ClusterOptions {
   std::string flags;     ///< as LATHE_FLAGS
   std::string cacheDir;
   bool dynamicDims = false;
+  bool background = false; ///< host kernels run while a cluster compiles
   int threads = 1;
   IntraOp intraOp;
 };
@@ -34,29 +36,41 @@ public:
                                                   KernelContext &context) = 0;
 };
 
+/// How Cluster::run ended, apart from its status.
+struct ClusterOutcome {
+  bool notCompiled = false; ///< nothing has run: the cluster does not compile for these arguments, or not yet
+  bool pending = false;     ///< it compiles in the background
+  std::string failedNode;   ///< where compiling failed, if that is known
+};
+
 /// All variants of one function. Shared by sessions.
-class Cluster {
+class Cluster : public std::enable_shared_from_this<Cluster> {
 public:
   Cluster(const lathe_cluster_compiler *compiler, std::string graph, std::string function, ClusterOptions options);
   ~Cluster();
-  /// Runs on arguments and variables; those that `writes` does not name stay without a value if they had none.
+  /// Runs on arguments and variables; those that `writes` does not name stay without a value if they had none. With
+  /// `background`, what is not compiled yet is compiled there and nothing runs now.
   absl::Status run(const std::vector<Tensor> &args, const std::vector<std::shared_ptr<Variable>> &variables,
-                   const std::vector<bool> &writes, std::vector<Tensor> *results, std::string *failedNode);
+                   const std::vector<bool> &writes, WorkerPool *background, std::vector<Tensor> *results, ClusterOutcome *outcome);
   /// How many modules there are, for tests.
   int numVariants() const;
-  /// A compilation failed: run it node by node from now on.
-  std::atomic<bool> doesNotCompile{false};
 
 private:
   const ClusterVariant *find(const std::vector<Tensor> &args, const std::vector<std::shared_ptr<Variable>> &variables) const;
   absl::StatusOr<const ClusterVariant *> compile(const std::vector<Tensor> &args,
                                                  const std::vector<std::shared_ptr<Variable>> &variables, std::string *failedNode);
+  struct Failure;
+  /// The failure of an earlier attempt with these types, sizes and small values, which is not repeated.
+  std::shared_ptr<const Failure> findFailure(const std::vector<Tensor> &args, const std::vector<std::shared_ptr<Variable>> &variables) const;
 
   const lathe_cluster_compiler *const compiler;
   const std::string graph, function;
   const ClusterOptions options;
   std::atomic<const ClusterVariant *> newest{nullptr}; ///< a list that only grows: readers need no lock
   std::mutex compiling;
+  mutable std::mutex failuresMutex;
+  std::vector<std::shared_ptr<const Failure>> failures;
+  std::atomic<bool> anyFailure{false}, inBackground{false};
 };
 
 /// The clusters of a process, by content.
@@ -64,8 +78,12 @@ class ClusterCache {
 public:
   std::shared_ptr<Cluster> get(const lathe_cluster_compiler *compiler, std::string graph, const std::string &function,
                                const ClusterOptions &options);
+  /// The thread that compiles clusters while host kernels run; started when first asked for.
+  WorkerPool &background();
 
 private:
+  std::once_flag started;
+  std::unique_ptr<WorkerPool> pool;
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<Cluster>> clusters;
 };

@@ -4,6 +4,8 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <thread>
 
 namespace lathe::rt {
@@ -12,6 +14,7 @@ namespace {
 
 constexpr int kMaxCallDepth = 2000; // of functions calling functions
 constexpr int kMaxStackDepth = 16;  // of those, on one thread's stack
+constexpr int kMaxIsolated = 8;     // nodes taken out of a cluster one after the other
 
 int interOpThreads(const SessionOptions &options) {
   int n = options.interOpThreads > 0 ? options.interOpThreads : static_cast<int>(std::thread::hardware_concurrency());
@@ -44,10 +47,11 @@ namespace {
 
 class ValueFrame : public CallFrame {
 public:
-  bool takeArg(int index, Value *value, std::function<void(absl::StatusOr<Tensor>)>) override {
+  bool takeReadyArg(int index, Value *value) override {
     *value = args[index];
     return true;
   }
+  bool takeArg(int index, Value *value, std::function<void(absl::StatusOr<Tensor>)>) override { return takeReadyArg(index, value); }
   absl::Status setResult(int index, Tensor value) override {
     results[index] = std::move(value);
     return absl::OkStatus();
@@ -56,16 +60,20 @@ public:
   std::vector<Tensor> results;
 };
 
-/// Runs the function of a cluster that does not compile: on this thread alone, each node a cluster of its own.
+/// Runs the function of a cluster that does not compile, on this thread alone: around the node that failed what is left is
+/// clustered again; where that is not known, or a few of them failed already, each node is a cluster of its own.
 class NodeByNode : public ClusterFallback {
 public:
-  NodeByNode(std::shared_ptr<const Library> library, const SessionOptions &options, std::shared_ptr<DeviceSet> devices, GraphLimits limits)
-      : library(std::move(library)), options(options), devices(std::move(devices)), limits(limits) {}
+  NodeByNode(std::shared_ptr<const Library> library, const SessionOptions &options, std::shared_ptr<DeviceSet> devices, GraphLimits limits,
+             int depth)
+      : library(std::move(library)), options(options), devices(std::move(devices)), limits(limits), depth(depth) {}
 
-  absl::StatusOr<std::vector<Tensor>> run(const FunctionRef &function, std::vector<Value> args, const std::string &,
+  absl::StatusOr<std::vector<Tensor>> run(const FunctionRef &function, std::vector<Value> args, const std::string &failedNode,
                                           KernelContext &context) override {
-    if (absl::Status s = build(function); !s.ok())
-      return s;
+    auto made = build(function, failedNode);
+    if (!made.ok())
+      return made.status();
+    std::shared_ptr<const Executable> executable = *std::move(made);
     ValueFrame frame;
     frame.args = std::move(args);
     frame.results.resize(numResults);
@@ -96,21 +104,29 @@ public:
   }
 
 private:
-  absl::Status build(const FunctionRef &function) {
+  /// One executable per node that failed; "" is the one of single nodes.
+  absl::StatusOr<std::shared_ptr<const Executable>> build(const FunctionRef &function, const std::string &failedNode) {
     std::lock_guard<std::mutex> lock(mutex);
+    const tf::FunctionDef *f = library->find(function.name);
+    bool singly = failedNode.empty() || depth >= kMaxIsolated || !f || f->node_def_size() < 2;
+    std::shared_ptr<const Executable> &executable = executables[singly ? "" : failedNode];
     if (executable)
-      return absl::OkStatus();
+      return executable;
     auto body = instantiate(*library, function, limits);
     if (!body.ok())
       return body.status();
     numResults = body->resultTypes.size();
-    functions = std::make_shared<Functions>(library, options, devices, limits);
-    Builder builder(options, devices, limits);
-    auto built = builder.build(*std::move(body), library, functions, nullptr, true);
+    if (!functions)
+      functions = std::make_shared<Functions>(library, options, devices, limits);
+    SessionOptions how = options;
+    if (!singly)
+      absl::StrAppend(&how.clusterFlags, how.clusterFlags.empty() ? "" : ";", "isolate=", failedNode);
+    Builder builder(how, devices, limits, depth + 1);
+    auto built = builder.build(*std::move(body), library, functions, nullptr, singly);
     if (!built.ok())
       return built.status();
     executable = *std::move(built);
-    return absl::OkStatus();
+    return executable;
   }
 
   const std::shared_ptr<const Library> library;
@@ -119,19 +135,24 @@ private:
   const GraphLimits limits;
   std::mutex mutex;
   std::shared_ptr<Functions> functions;
-  std::shared_ptr<const Executable> executable;
-  size_t numResults = 0;
+  std::map<std::string, std::shared_ptr<const Executable>> executables;
+  const int depth;
+  std::atomic<size_t> numResults{0};
 };
 
 } // namespace
 
-Builder::Builder(const SessionOptions &options, std::shared_ptr<DeviceSet> d, GraphLimits limits)
-    : options(options), compiler(options.compiler), devices(std::move(d)), limits(limits) {
+Builder::Builder(const SessionOptions &options, std::shared_ptr<DeviceSet> d, GraphLimits limits, int depth)
+    : options(options), compiler(options.compiler), devices(std::move(d)), limits(limits), depth(depth) {
   clusterOptions.mode = options.clusterMode;
   clusterOptions.minSize = options.minClusterSize;
   clusterOptions.flags = options.clusterFlags;
   clusterOptions.cacheDir = options.clusterCacheDir;
   clusterOptions.dynamicDims = options.dynamicClusters;
+  clusterOptions.background = options.backgroundCompile;
+  for (const char *flags : {static_cast<const char *>(std::getenv("LATHE_FLAGS")), options.clusterFlags.c_str()})
+    if (flags && std::strstr(flags, "background=1"))
+      clusterOptions.background = true;
   clusterOptions.threads = options.intraOpThreads;
   if (options.intraOpThreads > 1)
     clusterOptions.intraOp = {ThreadPool::parallelFor, &devices->intraOp, options.intraOpThreads};
@@ -146,7 +167,7 @@ absl::StatusOr<std::shared_ptr<HostKernel>> Builder::makeKernel(const NodeInfo &
     if (!singly && attrOf<FunctionRefPtr>(node, "function"))
       if (const tf::FunctionDef *f = library->find((*attrOf<FunctionRefPtr>(node, "function"))->name);
           f && (f->node_def_size() > 1 || (f->node_def_size() == 1 && findKernel(f->node_def(0).op()))))
-        fallback = std::make_unique<NodeByNode>(library, options, devices, limits);
+        fallback = std::make_unique<NodeByNode>(library, options, devices, limits, depth);
     auto made = makeLaunchKernel(node, compiler, *library, devices->clusters, clusterOptions, std::move(fallback));
     if (!made.ok())
       return made.status();

@@ -29,7 +29,8 @@ public:
 /// Makes bodies executable.
 class Builder {
 public:
-  Builder(const SessionOptions &options, std::shared_ptr<DeviceSet> devices, GraphLimits limits);
+  /// `depth`: how many nodes that do not compile were taken out of the cluster already.
+  Builder(const SessionOptions &options, std::shared_ptr<DeviceSet> devices, GraphLimits limits, int depth = 0);
   /// `segment` keeps the kernels of stateful nodes from one signature to the next; null: none are kept.
   using Segment = std::unordered_map<std::string, std::shared_ptr<HostKernel>>;
   absl::StatusOr<std::shared_ptr<const Executable>> build(Body body, std::shared_ptr<const Library> library,
@@ -45,6 +46,7 @@ private:
   ClusterOptions clusterOptions;
   const std::shared_ptr<DeviceSet> devices;
   const GraphLimits limits;
+  const int depth;
 };
 
 /// Calls functions of one library. Outlives the session as long as something (an iterator) holds it.

@@ -6,6 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include <algorithm>
 #include <unordered_set>
 
@@ -66,9 +69,33 @@ TensorName parseTensorName(std::string_view text) {
   return {std::string(text.substr(0, colon)), std::stoi(std::string(text.substr(colon + 1)))};
 }
 
+namespace {
+
+/// Maps in a fixed order, which plain serialisation does not promise.
+std::string fixedText(const tf::FunctionDef &f) {
+  std::string text;
+  {
+    google::protobuf::io::StringOutputStream stream(&text);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    f.SerializeToCodedStream(&coded);
+  }
+  return text;
+}
+
+} // namespace
+
 absl::Status GraphStore::extend(const tf::GraphDef &more) {
   std::lock_guard<std::mutex> lock(mutex);
   auto next = std::make_shared<GraphSnapshot>();
+  for (const tf::FunctionDef &f : more.library().function())
+    if (const tf::FunctionDef *known = current->library->find(f.signature().name()); known && fixedText(*known) != fixedText(f))
+      return absl::InvalidArgumentError(absl::StrCat("Cannot add function '", f.signature().name(),
+                                                     "' because a different function with the same name already exists."));
+  for (const tf::GradientDef &g : more.library().gradient())
+    if (std::string known = current->library->gradientOf(g.function_name()); !known.empty() && known != g.gradient_func())
+      return absl::InvalidArgumentError(absl::StrCat("Cannot assign gradient function '", g.gradient_func(), "' to '", g.function_name(),
+                                                     "' because it already has gradient function '", known, "'"));
   auto library = Library::extend(current->library, more.library());
   if (!library.ok())
     return library.status();

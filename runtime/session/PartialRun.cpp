@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <map>
 #include <set>
 
 namespace lathe::rt {
@@ -47,19 +48,35 @@ public:
     cancellation.add(&token, [this] { dropWaiting(); });
     if (!core->closing.add(&closeToken, [this] { cancellation.cancel(); }))
       cancellation.cancel();
-    o.resources = prepared->parts[0].resources;
-    step = std::make_unique<Step>(prepared->parts[0].executable, o, *this);
-    step->start([self = shared_from_this()](absl::Status s) {
-      {
-        std::lock_guard<std::mutex> lock(self->mutex);
-        self->status = std::move(s);
-        self->over = true;
-        self->changed.notify_all();
-      }
-      self->core->devices->pool.schedule([self] { // remove() waits for a callback that may be above us
-        self->core->closing.remove(self->closeToken);
-        self->core->endStep();
-      });
+    open = prepared->parts.size();
+    if (open > 1) {
+      o.rendezvous = &rendezvous;
+      cancellation.add(&token, [this] { rendezvous.abort(absl::CancelledError("the step was cancelled")); });
+    }
+    for (const Prepared::OnDevice &part : prepared->parts) {
+      o.resources = part.resources;
+      steps.push_back(std::make_unique<Step>(part.executable, o, *this));
+    }
+    // all but the first in the pool: a step may stay with its thread for long
+    for (size_t i = 1; i < steps.size(); ++i)
+      core->devices->pool.schedule([self = shared_from_this(), i] { self->steps[i]->start([self](absl::Status s) { self->stepDone(std::move(s)); }); });
+    steps[0]->start([self = shared_from_this()](absl::Status s) { self->stepDone(std::move(s)); });
+  }
+
+  void stepDone(absl::Status s) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      // what the others say once they are cancelled is not the cause
+      if (!s.ok() && (status.ok() || (status.code() == absl::StatusCode::kCancelled && s.code() != absl::StatusCode::kCancelled)))
+        status = std::move(s);
+      over = --open == 0;
+      if (!over)
+        return;
+      changed.notify_all();
+    }
+    core->devices->pool.schedule([self = shared_from_this()] { // remove() waits for a callback that may be above us
+      self->core->closing.remove(self->closeToken);
+      self->core->endStep();
     });
   }
 
@@ -105,15 +122,35 @@ private:
   Cancellation::Token closeToken = 0;
   ResourceManager stepResources;
   StepFunctions callers;
-  std::unique_ptr<Step> step;
+  Rendezvous rendezvous;
+  size_t open = 0; ///< steps that have not ended
+  std::vector<std::unique_ptr<Step>> steps;
 };
 
-/// Forward from each argument.
+/// Forward from each argument, and from each Send to its Recv on another device.
 void PartialRun::findNeeds() {
   needs.resize(fetches.size());
-  const std::vector<ExecNode> &nodes = prepared->parts[0].executable->nodes();
+  std::vector<const ExecNode *> nodes; // of all parts
+  std::vector<int> firstOfPart;        // per node
+  std::multimap<std::string, int> receivers;
+  auto keyOf = [](const NodeInfo &info) {
+    std::string key;
+    for (const char *name : {"tensor_name", "send_device", "recv_device"})
+      if (const auto *text = attrOf<std::string>(info, name))
+        absl::StrAppend(&key, *text, ";");
+    return key;
+  };
+  for (const Prepared::OnDevice &part : prepared->parts) {
+    int first = static_cast<int>(nodes.size());
+    for (const ExecNode &node : part.executable->nodes()) {
+      if (node.info->op == "Recv")
+        receivers.emplace(keyOf(*node.info), static_cast<int>(nodes.size()));
+      nodes.push_back(&node);
+      firstOfPart.push_back(first);
+    }
+  }
   for (size_t n = 0; n < nodes.size(); ++n) {
-    if (nodes[n].kind != NodeKind::Arg)
+    if (nodes[n]->kind != NodeKind::Arg)
       continue;
     std::vector<bool> seen(nodes.size());
     std::vector<int> work{static_cast<int>(n)};
@@ -123,10 +160,14 @@ void PartialRun::findNeeds() {
       if (seen[i])
         continue;
       seen[i] = true;
-      if (nodes[i].kind == NodeKind::Retval)
-        needs[nodes[i].argIndex].insert(nodes[n].argIndex);
-      for (const OutEdge &e : nodes[i].edges)
-        work.push_back(e.dst);
+      const ExecNode &node = *nodes[i];
+      if (node.kind == NodeKind::Retval)
+        needs[node.argIndex].insert(nodes[n]->argIndex);
+      if (node.info->op == "Send")
+        for (auto [it, end] = receivers.equal_range(keyOf(*node.info)); it != end; ++it)
+          work.push_back(it->second);
+      for (const OutEdge &e : node.edges)
+        work.push_back(firstOfPart[i] + e.dst);
     }
   }
 }
@@ -198,8 +239,6 @@ absl::Status SessionCore::partialSetup(const std::vector<std::string> &feeds, co
   auto p = prepare(feeds, fetches, targets);
   if (!p.ok())
     return p.status();
-  if ((*p)->parts.size() > 1)
-    return absl::UnimplementedError("partial runs over several devices");
   if (absl::Status s = beginStep(); !s.ok())
     return s;
   auto run = std::make_shared<PartialRun>(shared_from_this(), *std::move(p), fetches);

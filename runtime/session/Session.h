@@ -43,16 +43,20 @@ struct SessionOptions {
   SharedDevices devices;          ///< null: devices of its own
   /// Compiles clusters; null: only ops with host kernels run.
   const lathe_cluster_compiler *compiler = nullptr;
-  int clusterMode = 1;            ///< see lathe_cluster_options
+  int clusterMode = 1;            ///< 0 compiles what has no host kernel, 1 what is worth it, 2 node by node; see lathe_cluster_options
   int minClusterSize = 0;
   std::string clusterFlags;       ///< as LATHE_FLAGS
   std::string clusterCacheDir;    ///< compiled clusters on disk; "": none
   bool dynamicClusters = false;   ///< a new leading size is no recompile
+  /// Clusters whose nodes all have host kernels compile in the background; until then the host kernels run. LATHE_FLAGS has
+  /// it as "background=1".
+  bool backgroundCompile = false;
   int64_t maxConstantBytes = INT64_C(1) << 33; ///< largest constant of a graph
 };
 
 struct RunOptions {
-  enum TraceLevel { NoTrace = 0, FullTrace = 3 };
+  /// As TensorFlow numbers them; on CPUs all but the first give the same step stats.
+  enum TraceLevel { NoTrace = 0, SoftwareTrace = 1, HardwareTrace = 2, FullTrace = 3 };
   TraceLevel traceLevel = NoTrace;
   int64_t timeoutMs = 0; ///< 0: none. DEADLINE_EXCEEDED afterwards
   rt::Cancellation *cancellation = nullptr; ///< CANCELLED when it is cancelled
@@ -65,7 +69,7 @@ struct NodeExecStats {
 };
 
 struct RunMetadata {
-  std::vector<NodeExecStats> stepStats; ///< with FullTrace
+  std::vector<NodeExecStats> stepStats; ///< with a trace level
 };
 
 struct CallableOptions {

@@ -224,17 +224,35 @@ absl::Status SessionCore::run(const RunOptions &how, const Session::Feeds &feeds
                               const std::vector<std::string> &targets, std::vector<Tensor> *outputs, RunMetadata *metadata) {
   if (absl::Status s = beginStep(); !s.ok())
     return s;
-  std::vector<std::string> names;
-  names.reserve(feeds.size());
   SimpleCallFrame frame;
+  frame.args.reserve(feeds.size());
+  std::string key;
+  key.reserve(256);
   for (auto &[name, value] : feeds) {
-    names.push_back(name);
+    key.push_back('\1');
+    key.append(name);
     frame.args.push_back(value);
   }
-  auto p = prepare(names, fetches, targets);
-  absl::Status status = p.status();
+  appendNames(&key, '\2', fetches);
+  appendNames(&key, '\3', targets);
+  std::shared_ptr<const Prepared> known;
+  {
+    std::shared_lock<std::shared_mutex> lock(mutex);
+    if (auto it = prepared.find(key); it != prepared.end())
+      known = it->second;
+  }
+  absl::Status status;
+  if (!known) {
+    std::vector<std::string> names;
+    for (auto &feed : feeds)
+      names.push_back(feed.first);
+    auto p = prepare(names, fetches, targets);
+    status = p.status();
+    if (p.ok())
+      known = *std::move(p);
+  }
   if (status.ok())
-    status = execute(**p, how, frame, metadata);
+    status = execute(*known, how, frame, metadata);
   if (status.ok() && outputs)
     *outputs = std::move(frame.results);
   endStep();

@@ -204,12 +204,17 @@ bool Step::run(const Tagged &t, KernelContext &context, absl::Status &result) {
     return true;
   case NodeKind::Retval: result = callFrame.setResult(item.argIndex, context.input(0)); return true;
   case NodeKind::Arg: {
-    auto call = std::make_unique<AsyncCall>();
-    call->step = this;
-    call->tagged = t;
-    AsyncCall *raw = call.get();
     Value value;
-    if (!callFrame.takeArg(item.argIndex, &value, [raw](absl::StatusOr<Tensor> v) {
+    std::unique_ptr<AsyncCall> call;
+    AsyncCall *raw = nullptr;
+    bool ready = callFrame.takeReadyArg(item.argIndex, &value);
+    if (!ready) {
+      call = std::make_unique<AsyncCall>();
+      call->step = this;
+      call->tagged = t;
+      raw = call.get();
+    }
+    if (!ready && !callFrame.takeArg(item.argIndex, &value, [raw](absl::StatusOr<Tensor> v) {
           raw->context.outputs.resize(1);
           if (v.ok())
             raw->context.outputs[0] = Value(*std::move(v));

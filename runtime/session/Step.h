@@ -18,6 +18,8 @@ namespace lathe::rt {
 class CallFrame {
 public:
   virtual ~CallFrame() = default;
+  /// Takes the value when it is there. Asked once for each argument, before takeArg.
+  virtual bool takeReadyArg(int, Value *) { return false; }
   /// True and the value when it is there; else false, and `later` is called once when it arrives.
   virtual bool takeArg(int index, Value *value, std::function<void(absl::StatusOr<Tensor>)> later) = 0;
   virtual absl::Status setResult(int index, Tensor value) = 0;
@@ -26,10 +28,12 @@ public:
 /// All arguments known from the start.
 class SimpleCallFrame : public CallFrame {
 public:
-  bool takeArg(int index, Value *value, std::function<void(absl::StatusOr<Tensor>)>) override {
-    *value = Value(args[index]);
+  /// An argument has one node, which runs once: the value moves.
+  bool takeReadyArg(int index, Value *value) override {
+    *value = Value(std::move(args[index]));
     return true;
   }
+  bool takeArg(int index, Value *value, std::function<void(absl::StatusOr<Tensor>)>) override { return takeReadyArg(index, value); }
   absl::Status setResult(int index, Tensor value) override {
     results[index] = std::move(value);
     return absl::OkStatus();

@@ -99,6 +99,34 @@ TEST(Partition, VariablesStayWhereTheyAre) {
   EXPECT_EQ(textOf((*out)[0]), "xx");
 }
 
+TEST(Partition, PartialRunsOnSeveralDevices) {
+  GraphBuilder b;
+  b.placeholder("x").placeholder("y");
+  b.join("xx", {"x", "x"});
+  b.last().set_device("/cpu:1");
+  b.join("xxy", {"xx", "y"});
+  b.last().set_device("/cpu:2");
+  b.join("all", {"xxy", "xx"});
+  Session s(devices(3));
+  ASSERT_TRUE(s.Create(b.graph).ok());
+  for (int round = 0; round < 3; ++round) {
+    std::string handle;
+    absl::Status set = s.PRunSetup({"x", "y"}, {"xx", "xxy", "all"}, {}, &handle);
+    ASSERT_TRUE(set.ok()) << set;
+    std::vector<Tensor> out;
+    EXPECT_EQ(s.PRun(handle, {}, {"xx"}, &out).code(), absl::StatusCode::kInvalidArgument);
+    ASSERT_TRUE(s.PRun(handle, {{"x", text("a")}}, {"xx"}, &out).ok());
+    EXPECT_EQ(textOf(out[0]), "aa");
+    EXPECT_EQ(s.PRun(handle, {}, {"all"}, &out).code(), absl::StatusCode::kInvalidArgument) << "needs y, on two other devices";
+    ASSERT_TRUE(s.PRun(handle, {{"y", text("b")}}, {"all", "xxy"}, &out).ok());
+    EXPECT_EQ(textOf(out[0]), "aabaa");
+    EXPECT_EQ(textOf(out[1]), "aab");
+  }
+  std::string abandoned;
+  ASSERT_TRUE(s.PRunSetup({"x", "y"}, {"all"}, {}, &abandoned).ok());
+  EXPECT_TRUE(s.Close().ok()) << "ends a run that nobody finishes";
+}
+
 TEST(Placement, HardPlacementNeedsTheDevice) {
   Session::Feeds feeds = {{"x", text("x")}, {"p", Tensor::scalar<bool>(DType::Bool, true)}};
   EXPECT_TRUE(run(devices(3, false), spread(), feeds, {"m"}).ok());

@@ -1,14 +1,28 @@
-// Many threads on one session, many sessions on one graph, closing while running. Run under TSan and ASan by hand:
-// cmake -S runtime -B build-tsan -DLATHE_SANITIZE=thread.
+// Many threads on one session, many sessions on one graph, queues with many ends, closing while running. Short here; at full
+// size with LATHE_SLOW_TESTS=1, which scripts/test-full does under ThreadSanitizer and AddressSanitizer with leaks.
 #include "test/runtime/SessionTest.h"
 
 #include <atomic>
+#include <cstdlib>
+#include <set>
 #include <thread>
 
 namespace lathe {
 namespace {
 
-constexpr int kThreads = 64, kRuns = 1000;
+constexpr int kThreads = 64;
+bool isFull() { return std::getenv("LATHE_SLOW_TESTS") != nullptr; }
+int runs() { return isFull() ? 1000 : 50; }
+
+/// Starts `count` threads and waits for them.
+template <typename Fn>
+void together(int count, Fn fn) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < count; ++t)
+    threads.emplace_back([&fn, t] { fn(t); });
+  for (std::thread &t : threads)
+    t.join();
+}
 
 /// A wide graph over a function, a conditional and a variable.
 tf::GraphDef busy() {
@@ -49,7 +63,7 @@ TEST(SessionStress, OneSession) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
-      for (int i = 0; i < kRuns; ++i)
+      for (int i = 0; i < runs(); ++i)
         if (!once(s, t + i).ok())
           ++wrong;
     });
@@ -72,7 +86,7 @@ TEST(SessionStress, ManySessionsOnOneGraph) {
       Session s(options);
       if (!s.Create(first.graph()).ok())
         ++wrong;
-      for (int i = 0; i < 100; ++i) {
+      for (int i = 0; i < (isFull() ? 100 : 10); ++i) {
         std::vector<Tensor> out;
         if (!once(s, t + i).ok() || !s.Run({{"x", text("v")}}, {"assign"}, {}, &out).ok() || textOf(out[0]) != "v")
           ++wrong;
@@ -84,7 +98,7 @@ TEST(SessionStress, ManySessionsOnOneGraph) {
 }
 
 TEST(SessionStress, CloseWhileRunning) {
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < (isFull() ? 20 : 4); ++round) {
     auto s = std::make_unique<Session>();
     ASSERT_TRUE(s->Create(busy()).ok());
     std::atomic<int> wrong{0}, done{0};
@@ -131,39 +145,121 @@ TEST(SessionStress, CloseWakesQueues) {
   EXPECT_EQ(cancelled, 8);
 }
 
-TEST(SessionStress, ProducersAndConsumers) {
+/// A queue of one string component under an op name, with "put", "putMany", "take", "takeMany" and "close".
+tf::GraphDef queueGraph(const std::string &op) {
   GraphBuilder b;
   b.placeholder("x");
-  b.add("q", "FIFOQueueV2", {}, DType::String, "").types("component_types", {DType::String}).set("capacity", 10);
+  bool shuffles = op == "RandomShuffleQueueV2";
+  b.add("q", op, {}, DType::String, "").types("component_types", {DType::String}).set("capacity", 16);
+  auto *shapes = (*b.last().mutable_attr())["shapes"].mutable_list();
+  shapes->add_shape();
+  if (shuffles)
+    b.set("min_after_dequeue", 4).set("seed", 3).set("seed2", 4);
   b.add("put", "QueueEnqueueV2", {"q", "x"}, DType::String, "").types("Tcomponents", {DType::String});
+  b.add("putMany", "QueueEnqueueManyV2", {"q", "x"}, DType::String, "").types("Tcomponents", {DType::String});
   b.add("take", "QueueDequeueV2", {"q"}, DType::String, "").types("component_types", {DType::String});
+  b.constant("three", int32_t(3)).add("takeMany", "QueueDequeueUpToV2", {"q", "three"}, DType::String, "").types("component_types", {DType::String});
+  b.add("close", "QueueCloseV2", {"q"}, DType::String, "");
+  return b.graph;
+}
+
+/// Elements go in by ones and by fives and come out by ones and by threes: each of them once.
+void producersAndConsumers(const std::string &op) {
   Session s;
-  ASSERT_TRUE(s.Create(b.graph).ok());
-  constexpr int kEach = 300, kPairs = 8;
-  std::vector<std::atomic<int>> seen(kEach * kPairs);
-  std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kPairs; ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < kEach; ++i)
-        if (!s.Run({{"x", text(std::to_string(t * kEach + i))}}, {}, {"put"}, nullptr).ok())
-          ++wrong;
-    });
-    threads.emplace_back([&] {
-      for (int i = 0; i < kEach; ++i) {
-        std::vector<Tensor> out;
-        if (s.Run({}, {"take"}, {}, &out).ok())
-          ++seen[std::stoi(textOf(out[0]))];
-        else
-          ++wrong;
+  ASSERT_TRUE(s.Create(queueGraph(op)).ok());
+  const int each = isFull() ? 1000 : 60, ends = 16;
+  std::vector<std::atomic<int>> seen(static_cast<size_t>(each) * ends);
+  std::atomic<int> wrong{0}, producing{ends};
+  together(2 * ends, [&](int t) {
+    if (t < ends) {
+      for (int i = 0; i < each;) {
+        int n = t % 2 ? 5 : 1;
+        Tensor x = n == 1 ? text(std::to_string(t * each + i)) : Tensor::fromStrings({n}, std::vector<std::string>(n));
+        for (int k = 0; n > 1 && k < n; ++k)
+          x.mutableStrings()[k] = std::to_string(t * each + i + k);
+        wrong += !s.Run({{"x", x}}, {}, {n == 1 ? "put" : "putMany"}, nullptr).ok();
+        i += n;
       }
-    });
-  }
-  for (std::thread &t : threads)
-    t.join();
+      if (--producing == 0)
+        wrong += !s.Run({}, {}, {"close"}, nullptr).ok();
+      return;
+    }
+    for (;;) {
+      std::vector<Tensor> out;
+      absl::Status status = s.Run({}, {t % 2 ? "take" : "takeMany"}, {}, &out);
+      if (status.code() == absl::StatusCode::kOutOfRange)
+        return;
+      if (!status.ok()) {
+        ++wrong;
+        return;
+      }
+      for (const std::string &v : out[0].strings())
+        ++seen[std::stoi(v)];
+    }
+  });
   EXPECT_EQ(wrong, 0);
   for (auto &n : seen)
-    EXPECT_EQ(n, 1);
+    ASSERT_EQ(n, 1);
+}
+
+TEST(SessionStress, FifoQueue) { producersAndConsumers("FIFOQueueV2"); }
+TEST(SessionStress, ShufflingQueue) { producersAndConsumers("RandomShuffleQueueV2"); }
+TEST(SessionStress, PaddingQueue) { producersAndConsumers("PaddingFIFOQueueV2"); }
+
+/// Producers and consumers that run when the session closes end, all of them, with CANCELLED.
+TEST(SessionStress, CloseUnderQueues) {
+  for (int round = 0; round < (isFull() ? 20 : 4); ++round) {
+    Session s;
+    ASSERT_TRUE(s.Create(queueGraph("FIFOQueueV2")).ok());
+    std::atomic<int> moved{0}, other{0};
+    std::thread closer([&] {
+      while (moved < 100)
+        std::this_thread::yield();
+      s.Close().IgnoreError();
+    });
+    together(12, [&](int t) {
+      for (;;) {
+        std::vector<Tensor> out;
+        absl::Status status = t % 3 ? s.Run({{"x", text("e")}}, {}, {"put"}, nullptr) : s.Run({}, {"take"}, {}, &out);
+        if (status.code() == absl::StatusCode::kCancelled)
+          return;
+        other += !status.ok();
+        ++moved;
+      }
+    });
+    closer.join();
+    EXPECT_EQ(other, 0);
+  }
+}
+
+/// Numbers of one generator are given out once each, whoever draws.
+TEST(SessionStress, RandomNumbersAreGivenOutOnce) {
+  GraphBuilder b;
+  b.constant("size", int32_t(2));
+  (*b.last().mutable_attr())["value"].mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(1);
+  b.add("r", "RandomUniform", {"size"}, DType::Float64, "dtype").type("T", DType::Int32).set("seed", 7).set("seed2", 9);
+  Session s, again;
+  ASSERT_TRUE(s.Create(b.graph).ok());
+  ASSERT_TRUE(again.Create(b.graph).ok());
+  const int threads = 16, each = isFull() ? 500 : 50;
+  std::vector<std::vector<double>> drawn(threads);
+  together(threads, [&](int t) {
+    for (int i = 0; i < each; ++i) {
+      std::vector<Tensor> out;
+      if (s.Run({}, {"r"}, {}, &out).ok())
+        drawn[t].insert(drawn[t].end(), out[0].data<double>(), out[0].data<double>() + 2);
+    }
+  });
+  std::set<double> all, expected;
+  for (auto &list : drawn)
+    all.insert(list.begin(), list.end());
+  for (int i = 0; i < threads * each; ++i) {
+    std::vector<Tensor> out;
+    ASSERT_TRUE(again.Run({}, {"r"}, {}, &out).ok());
+    expected.insert(out[0].data<double>(), out[0].data<double>() + 2);
+  }
+  EXPECT_EQ(all.size(), 2u * threads * each);
+  EXPECT_EQ(all, expected);
 }
 
 } // namespace

@@ -79,6 +79,24 @@ TEST(Session, RefusesCyclesAndWrongTypes) {
   EXPECT_EQ(run(s, {}, {"many"}).status.code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(Session, FunctionsAreNotRedefined) {
+  auto withFunction = [](const char *inputs) {
+    return graphOf(std::string(R"pb(library { function {
+      signature { name: "f" input_arg { name: "a" type: DT_STRING } output_arg { name: "r" type: DT_STRING } }
+      node_def { name: "j" op: "StringJoin" )pb") + inputs + R"pb( attr { key: "N" value { i: 2 } } }
+      ret { key: "r" value: "j:output:0" } } })pb");
+  };
+  Session s;
+  GraphBuilder b;
+  b.placeholder("x");
+  ASSERT_TRUE(s.Create(b.graph).ok());
+  ASSERT_TRUE(s.Extend(withFunction("input: \"a\" input: \"a\"")).ok());
+  EXPECT_TRUE(s.Extend(withFunction("input: \"a\" input: \"a\"")).ok()) << "the same again is no change";
+  absl::Status other = s.Extend(withFunction("input: \"a\" input: \"a\" input: \"^a\""));
+  EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(std::string(other.message()).find("a different function with the same name already exists"), std::string::npos);
+}
+
 TEST(Session, Extends) {
   Session s;
   ASSERT_TRUE(s.Create(joined()).ok());

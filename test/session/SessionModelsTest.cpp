@@ -89,7 +89,7 @@ TEST_P(Training, SoftmaxLearnsAsTensorFlow) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, Training, testing::Values(0, 1));
+INSTANTIATE_TEST_SUITE_P(Modes, Training, testing::Values(0, 1, 2));
 
 TEST(SessionModels, TextClassifier) {
   std::string dir = kSamples + "text_classifier/";
@@ -132,7 +132,7 @@ TEST(SessionModels, TfrecordPipeline) {
 
 TEST(SessionModels, WhileV1) {
   std::string dir = kSamples + "while_v1/";
-  for (int mode : {0, 1}) {
+  for (int mode : {0, 1, 2}) {
     Session s(jit(mode));
     ASSERT_TRUE(s.Create(readAll(dir + "graph.pb")).ok());
     NamedTensors inputs = npz(dir + "inputs.npz"), expected = npz(dir + "expected.npz");

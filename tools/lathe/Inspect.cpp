@@ -1,4 +1,5 @@
 // lathe inspect: what a model or an artifact holds: signature, parameters, and the work of every operation.
+#include "tools/lathe/InspectClusters.h"
 #include "tools/lathe/Session.h"
 
 #include "compiler/driver/Cost.h"
@@ -53,32 +54,33 @@ int inspectLibrary(const std::string &path) {
   return Fine;
 }
 
-std::string escape(const std::string &s) {
-  std::string out;
-  for (char c : s)
-    out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
-  return out;
-}
-
-bool writeHtml(const std::string &path, const std::string &model, const std::vector<Row> &rows, const Cost &total) {
+/// Kernels of the model compiled as a whole (when it compiles so), and the clusters of a session.
+bool writeHtml(const std::string &path, const std::string &model, bool compiles, const std::vector<Row> &rows, const Cost &total,
+               const ClusterReport &clusters) {
   std::error_code error;
   llvm::raw_fd_ostream os(path, error);
   if (error) {
     fail("cannot write " + path + ": " + error.message());
     return false;
   }
-  os << "<!doctype html><meta charset=\"utf-8\"><title>" << escape(model) << "</title>\n"
+  os << "<!doctype html><meta charset=\"utf-8\"><title>" << escapeHtml(model) << "</title>\n"
      << "<style>body{font:14px sans-serif;margin:2em}table{border-collapse:collapse}td,th{padding:.2em .8em;text-align:left;"
         "border-bottom:1px solid #ddd}td.n{text-align:right}.bar{background:#4a7;height:.8em}</style>\n"
-     << "<h1>" << escape(model) << "</h1><p>" << rows.size() << " kernels, "
+     << "<h1>" << escapeHtml(model) << "</h1>\n";
+  if (!compiles)
+    os << "<p>The model does not compile as a whole: it runs in a session.</p>\n";
+  else
+    os << "<p>" << rows.size() << " kernels, "
      << llvm::format("%.3f", total.flops / 1e9) << " GFLOP, " << llvm::format("%.2f", total.bytes / 1e6)
      << " MB moved</p>\n<table><tr><th>kernel<th>nodes<th>MFLOP<th>MB<th>share of FLOPs</tr>\n";
   for (const Row &r : rows)
-    os << "<tr><td>" << escape(r.op) << "<td>" << escape(r.node) << "<td class=n>"
+    os << "<tr><td>" << escapeHtml(r.op) << "<td>" << escapeHtml(r.node) << "<td class=n>"
        << llvm::format("%.3f", r.cost.flops / 1e6) << "<td class=n>" << llvm::format("%.3f", r.cost.bytes / 1e6)
        << "<td><div class=bar style=\"width:" << int(200.0 * r.cost.flops / std::max<int64_t>(1, total.flops))
        << "px\"></div></tr>\n";
-  os << "</table>\n";
+  if (compiles)
+    os << "</table>\n";
+  writeClusters(os, clusters);
   return true;
 }
 
@@ -87,10 +89,28 @@ int execute(InspectArgs &a) {
     return inspectLibrary(a.model.options.model);
   if (!a.model.finish())
     return BadInput;
-  std::unique_ptr<mlir::MLIRContext> context = makeContext();
+  std::string errors, problem;
+  llvm::raw_string_ostream text(errors);
+  std::unique_ptr<mlir::MLIRContext> context = makeContext(&text);
   Compiler compiler(*context, a.model.options);
-  if (failed(compiler.import()) || failed(compiler.runUntil(Phase::Fuse)))
+  bool compiles = succeeded(compiler.import()) && succeeded(compiler.runUntil(Phase::Fuse));
+  text.flush();
+  ClusterReport clusters;
+  bool clustered = (compiles && a.html.empty() && !a.json) || findClusters(a.model, clusters, problem);
+  if (!compiles && (!clustered || clusters.clusters.size() + clusters.refusals.size() == 0)) {
+    llvm::errs() << errors;
     return BadInput;
+  }
+  if (!clustered)
+    return fail(problem);
+  if (!compiles) {
+    if (a.json)
+      printf("%s\n", clustersJson(clusters).dump().c_str());
+    else
+      printf("does not compile as a whole; in a session: %zu clusters, %zu nodes outside\n", clusters.clusters.size(),
+             clusters.refusals.size());
+    return a.html.empty() || writeHtml(a.html, a.model.options.model, false, {}, {}, clusters) ? Fine : BadInput;
+  }
   std::vector<Row> rows;
   Cost total;
   for (const OpCost &c : moduleCosts(compiler.module())) {
@@ -104,6 +124,7 @@ int execute(InspectArgs &a) {
     j["kernels"] = nlohmann::json::array();
     for (const Row &r : rows)
       j["kernels"].push_back({{"node", r.node}, {"op", r.op}, {"flops", r.cost.flops}, {"bytes", r.cost.bytes}});
+    j.update(clustersJson(clusters));
     printf("%s\n", j.dump().c_str());
   } else {
     for (const auto &entry : compiler.model().entries) {
@@ -121,7 +142,7 @@ int execute(InspectArgs &a) {
       printf("%10.3f MFLOP %9.3f MB  %-20s %s\n", sorted[i].cost.flops / 1e6, sorted[i].cost.bytes / 1e6,
              sorted[i].op.c_str(), sorted[i].node.c_str());
   }
-  return a.html.empty() || writeHtml(a.html, a.model.options.model, rows, total) ? Fine : BadInput;
+  return a.html.empty() || writeHtml(a.html, a.model.options.model, true, rows, total, clusters) ? Fine : BadInput;
 }
 
 } // namespace
@@ -130,7 +151,7 @@ Command addInspect(CLI::App &root) {
   auto a = std::make_shared<InspectArgs>();
   CLI::App *app = root.add_subcommand("inspect", "Show inputs, outputs, parameters and the work of each kernel");
   a->model.add(*app, "host", "A model, or a .so that lathe compile made");
-  app->add_option("--html", a->html, "Write a page with every kernel")->type_name("FILE");
+  app->add_option("--html", a->html, "Write a page with every kernel, and with the clusters of a session")->type_name("FILE");
   app->add_flag("--json", a->json, "Print a JSON object");
   app->add_option("--top", a->top, "How many kernels to list")->capture_default_str();
   return [a] { return execute(*a); };

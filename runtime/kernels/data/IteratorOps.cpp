@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 
 #include <atomic>
+#include <thread>
 
 namespace lathe::rt {
 namespace {
@@ -15,7 +16,13 @@ namespace {
 class IteratorResource : public Resource, public std::enable_shared_from_this<IteratorResource> {
 public:
   explicit IteratorResource(Dataset::Spec spec) : spec(std::move(spec)) {}
-  ~IteratorResource() override { cancellation->cancel(); }
+  /// Datasets below may have threads that wait for functions, and functions for a thread of the executor, which may be this
+  /// one: so what is left goes on a thread of its own.
+  ~IteratorResource() override {
+    cancellation->cancel();
+    if (iterator)
+      std::thread([c = std::move(cancellation), i = std::move(iterator)]() mutable { i.reset(); }).detach();
+  }
   std::string describe() const override { return "iterator"; }
   const Dataset::Spec spec;
 
@@ -71,7 +78,7 @@ private:
   }
 
   // destroyed last to first: the thread ends before what it uses
-  const std::unique_ptr<Cancellation> cancellation = std::make_unique<Cancellation>();
+  std::unique_ptr<Cancellation> cancellation = std::make_unique<Cancellation>();
   std::function<absl::StatusOr<DatasetPtr>()> lazy;
   IteratorPtr iterator;
   absl::Status failed;
