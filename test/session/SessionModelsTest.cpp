@@ -1,6 +1,7 @@
 // Whole models in sessions with the JIT: training, text, input pipelines, TF1 loops, against TensorFlow's numbers.
 #include "base/Npz.h"
 #include "compiler/jit/ClusterCompiler.h"
+#include "proto/graph.pb.h"
 #include "runtime/session/SavedModel.h"
 
 #include <gtest/gtest.h>
@@ -108,13 +109,26 @@ TEST(SessionModels, TextClassifier) {
   EXPECT_FALSE(LoadSavedModel(jit(1), {}, dir + "saved_model", {"train"}, &bundle).ok());
 }
 
-TEST(SessionModels, TfrecordPipeline) {
+/// Plain and with gzip, which is an attribute of the reader.
+class Pipeline : public testing::TestWithParam<const char *> {};
+
+TEST_P(Pipeline, GivesTensorFlowsRecords) {
   std::string dir = kSamples + "tfrecord_pipeline/";
   NamedTensors expected = npz(dir + "expected.npz");
   Tensor labels = named(expected, "labels"), images = named(expected, "images");
   Session s(jit(1));
-  ASSERT_TRUE(s.Create(readAll(dir + "graph.pb")).ok());
-  absl::Status fed = s.Run({{"filenames:0", Tensor::fromStrings({1}, {dir + "digits.tfrecord"})}}, {}, {"enqueue"}, nullptr);
+  std::string compression = GetParam();
+  tf::GraphDef graph;
+  ASSERT_TRUE(graph.ParseFromString(readAll(dir + "graph.pb")));
+  int readers = 0;
+  for (tf::NodeDef &node : *graph.mutable_node())
+    if (node.op() == "TFRecordReaderV2") {
+      (*node.mutable_attr())["compression_type"].set_s(compression);
+      ++readers;
+    }
+  ASSERT_EQ(readers, 1);
+  ASSERT_TRUE(s.Create(graph).ok());
+  absl::Status fed = s.Run({{"filenames:0", Tensor::fromStrings({1}, {dir + (compression.empty() ? "digits.tfrecord" : "digits.tfrecord.gz")})}}, {}, {"enqueue"}, nullptr);
   ASSERT_TRUE(fed.ok()) << fed;
   ASSERT_TRUE(s.Run({}, {}, {"close"}, nullptr).ok());
   for (int i = 0; i < 200; ++i) {
@@ -129,6 +143,8 @@ TEST(SessionModels, TfrecordPipeline) {
   std::vector<Tensor> out;
   EXPECT_EQ(s.Run({}, {"label:0"}, {}, &out).code(), absl::StatusCode::kOutOfRange);
 }
+
+INSTANTIATE_TEST_SUITE_P(Compression, Pipeline, testing::Values("", "GZIP"));
 
 TEST(SessionModels, WhileV1) {
   std::string dir = kSamples + "while_v1/";
