@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
@@ -118,6 +119,8 @@ LogicalResult Compiler::import() {
   imported = std::move(*model);
   haveModule = true;
   finishPhase(Phase::Import, watch.seconds());
+  if (opts.releaseConstants)
+    releaseConstants();
   return success();
 }
 
@@ -158,6 +161,21 @@ void Compiler::boundInputs() {
   }
 }
 
+/// Frees the blobs that the module held and holds no more: the context would keep them as long as it lives.
+void Compiler::releaseConstants() {
+  llvm::SetVector<AsmResourceBlob *> now;
+  module()->walk([&](Operation *op) {
+    op->getAttrDictionary().walk([&](DenseResourceElementsAttr value) {
+      if (AsmResourceBlob *blob = value.getRawHandle().getBlob())
+        now.insert(blob);
+    });
+  });
+  for (AsmResourceBlob *blob : held)
+    if (!now.contains(blob))
+      *blob = AsmResourceBlob();
+  held = std::move(now);
+}
+
 LogicalResult Compiler::runPhase(Phase phase) {
   Stopwatch watch;
   showProgress(opts.progress, phaseName(phase));
@@ -192,6 +210,8 @@ LogicalResult Compiler::runPhase(Phase phase) {
   if (phase == Phase::Legalize)
     boundInputs();
   finishPhase(phase, watch.seconds());
+  if (opts.releaseConstants)
+    releaseConstants();
   return success();
 }
 
@@ -219,6 +239,7 @@ llvm::Expected<CompiledArtifact> Compiler::emit(EmitWants wants) {
   eo.exact = opts.exact;
   eo.sanitize = opts.sanitize;
   eo.profile = opts.profile;
+  eo.releaseConstants = opts.releaseConstants;
   eo.bf16 = opts.precision == "bf16";
   eo.externalWeights = opts.weights != "embed";
   eo.hosted = hosted;

@@ -6,9 +6,11 @@
 #include "compiler/emit/Emit.h"
 #include "compiler/import/Import.h"
 
+#include "mlir/IR/AsmState.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/Error.h"
 
 #include <functional>
@@ -56,6 +58,7 @@ private:
   mlir::LogicalResult runPhase(Phase phase);
   void finishPhase(Phase phase, double seconds);
   void boundInputs();
+  void releaseConstants();
   void dump(Phase phase);
   ImportOptions importOptions() const;
 
@@ -66,6 +69,7 @@ private:
   bool haveModule = false;
   const HostedPayload *hosted = nullptr;
   std::vector<PhaseTime> phaseTimes;
+  llvm::SetVector<mlir::AsmResourceBlob *> held; ///< blobs of the module after the last phase
 };
 
 /// Registers the dialects that the pipeline uses.

@@ -57,6 +57,7 @@ struct CompilerOptions {
   std::string precision = "f32";
   bool exact = false, fuse = true, allowHost = false, unknownLeading = false;
   std::string sanitize;
+  bool releaseConstants = false; ///< free constants as soon as this compilation is done with them; no other may share them
   bool profile = false; ///< call the trace hook around each kernel
   int optLevel = 3;
 

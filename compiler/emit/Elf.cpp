@@ -90,7 +90,7 @@ struct Object {
 } // namespace
 
 Expected<std::string> addConstantsSection(StringRef object, StringRef symbol, uint64_t size,
-                                          function_ref<void(char *)> write) {
+                                          function_ref<void(std::string &)> append) {
   auto parsed = Object::parse(object);
   if (!parsed)
     return parsed.takeError();
@@ -120,9 +120,12 @@ Expected<std::string> addConstantsSection(StringRef object, StringRef symbol, ui
   names.push_back(0);
   uint64_t namesAt = constantsAt + size;
   uint64_t headersAt = alignTo(namesAt + names.size(), 8);
-  out.resize(headersAt + (parsed->sections.size() + 1) * sizeof(Elf64_Shdr), 0);
-  std::memcpy(out.data(), object.data(), object.size());
-  write(out.data() + constantsAt);
+  const uint64_t total = headersAt + (parsed->sections.size() + 1) * sizeof(Elf64_Shdr);
+  out.reserve(total);
+  out.append(object.data(), object.size());
+  out.resize(constantsAt, 0);
+  append(out);
+  out.resize(total, 0);
   std::memcpy(out.data() + namesAt, names.data(), names.size());
 
   std::vector<Elf64_Shdr> sections = parsed->sections;

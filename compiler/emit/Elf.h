@@ -10,10 +10,10 @@
 
 namespace lathe {
 
-/// Appends a read-only section of `size` bytes, aligned to a page and filled by `write`, and defines the undefined
+/// Appends a read-only section of `size` bytes, aligned to a page that `append` adds, and defines the undefined
 /// `symbol` at its start. x86-64 and AArch64 relocatable objects.
 llvm::Expected<std::string> addConstantsSection(llvm::StringRef object, llvm::StringRef symbol, uint64_t size,
-                                                llvm::function_ref<void(char *)> write);
+                                                llvm::function_ref<void(std::string &)> append);
 
 struct ElfSummary {
   std::vector<std::string> undefined; ///< sorted names

@@ -120,14 +120,15 @@ Error checkUndefined(const ElfSummary &summary, const EmitOptions &options, cons
   return createStringError("internal error: the object calls functions outside the whitelist: " + extra);
 }
 
-void writeWeights(const lower::ConstantPool &pool, uint64_t hash, std::string &out) {
-  out.resize(LATHE_WEIGHTS_OFFSET + pool.size(), 0);
+void writeWeights(lower::ConstantPool &pool, uint64_t hash, bool release, std::string &out) {
+  out.reserve(LATHE_WEIGHTS_OFFSET + pool.size());
+  out.resize(LATHE_WEIGHTS_OFFSET, 0);
   lathe_weights_header header;
   memcpy(header.magic, "LATHEWT1", 8);
   header.constants_size = pool.size();
   header.hash = hash;
   memcpy(out.data(), &header, sizeof(header));
-  pool.write(out.data() + LATHE_WEIGHTS_OFFSET);
+  pool.append(out, release);
 }
 
 } // namespace
@@ -169,7 +170,7 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
       return createStringError("the model could not be compiled");
     artifact.report.bf16Kernels = *marked;
   }
-  if (mlir::failed(cpu::packWeights(kernelModule, target->kernelTarget, {options.exact})))
+  if (mlir::failed(cpu::packWeights(kernelModule, target->kernelTarget, {options.exact, false, options.releaseConstants})))
     return createStringError("the model could not be compiled");
   artifact.triple = target->triple;
   artifact.prefix = options.symbolPrefix;
@@ -237,7 +238,7 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
     if (lowered->pool.size() > 0 && !options.externalWeights) {
       Expected<std::string> whole =
           addConstantsSection(artifact.object, lowerOptions.constantsSymbol, lowered->pool.size(),
-                              [&](char *out) { lowered->pool.write(out); });
+                              [&](std::string &out) { lowered->pool.append(out, options.releaseConstants); });
       if (!whole)
         return whole.takeError();
       artifact.object = std::move(*whole);
@@ -245,7 +246,7 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   }
   report.codegenSeconds = seconds() - start;
   if (options.externalWeights)
-    writeWeights(lowered->pool, hash, artifact.weights);
+    writeWeights(lowered->pool, hash, options.releaseConstants, artifact.weights);
   report.arenaBytes = lowered->plan.arenaBytes + lowered->scratchBytes;
   report.sumOfBuffers = lowered->plan.sumOfBuffers;
   report.constantBytes = lowered->pool.size();

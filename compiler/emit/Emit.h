@@ -42,6 +42,7 @@ struct EmitOptions {
   std::string sanitize;              ///< "address" or empty
   bool bf16 = false;                 ///< products and convolutions of bf16 operands, where the CPU has them
   bool profile = false;              ///< call lathe_run_args.trace around each kernel
+  bool releaseConstants = false;     ///< free what is packed or written: nothing else may use the module's constants
   bool externalWeights = false;      ///< constants go to CompiledArtifact::weights instead of into the object
   const HostedPayload *hosted = nullptr; ///< the object calls host kernels
   bool wantAsm = false, wantLlvm = false;

@@ -55,7 +55,7 @@ std::string splatBytes(ElementsAttr value) {
   return out;
 }
 
-int64_t ConstantPool::place(llvm::ArrayRef<char> bytes, bool copy) {
+int64_t ConstantPool::place(llvm::ArrayRef<char> bytes, AsmResourceBlob *blob) {
   llvm::XXH128_hash_t h =
       llvm::xxh3_128bits(llvm::ArrayRef<uint8_t>(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()));
   auto [it, isNew] = byContent.try_emplace({h.low64 ^ bytes.size(), h.high64}, int64_t(pieces.size()));
@@ -64,19 +64,19 @@ int64_t ConstantPool::place(llvm::ArrayRef<char> bytes, bool copy) {
     if (p.bytes == bytes)
       return p.offset;
   }
-  if (copy && !bytes.empty()) {
+  if (!blob && !bytes.empty()) {
     owned.emplace_back(new char[bytes.size()]);
     std::memcpy(owned.back().get(), bytes.data(), bytes.size());
     bytes = llvm::ArrayRef<char>(owned.back().get(), bytes.size());
   }
   int64_t offset = llvm::alignTo(total, 64);
-  pieces.push_back({offset, bytes});
+  pieces.push_back({offset, bytes, blob});
   total = offset + bytes.size();
   return offset;
 }
 
 int64_t ConstantPool::addBytes(llvm::StringRef bytes) {
-  return place(llvm::ArrayRef<char>(bytes.data(), bytes.size()), /*copy=*/true);
+  return place(llvm::ArrayRef<char>(bytes.data(), bytes.size()), nullptr);
 }
 
 FailureOr<int64_t> ConstantPool::add(ElementsAttr value, Location loc) {
@@ -91,7 +91,7 @@ FailureOr<int64_t> ConstantPool::add(ElementsAttr value, Location loc) {
     AsmResourceBlob *blob = res.getRawHandle().getBlob();
     if (!blob || static_cast<int64_t>(blob->getData().size()) != n * elemBytes)
       return emitError(loc, "content of constant does not have the size of its type"), failure();
-    offset = place(blob->getData(), /*copy=*/false);
+    offset = place(blob->getData(), blob);
   } else if (auto dense = dyn_cast<DenseElementsAttr>(value)) {
     std::string bytes;
     unsigned bits = isa<ComplexType>(elem) ? 0 : elem.getIntOrFloatBitWidth();
@@ -117,13 +117,16 @@ FailureOr<int64_t> ConstantPool::add(ElementsAttr value, Location loc) {
   return offset;
 }
 
-void ConstantPool::write(char *out) const {
-  int64_t at = 0;
-  for (const Piece &p : pieces) {
-    std::memset(out + at, 0, p.offset - at);
-    if (!p.bytes.empty())
-      std::memcpy(out + p.offset, p.bytes.data(), p.bytes.size());
-    at = p.offset + p.bytes.size();
+void ConstantPool::append(std::string &out, bool release) {
+  const size_t start = out.size();
+  out.reserve(start + total);
+  for (Piece &p : pieces) {
+    out.resize(start + p.offset, 0);
+    out.append(p.bytes.data(), p.bytes.size());
+    if (release && p.blob) {
+      p.bytes = {};
+      *p.blob = AsmResourceBlob();
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #ifndef LATHE_PASSES_LOWER_CONSTANTPOOL_H
 #define LATHE_PASSES_LOWER_CONSTANTPOOL_H
 
+#include "mlir/IR/AsmState.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/DenseMap.h"
@@ -20,8 +21,8 @@ public:
   int64_t addBytes(llvm::StringRef bytes);
 
   int64_t size() const { return total; }
-  /// Writes size() bytes, padding zeroed.
-  void write(char *out) const;
+  /// Appends size() bytes, padding zeroed. `release` frees each constant's memory then: nothing may read it after.
+  void append(std::string &out, bool release);
   /// xxh3 of the content.
   uint64_t hash() const;
 
@@ -29,8 +30,9 @@ private:
   struct Piece {
     int64_t offset;
     llvm::ArrayRef<char> bytes;
+    mlir::AsmResourceBlob *blob = nullptr; ///< that holds the bytes
   };
-  int64_t place(llvm::ArrayRef<char> bytes, bool copy);
+  int64_t place(llvm::ArrayRef<char> bytes, mlir::AsmResourceBlob *blob);
 
   std::vector<Piece> pieces;
   std::vector<std::unique_ptr<char[]>> owned;

@@ -14,7 +14,7 @@ TEST(Elf, RefusesGarbage) {
   std::string header = "\x7f"
                        "ELF\x02\x01\x01";
   header.resize(64, '\x7f');
-  auto r = addConstantsSection(header, "x", 8, [](char *) {});
+  auto r = addConstantsSection(header, "x", 8, [](std::string &) {});
   EXPECT_FALSE(bool(r));
   llvm::consumeError(r.takeError());
 }

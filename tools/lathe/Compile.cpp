@@ -140,7 +140,9 @@ int execute(CompileArgs &a) {
   std::string errors;
   llvm::raw_string_ostream errorStream(errors);
   std::unique_ptr<mlir::MLIRContext> context = makeContext(&errorStream);
-  Compiler compiler(*context, options);
+  CompilerOptions own = options;
+  own.releaseConstants = true; // nothing else lives in this context
+  Compiler compiler(*context, own);
   useMlirFlags(compiler);
   bool written = true;
   std::string needsHost;

@@ -194,7 +194,12 @@ E logistic32(E x) {
   return sel(x < 0.0, e * r, r);
 }
 
+/// MathErf.cpp: for processors with AVX-512, powers of two lanes.
+E erfByTable(E x);
+
 E erf32(E x) {
+  if (x.b->target.avx512 && llvm::isPowerOf2_32(x.lanes()))
+    return erfByTable(x);
   E ax = absE(x);
   E u = x * x;
   E small = fma(x, poly(u, {0.128379166126, -0.376126259565, 0.112835854292, -0.0268538109958, 0.00518832728267,
@@ -211,15 +216,17 @@ E erf32(E x) {
 E erfc32(E x) {
   E ax = absE(x);
   E t = sel(ax > 10.1, 10.1, ax);
-  E q = (t - 2.0) / (t + 2.0);
-  E p = poly(q, {1.27697837353, -0.0927639827132, -0.166031450033, 0.164055392146, -0.0542040579021,
-                 -0.00806003063917, 0.00863076653332, 0.00131340161897, -0.00122881354764, -0.00039992496022});
+  // exp(t^2) erfc(t) (t + 2) as a polynomial, so that there is one division
+  E share = reciprocal(t + 2.0), q = (t - 2.0) * share;
+  E p = poly(q, {1.0215827139536042, -0.6871609248545948, 0.2794715195730096, -0.03643590182037582, -0.021502815052540952,
+                 0.006435212845701449, 0.003042918750087844, -0.000726357587139355, -0.0005291524717439972,
+                 -4.680360044334942e-05});
   E s = t * t;
   E lost = fma(t, t, -s);
   ExpParts e = reduceExp(-s);
   E m = e.pm1 + 1.0;
   m = fma(m, -lost, m);
-  E r = scale(m * (p / fma(t, 2.0, 1.0)), e.k, e.n);
+  E r = scale(m * (p * share), e.k, e.n);
   return sel(x < 0.0, x.c(2.0) - r, r);
 }
 

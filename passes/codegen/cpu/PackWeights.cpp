@@ -9,6 +9,7 @@
 #include "passes/codegen/cpu/Product.h"
 #include "passes/codegen/cpu/Tile.h"
 
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/MapVector.h"
 
 #include <cstring>
@@ -66,6 +67,8 @@ private:
   LogicalResult replace(Operation *op, const MatrixView &view, int64_t panel, std::vector<int64_t> dims);
   /// The same with any packing; `key` tells packings apart.
   LogicalResult replace(Operation *op, std::string key, llvm::function_ref<Tensor(const Tensor &)> make);
+  /// Frees the constant's memory if nothing of the module reads it any more.
+  void release(hlo::ConstantOp constant);
   /// Sets `done` when the convolution is computed by Winograd's algorithm.
   LogicalResult tryWinograd(kernel::ConvOp op, bool &done);
 
@@ -73,6 +76,9 @@ private:
   const PackOptions &options;
   // Equal constants (by attribute) packed the same way are packed once, where the first one stood.
   std::map<std::pair<const void *, std::string>, Value> done;
+
+public:
+  DenseMap<Attribute, unsigned> holders; ///< how many constants have this value; empty: nothing is released
 };
 
 /// The hlo.constant behind an operand, through views.
@@ -108,8 +114,16 @@ LogicalResult Packer::replace(Operation *op, std::string key, llvm::function_ref
       return failure();
   }
   op->setOperand(1, value);
+  release(constant);
   ++statistics.packed;
   return success();
+}
+
+void Packer::release(hlo::ConstantOp constant) {
+  bool dead = llvm::all_of(constant->getUsers(), [](Operation *user) { return isa<hlo::ReshapeOp>(user) && user->use_empty(); });
+  auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue());
+  if (dead && resource && holders.lookup(resource) == 1)
+    *resource.getRawHandle().getBlob() = AsmResourceBlob();
 }
 
 LogicalResult Packer::packDot(kernel::DotOp op) {
@@ -251,6 +265,8 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
 
 FailureOr<PackStatistics> packWeights(ModuleOp module, const CpuTarget &target, const PackOptions &options) {
   Packer packer(target, options);
+  if (options.release)
+    module.walk([&](hlo::ConstantOp c) { ++packer.holders[c.getValue()]; });
   SmallVector<hlo::ConstantOp> constants;
   WalkResult r = module.walk([&](Operation *op) {
     LogicalResult ok = success();

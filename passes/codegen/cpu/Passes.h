@@ -18,6 +18,7 @@ namespace lathe::cpu {
 struct PackOptions {
   bool exact = false;   ///< no Winograd
   bool explain = false; ///< a remark at each convolution that Winograd does not compute: why not
+  bool release = false; ///< free constants that only exist packed from then on; no other module may use them
 };
 
 struct PackStatistics {
