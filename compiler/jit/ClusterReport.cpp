@@ -107,9 +107,6 @@ bool reportClusters(llvm::StringRef path, llvm::StringRef tag, const std::vector
   GraphUse use;
   use.fetches = fetches;
   use.targets = fetches.empty() && targets.empty() ? leavesOf(model.graph()) : targets;
-  auto module = importStructure(&context, model.graph(), use);
-  if (failed(module))
-    return failedWith("the graph cannot be read");
   PassManager pm(&context);
   cluster::MarkForCompilationOptions mark;
   cluster::PartiallyDeclusterOptions decluster;
@@ -122,8 +119,26 @@ bool reportClusters(llvm::StringRef path, llvm::StringRef tag, const std::vector
   mark.explain = decluster.explain = true;
   pm.addPass(cluster::createMarkForCompilation(mark));
   pm.addPass(cluster::createPartiallyDecluster(decluster));
-  if (failed(pm.run(**module)))
-    return failedWith("clustering failed without a message");
+  // functions that are called from outside of clusters are clustered by themselves: found a level at a time
+  llvm::StringSet<> opened;
+  FailureOr<OwningOpRef<ModuleOp>> module;
+  for (bool more = true; more;) {
+    more = false;
+    reasons.clear();
+    module = importStructure(&context, model.graph(), use);
+    if (failed(module))
+      return failedWith("the graph cannot be read");
+    for (auto func : (*module)->getOps<graph::FuncOp>())
+      if (opened.contains(func.getSymName()))
+        func.setPublic();
+    if (failed(pm.run(**module)))
+      return failedWith("clustering failed without a message");
+    for (auto func : (*module)->getOps<graph::FuncOp>())
+      for (auto node : func.getBody().front().getOps<graph::NodeOp>())
+        for (NamedAttribute attr : node.getAttrs())
+          if (auto callee = dyn_cast<graph::FuncAttr>(attr.getValue()); callee && !func.isPrivate() && !node->hasAttr(graph::kClusterAttr))
+            more |= opened.insert(callee.getName().getValue()).second;
+  }
   for (auto func : (*module)->getOps<graph::FuncOp>()) {
     if (func.isPrivate())
       continue;
