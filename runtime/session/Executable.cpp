@@ -148,6 +148,43 @@ absl::Status Executable::findFrames() {
   return absl::OkStatus();
 }
 
+void Executable::findDirect() {
+  DirectRun found;
+  found.results.resize(results);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const ExecNode &item = items[i];
+    const GraphNode &node = graph.nodes[i];
+    auto fromArg = [&](const Endpoint &e) { return items[e.node].kind == NodeKind::Arg; };
+    if (!node.controls.empty())
+      return;
+    if (item.kind == NodeKind::Arg)
+      continue;
+    if (item.kind == NodeKind::Kernel && found.node < 0 && !item.async && !item.transfers) {
+      found.node = static_cast<int>(i);
+      for (const Endpoint &e : node.inputs) {
+        if (!fromArg(e))
+          return;
+        found.args.push_back(items[e.node].argIndex);
+      }
+    } else if (item.kind != NodeKind::Retval) {
+      return;
+    }
+  }
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (items[i].kind != NodeKind::Retval)
+      continue;
+    const Endpoint &e = graph.nodes[i].inputs[0];
+    if (items[e.node].kind == NodeKind::Arg)
+      found.results[items[i].argIndex] = -1 - items[e.node].argIndex;
+    else if (e.node == found.node && !items[e.node].info->outputIsRef[e.port])
+      found.results[items[i].argIndex] = e.port;
+    else
+      return;
+  }
+  if (found.node >= 0)
+    directRun = std::move(found);
+}
+
 absl::Status Executable::init(const KernelMaker &makeKernel) {
   items.resize(graph.nodes.size());
   for (size_t i = 0; i < items.size(); ++i)
@@ -179,6 +216,7 @@ absl::Status Executable::init(const KernelMaker &makeKernel) {
     for (size_t e = 0; e < item.edges.size(); ++e)
       item.edges[e].last = e + 1 == item.edges.size() || item.edges[e + 1].port != item.edges[e].port;
   }
+  findDirect();
   return absl::OkStatus();
 }
 

@@ -48,6 +48,13 @@ struct StaticFrame {
   std::vector<uint64_t> pending;
 };
 
+/// A graph that is one synchronous kernel between arguments and results, as a model in one cluster is: a run needs no step.
+struct DirectRun {
+  int node = -1;
+  std::vector<int> args;    ///< per input of the kernel
+  std::vector<int> results; ///< per result: the kernel's output, or -1 - argument
+};
+
 /// Makes the kernel of a node.
 using KernelMaker = std::function<absl::StatusOr<std::shared_ptr<HostKernel>>(const NodeInfo &)>;
 
@@ -59,6 +66,8 @@ public:
   const std::vector<StaticFrame> &frames() const { return staticFrames; }
   /// Nodes without inputs.
   const std::vector<int> &roots() const { return rootNodes; }
+  /// Null where a step is needed.
+  const DirectRun *direct() const { return directRun.node < 0 ? nullptr : &directRun; }
   int numArgs() const { return args; }
   int numResults() const { return results; }
 
@@ -66,11 +75,13 @@ private:
   absl::Status init(const KernelMaker &makeKernel);
   absl::Status classify(int index, const KernelMaker &makeKernel);
   absl::Status findFrames();
+  void findDirect();
 
   Graph graph;
   std::vector<ExecNode> items;
   std::vector<StaticFrame> staticFrames;
   std::vector<int> rootNodes;
+  DirectRun directRun;
   int args = 0, results = 0;
 };
 

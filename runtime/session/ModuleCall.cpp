@@ -3,6 +3,9 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 namespace lathe::rt {
 namespace {
 
@@ -15,6 +18,67 @@ struct Workspace {
   bool busy = false;
 };
 thread_local Workspace workspace;
+
+/// Buffers of outputs that were dropped on this thread, by size: a caller that replaces the outputs of one run by those of the next
+/// gets the same memory again, warm, and modules write every element, so nothing is cleared.
+struct OutputBuffers {
+  static constexpr size_t kMost = 16;
+  static constexpr int64_t kLargest = INT64_C(1) << 21;
+  struct Item {
+    int64_t bytes = 0;
+    void *data = nullptr;
+  };
+  Item items[kMost];
+  size_t next = 0;
+  ~OutputBuffers();
+};
+thread_local bool buffersEnded = false;
+thread_local OutputBuffers outputBuffers;
+OutputBuffers::~OutputBuffers() {
+  buffersEnded = true;
+  for (Item &item : items)
+    std::free(item.data);
+}
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define LATHE_PLAIN_BUFFERS 1
+#endif
+#endif
+
+void dropBuffer(void *data, int64_t bytes) {
+#ifdef LATHE_PLAIN_BUFFERS
+  (void)bytes;
+#else
+  if (bytes <= OutputBuffers::kLargest && !buffersEnded) {
+    OutputBuffers::Item &item = outputBuffers.items[outputBuffers.next++ % OutputBuffers::kMost];
+    std::swap(item.data, data);
+    item.bytes = bytes;
+  }
+#endif
+  std::free(data);
+}
+
+absl::StatusOr<Tensor> makeOutput(DType type, std::vector<int64_t> dims) {
+  auto count = checkedNumElements(dims);
+  if (!count.ok())
+    return count.status();
+  int64_t bytes;
+  if (dtypeSize(type) == 0 || __builtin_mul_overflow(*count, static_cast<int64_t>(dtypeSize(type)), &bytes) || bytes > kMaxBytes)
+    return absl::ResourceExhaustedError(absl::StrCat("an output of type ", dtypeName(type), " and shape ", dimsToString(dims), " is too large"));
+  void *data = nullptr;
+#ifndef LATHE_PLAIN_BUFFERS
+  if (!buffersEnded)
+    for (OutputBuffers::Item &item : outputBuffers.items)
+      if (item.data && item.bytes == bytes) {
+        std::swap(data, item.data);
+        break;
+      }
+#endif
+  if (!data && posix_memalign(&data, LATHE_ALIGNMENT, static_cast<size_t>(std::max<int64_t>(bytes, 1))) != 0)
+    return absl::ResourceExhaustedError(absl::StrCat("out of memory for an output of ", bytes, " bytes"));
+  return Tensor::wrap(type, std::move(dims), data, std::shared_ptr<void>(data, [bytes](void *p) { dropBuffer(p, bytes); }));
+}
 
 std::vector<int64_t> dimsOf(const int64_t *dims, int rank) { return std::vector<int64_t>(dims, dims + rank); }
 
@@ -99,7 +163,7 @@ absl::Status ModuleCall::run(absl::Span<const Tensor *const> inputs, void *const
   const int64_t *d = dims.data() + outputDims;
   for (int i = 0; i < e->num_outputs; ++i) {
     const lathe_tensor_info &info = *e->outputs[i];
-    auto t = Tensor::tryAllocate(static_cast<DType>(info.dtype), dimsOf(d, info.rank), kMaxBytes);
+    auto t = makeOutput(static_cast<DType>(info.dtype), dimsOf(d, info.rank));
     if (!t.ok())
       return t.status();
     (*outputs)[i] = *std::move(t);
