@@ -125,8 +125,15 @@ absl::Status SessionCore::close() {
   if (running.load() < kClosed)
     running.fetch_or(kClosed);
   closing.cancel();
-  std::unique_lock<std::mutex> lock(idleMutex);
-  idle.wait(lock, [&] { return running.load(std::memory_order_acquire) == kClosed; });
+  {
+    std::unique_lock<std::mutex> lock(idleMutex);
+    idle.wait(lock, [&] { return running.load(std::memory_order_acquire) == kClosed; });
+  }
+  // runs in parts that nobody finished hold the session
+  std::unordered_map<std::string, std::shared_ptr<PartialRun>> unfinished;
+  std::unique_lock<std::shared_mutex> lock(mutex);
+  unfinished.swap(partial);
+  lock.unlock();
   return absl::OkStatus();
 }
 

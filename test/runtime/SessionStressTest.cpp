@@ -262,5 +262,45 @@ TEST(SessionStress, RandomNumbersAreGivenOutOnce) {
   EXPECT_EQ(all, expected);
 }
 
+/// Iterators whose prefetching threads call functions go away with the step, on the executor's few threads.
+TEST(SessionStress, DroppedIterators) {
+  tf::GraphDef graph = graphOf(R"pb(
+    library { function {
+      signature { name: "f" input_arg { name: "x" type: DT_INT64 } output_arg { name: "r" type: DT_STRING } }
+      node_def { name: "s" op: "AsString" input: "x" attr { key: "T" value { type: DT_INT64 } } }
+      node_def { name: "j" op: "StringJoin" input: "s:output:0" input: "s:output:0" attr { key: "N" value { i: 2 } } }
+      ret { key: "r" value: "j:output:0" } } }
+    node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT64 } }
+      attr { key: "value" value { tensor { dtype: DT_INT64 tensor_shape {} int64_val: 0 } } } }
+    node { name: "many" op: "Const" attr { key: "dtype" value { type: DT_INT64 } }
+      attr { key: "value" value { tensor { dtype: DT_INT64 tensor_shape {} int64_val: 1000000 } } } }
+    node { name: "one" op: "Const" attr { key: "dtype" value { type: DT_INT64 } }
+      attr { key: "value" value { tensor { dtype: DT_INT64 tensor_shape {} int64_val: 1 } } } }
+    node { name: "range" op: "RangeDataset" input: "zero" input: "many" input: "one"
+      attr { key: "output_types" value { list { type: DT_INT64 } } } attr { key: "output_shapes" value { list { shape {} } } } }
+    node { name: "map" op: "MapDataset" input: "range" attr { key: "f" value { func { name: "f" } } } attr { key: "Targuments" value { list {} } }
+      attr { key: "output_types" value { list { type: DT_STRING } } } attr { key: "output_shapes" value { list { shape {} } } } }
+    node { name: "pre" op: "PrefetchDataset" input: "map" input: "one"
+      attr { key: "output_types" value { list { type: DT_STRING } } } attr { key: "output_shapes" value { list { shape {} } } } }
+    node { name: "it" op: "AnonymousIteratorV2"
+      attr { key: "output_types" value { list { type: DT_STRING } } } attr { key: "output_shapes" value { list { shape {} } } } }
+    node { name: "make" op: "MakeIterator" input: "pre" input: "it" }
+    node { name: "next" op: "IteratorGetNext" input: "it" input: "^make"
+      attr { key: "output_types" value { list { type: DT_STRING } } } attr { key: "output_shapes" value { list { shape {} } } } })pb");
+  SessionOptions options;
+  options.interOpThreads = 2;
+  Session s(options);
+  ASSERT_TRUE(s.Create(graph).ok());
+  std::atomic<int> wrong{0};
+  together(8, [&](int) {
+    for (int i = 0; i < (isFull() ? 100 : 20); ++i) {
+      std::vector<Tensor> out;
+      absl::Status status = s.Run({}, {"next"}, {}, &out);
+      wrong += !status.ok() || textOf(out[0]) != "00";
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
 } // namespace
 } // namespace lathe
