@@ -86,14 +86,6 @@ static E reciprocal(E y) {
   return fma(r, fma(-y, r, 1.0), r);
 }
 
-/// x / y within an ulp, in the same range.
-static E quotient(E x, E y) {
-  if (!x.b->target.avx512 || !llvm::isPowerOf2_32(x.lanes()))
-    return x / y;
-  E r = reciprocal(y), q = x * r;
-  return fma(fma(-y, q, x), r, q);
-}
-
 static E clamp(E x, double lo, double hi) { // NaN passes; one instruction each
   E y = sel(x > hi, hi, x);
   return sel(y < lo, lo, y);
@@ -174,8 +166,13 @@ E tanh32(E x) {
   E ax = absE(x);
   E u = x * x;
   E small = fma(ax * u, poly(u, {-0.333332806826, 0.133314415812, -0.0537397116423, 0.020639076829, -0.00570497754961}), ax);
-  E e = expInner(sel(ax > 20.0, 20.0, ax) * 2.0);
-  E large = x.c(1.0) - quotient(x.c(2.0), e + 1.0);
+  // from 0.625 on an error of the exponential counts a third in the result, which one polynomial and one Newton step bear
+  E t = sel(ax > 10.0, 10.0, ax), k = fma(t, 2 * kLog2e, 12582912.0), n = k - 12582912.0;
+  E f = fma(n, 1.904654299957768e-09, fma(n, -0.693147182464599609375, t + t));
+  E p = poly(f, {1.0, 1.0, 0.4999999337300986, 0.16666519522901813, 0.04166840109509661, 0.008368851204610518,
+                 0.0013814320470111438});
+  E e = (p.bits() + (k.bits() << 23)).asFloat(); // the sum's other bits leave at the top
+  E large = fma(reciprocal(e + 1.0), -2.0, 1.0);
   return copysignE(sel(ax < 0.625, small, large), x);
 }
 
