@@ -63,6 +63,10 @@ static void checkIndices(NodeContext &c, Value indices, AffineExpr limit, String
     if (range->first > range->second || (size && (range->first >= 0 || !negativeFails) && range->second < *size))
       return;
   Type element = c.elementType(indices);
+  if (!isa<IntegerType>(element)) {
+    (void)c.poison("expected indices of an integer type");
+    return;
+  }
   Value n;
   if (size) {
     // a type too narrow for the limit cannot exceed it

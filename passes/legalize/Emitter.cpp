@@ -1,6 +1,8 @@
 // Short forms for making hlo.
 #include "passes/legalize/Emitter.h"
 
+#include "llvm/ADT/APSInt.h"
+
 #include "dialects/graph/Types.h"
 #include "dialects/hlo/Constants.h"
 
@@ -18,6 +20,23 @@ Dims Emitter::dims(Value v) {
   for (AffineExpr e : hlo::getDims(type(v)))
     result.push_back(ctx.resolve(e));
   return result;
+}
+
+Value Emitter::poison() {
+  return make<hlo::ConstantOp>(DenseElementsAttr::get(RankedTensorType::get({}, b.getIndexType()), Attribute(b.getIndexAttr(0))));
+}
+
+Value Emitter::poison(const llvm::Twine &why) {
+  mlir::emitError(loc) << why;
+  return poison();
+}
+
+AffineExpr Emitter::dim(Value v, int64_t i) {
+  Dims all = dims(v);
+  if (i >= 0 && i < static_cast<int64_t>(all.size()))
+    return all[static_cast<size_t>(i)];
+  mlir::emitError(loc) << "expected an input of rank " << i + 1 << " or more, found rank " << all.size();
+  return size(1);
 }
 
 Dims Emitter::sizes(ArrayRef<int64_t> values) {
@@ -40,9 +59,12 @@ static Attribute scalarAttr(Builder &b, Type element, double value) {
   }
   // What failed inference leaves has the element type index.
   auto i = dyn_cast<IntegerType>(element);
+  APSInt integer(64, false);
+  bool exact;
+  APFloat(value).convertToInteger(integer, APFloat::rmTowardZero, &exact); // saturates
   if (!i)
-    return IntegerAttr::get(element, int64_t(value));
-  return IntegerAttr::get(i, APInt(64, uint64_t(int64_t(value)), true).sextOrTrunc(i.getWidth()));
+    return IntegerAttr::get(element, integer.getSExtValue());
+  return IntegerAttr::get(i, integer.sextOrTrunc(i.getWidth()));
 }
 
 /// The same value everywhere: a scalar constant, broadcast where the shape is not that of a scalar and not static.
@@ -78,6 +100,8 @@ Value Emitter::splatInt(int64_t value, ArrayRef<AffineExpr> dims, Type element) 
 Value Emitter::constant(const Tensor &tensor) { return hlo::makeConstant(b, loc, tensor); }
 
 Value Emitter::constantInts(ArrayRef<int64_t> values, Type element) {
+  if (!element.isInteger(64) && !element.isInteger(32))
+    return poison("expected integers of 32 or 64 bits");
   Tensor t = Tensor::allocate(graph::toDType(element), {int64_t(values.size())});
   for (auto [i, v] : llvm::enumerate(values)) {
     if (element.isInteger(64))
@@ -103,6 +127,8 @@ Value Emitter::highest(Type element) { return hlo::makeHighest(b, loc, element);
 //===----------------------------------------------------------------------===//
 
 Value Emitter::reshape(Value v, ArrayRef<AffineExpr> to) {
+  if (!v)
+    return poison();
   Dims resolved = ctx.resolve(to);
   if (dims(v) == resolved)
     return v;
@@ -113,6 +139,8 @@ Value Emitter::reshape(Value v, ArrayRef<AffineExpr> to) {
 }
 
 Value Emitter::broadcastInDim(Value v, ArrayRef<AffineExpr> to, ArrayRef<int64_t> map) {
+  if (!v)
+    return poison();
   Dims resolved = ctx.resolve(to);
   if (int64_t(map.size()) == int64_t(resolved.size()) && dims(v) == resolved &&
       llvm::equal(map, llvm::seq<int64_t>(0, map.size())))
@@ -151,10 +179,12 @@ bool Emitter::broadcastDims(ArrayRef<Dims> shapes, Dims &result) {
 }
 
 Value Emitter::broadcastTo(Value v, ArrayRef<AffineExpr> to) {
+  if (!v)
+    return poison();
   int64_t offset = int64_t(to.size()) - rank(v);
   if (offset < 0) {
     (void)error("cannot broadcast rank " + llvm::Twine(rank(v)) + " to rank " + llvm::Twine(to.size()));
-    return {};
+    return poison();
   }
   SmallVector<int64_t> map;
   for (int64_t i = 0; i < rank(v); ++i) {
@@ -165,7 +195,7 @@ Value Emitter::broadcastTo(Value v, ArrayRef<AffineExpr> to) {
       llvm::raw_string_ostream os(text);
       os << "cannot broadcast size " << d << " to " << t;
       (void)error(text);
-      return {};
+      return poison();
     }
   }
   return broadcastInDim(v, to, map);
@@ -184,16 +214,22 @@ bool Emitter::broadcastTogether(MutableArrayRef<Value> values) {
 }
 
 Value Emitter::transpose(Value v, ArrayRef<int64_t> permutation) {
+  if (!v)
+    return poison();
   if (llvm::equal(permutation, llvm::seq<int64_t>(0, permutation.size())))
     return v;
   return make<hlo::TransposeOp>(v, permutation);
 }
 
 Value Emitter::concat(ArrayRef<Value> values, int64_t axis) {
+  if (llvm::is_contained(values, Value()))
+    return poison();
   return values.size() == 1 ? values[0] : make<hlo::ConcatenateOp>(ValueRange(values), axis);
 }
 
 Value Emitter::slice(Value v, ArrayRef<AffineExpr> starts, ArrayRef<AffineExpr> limits, ArrayRef<int64_t> strides) {
+  if (!v)
+    return poison();
   SmallVector<int64_t> ones(rank(v), 1);
   if (strides.empty())
     strides = ones;
@@ -205,8 +241,12 @@ Value Emitter::slice(Value v, ArrayRef<AffineExpr> starts, ArrayRef<AffineExpr> 
 }
 
 Value Emitter::sliceDim(Value v, int64_t axis, AffineExpr start, AffineExpr limit, int64_t stride) {
+  if (!v)
+    return poison();
   Dims starts(rank(v), size(0)), limits = dims(v);
   SmallVector<int64_t> strides(rank(v), 1);
+  if (axis < 0 || axis >= rank(v))
+    return poison("expected an input of rank " + llvm::Twine(axis + 1) + " or more, found rank " + llvm::Twine(rank(v)));
   starts[axis] = start;
   limits[axis] = limit;
   strides[axis] = stride;
@@ -214,6 +254,8 @@ Value Emitter::sliceDim(Value v, int64_t axis, AffineExpr start, AffineExpr limi
 }
 
 Value Emitter::pad(Value v, Value with, ArrayRef<int64_t> low, ArrayRef<int64_t> high, ArrayRef<int64_t> interior) {
+  if (!v || !with)
+    return poison();
   SmallVector<int64_t> zeros(rank(v), 0);
   if (interior.empty())
     interior = zeros;
@@ -224,7 +266,7 @@ Value Emitter::pad(Value v, Value with, ArrayRef<int64_t> low, ArrayRef<int64_t>
 }
 
 Value Emitter::reverse(Value v, ArrayRef<int64_t> axes) {
-  return axes.empty() ? v : make<hlo::ReverseOp>(v, axes);
+  return !v ? poison() : axes.empty() ? v : make<hlo::ReverseOp>(v, axes);
 }
 
 Value Emitter::iota(ArrayRef<AffineExpr> dims, int64_t axis, Type element) {
@@ -232,7 +274,11 @@ Value Emitter::iota(ArrayRef<AffineExpr> dims, int64_t axis, Type element) {
 }
 
 Value Emitter::takeRow(Value buffer, Value index) {
+  if (!buffer || !index)
+    return poison();
   Dims shape = dims(buffer);
+  if (shape.empty())
+    return poison("expected a buffer of rank 1 or more");
   Dims one = shape;
   one[0] = size(1);
   // Nothing can be read of an empty buffer, in a loop that never runs.
@@ -245,7 +291,11 @@ Value Emitter::takeRow(Value buffer, Value index) {
 }
 
 Value Emitter::putRow(Value buffer, Value row, Value index) {
+  if (!buffer || !row || !index)
+    return poison();
   Dims one = dims(buffer);
+  if (one.empty())
+    return poison("expected a buffer of rank 1 or more");
   if (constantOf(one[0]) == int64_t(0))
     return buffer;
   one[0] = size(1);
@@ -261,19 +311,19 @@ Value Emitter::putRow(Value buffer, Value row, Value index) {
 Value Emitter::compare(Compare direction, Value x, Value y) {
   Value v[2] = {x, y};
   if (!x || !y || !broadcastTogether(v))
-    return {};
+    return poison();
   return make<hlo::CompareOp>(v[0], v[1], direction);
 }
 
 Value Emitter::select(Value condition, Value onTrue, Value onFalse) {
   Value v[3] = {condition, onTrue, onFalse};
   if (!condition || !onTrue || !onFalse || !broadcastTogether(v))
-    return {};
+    return poison();
   return make<hlo::SelectOp>(v[0], v[1], v[2]);
 }
 
 Value Emitter::convert(Value x, Type element) {
-  return !x || elementType(x) == element ? x : make<hlo::ConvertOp>(x, element);
+  return !x ? poison() : elementType(x) == element ? x : make<hlo::ConvertOp>(x, element);
 }
 
 //===----------------------------------------------------------------------===//
@@ -281,6 +331,8 @@ Value Emitter::convert(Value x, Type element) {
 //===----------------------------------------------------------------------===//
 
 Value Emitter::reduce(Value v, Value init, ArrayRef<int64_t> axes, Combine combine) {
+  if (!v || !init)
+    return poison();
   if (axes.empty())
     return v;
   return make<hlo::ReduceOp>(ValueRange(v), ValueRange(init), axes,
@@ -295,34 +347,43 @@ static Value combineWith(OpBuilder &b, Location l, Value x, Value y) {
 }
 
 Value Emitter::reduceSum(Value v, ArrayRef<int64_t> axes) {
-  return reduce(v, scalarInt(0, elementType(v)), axes, combineWith<hlo::AddOp>);
+  return !v ? poison() : reduce(v, scalarInt(0, elementType(v)), axes, combineWith<hlo::AddOp>);
 }
 Value Emitter::reduceMax(Value v, ArrayRef<int64_t> axes) {
-  return reduce(v, lowest(elementType(v)), axes, combineWith<hlo::MaxOp>);
+  return !v ? poison() : reduce(v, lowest(elementType(v)), axes, combineWith<hlo::MaxOp>);
 }
 Value Emitter::reduceMin(Value v, ArrayRef<int64_t> axes) {
-  return reduce(v, highest(elementType(v)), axes, combineWith<hlo::MinOp>);
+  return !v ? poison() : reduce(v, highest(elementType(v)), axes, combineWith<hlo::MinOp>);
 }
 Value Emitter::reduceProd(Value v, ArrayRef<int64_t> axes) {
-  return reduce(v, scalarInt(1, elementType(v)), axes, combineWith<hlo::MulOp>);
+  return !v ? poison() : reduce(v, scalarInt(1, elementType(v)), axes, combineWith<hlo::MulOp>);
 }
 Value Emitter::reduceAnd(Value v, ArrayRef<int64_t> axes) {
-  return reduce(v, scalarInt(1, elementType(v)), axes, combineWith<hlo::AndOp>);
+  return !v ? poison() : reduce(v, scalarInt(1, elementType(v)), axes, combineWith<hlo::AndOp>);
 }
 Value Emitter::reduceOr(Value v, ArrayRef<int64_t> axes) {
-  return reduce(v, scalarInt(0, elementType(v)), axes, combineWith<hlo::OrOp>);
+  return !v ? poison() : reduce(v, scalarInt(0, elementType(v)), axes, combineWith<hlo::OrOp>);
 }
 
 Value Emitter::keepDims(Value reduced, ArrayRef<int64_t> axes, int64_t rank) {
+  if (!reduced)
+    return poison();
   Dims from = dims(reduced), to;
   size_t next = 0;
   for (int64_t i = 0; i < rank; ++i)
-    to.push_back(llvm::is_contained(axes, i) ? size(1) : from[next++]);
+    if (llvm::is_contained(axes, i))
+      to.push_back(size(1));
+    else if (next < from.size())
+      to.push_back(from[next++]);
+    else
+      return poison("expected an input of rank " + llvm::Twine(rank));
   return reshape(reduced, to);
 }
 
 Value Emitter::dot(Value x, Value y, ArrayRef<int64_t> xBatch, ArrayRef<int64_t> yBatch, ArrayRef<int64_t> xContract,
                    ArrayRef<int64_t> yContract) {
+  if (!x || !y)
+    return poison();
   for (auto [i, j] : llvm::zip(llvm::concat<const int64_t>(xBatch, xContract), llvm::concat<const int64_t>(yBatch, yContract))) {
     AffineExpr dx = dim(x, i), dy = dim(y, j);
     if (!ctx.unify(dx, dy, nodeName)) {
@@ -330,7 +391,7 @@ Value Emitter::dot(Value x, Value y, ArrayRef<int64_t> xBatch, ArrayRef<int64_t>
       llvm::raw_string_ostream os(text);
       os << "inner dimensions differ: " << dx << " and " << dy;
       (void)error(text);
-      return {};
+      return poison();
     }
   }
   auto numbers = hlo::DotDimensionNumbersAttr::get(b.getContext(), xBatch, yBatch, xContract, yContract);

@@ -39,6 +39,12 @@ public:
   mlir::Location loc;
   StringRef nodeName;
 
+  /// What stands for a value once an error was reported: as what failed inference leaves, of element type index. So the rest
+  /// of a handler goes on without a check at each step.
+  Value poison();
+  /// The same with an error that is collected for the node.
+  Value poison(const llvm::Twine &why);
+
   template <typename Op, typename... Args>
   Value make(Args &&...args) {
     return Op::create(b, loc, std::forward<Args>(args)...)->getResult(0);
@@ -49,7 +55,8 @@ public:
   static Type elementType(Value v) { return type(v).getElementType(); }
   static int64_t rank(Value v) { return type(v).getRank(); }
   Dims dims(Value v);
-  AffineExpr dim(Value v, int64_t i) { return dims(v)[i]; }
+  /// An error, collected for the node, when `v` has no such dimension.
+  AffineExpr dim(Value v, int64_t i);
   AffineExpr size(int64_t n) { return ctx.constant(n); }
   Dims sizes(ArrayRef<int64_t> values);
   RankedTensorType typeOf(ArrayRef<AffineExpr> dims, Type element) { return hlo::makeType(dims, element); }
@@ -104,14 +111,14 @@ public:
   //===--- elementwise -----------------------------------------------------===//
   template <typename Op>
   Value unary(Value x) {
-    return x ? make<Op>(x) : x;
+    return x ? make<Op>(x) : poison();
   }
   /// Broadcasts, then makes Op; null if the shapes do not fit (reported).
   template <typename Op>
   Value binary(Value x, Value y) {
     Value v[2] = {x, y};
     if (!x || !y || !broadcastTogether(v))
-      return {};
+      return poison();
     return make<Op>(v[0], v[1]);
   }
   Value add(Value x, Value y) { return binary<hlo::AddOp>(x, y); }

@@ -122,7 +122,10 @@ Value unlessZero(NodeContext &c, Value selector, Value value) {
 }
 
 Value clampShift(NodeContext &c, Value y) {
-  int64_t last = cast<IntegerType>(Emitter::elementType(y)).getWidth() - 1;
+  auto type = y ? dyn_cast<IntegerType>(Emitter::elementType(y)) : IntegerType();
+  if (!type)
+    return c.poison("expected integers to shift by");
+  int64_t last = type.getWidth() - 1;
   return c.min(c.max(y, c.like(y, 0)), c.likeInt(y, last));
 }
 

@@ -15,7 +15,12 @@ struct Range {
 
 /// TensorFlow's nudged range: zero lands on a quantised value. Scalars or vectors of f32.
 Range nudge(NodeContext &c, Value low, Value high) {
-  double quantLow = c.attrBool("narrow_range") ? 1 : 0, quantHigh = double((int64_t(1) << c.attrInt("num_bits", 8)) - 1);
+  int64_t bits = c.attrInt("num_bits", 8);
+  if (bits < 2 || bits > 16) {
+    (void)c.error("num_bits must be between 2 and 16, found " + Twine(bits));
+    bits = 8;
+  }
+  double quantLow = c.attrBool("narrow_range") ? 1 : 0, quantHigh = double((int64_t(1) << bits) - 1);
   Value scale = c.div(c.sub(high, low), c.like(high, quantHigh - quantLow));
   Value zero = c.sub(c.like(low, quantLow), c.div(low, scale));
   Value rounded = c.unary<hlo::RoundOp>(zero);

@@ -229,6 +229,8 @@ LogicalResult lowerSequenceGrad(NodeContext &c, bool second) {
 /// r and u gates from one product, the candidate from another: h = u h_prev + (1 - u) c.
 LogicalResult lowerGru(NodeContext &c) {
   Type narrow = Emitter::elementType(c.input(0));
+  if (!isa<FloatType>(narrow))
+    return c.error("expected a floating-point type");
   Type wide = cast<FloatType>(narrow).getWidth() < 32 ? Type(c.b.getF32Type()) : narrow;
   auto in = [&](unsigned k) { return c.convert(c.input(k), wide); };
   Value x = in(0), h = in(1), wRu = in(2), wC = in(3), bRu = in(4), bC = in(5);
@@ -250,6 +252,8 @@ LogicalResult lowerGru(NodeContext &c) {
 
 LogicalResult lowerGruGrad(NodeContext &c) {
   Type narrow = Emitter::elementType(c.input(0));
+  if (!isa<FloatType>(narrow))
+    return c.error("expected a floating-point type");
   Type wide = cast<FloatType>(narrow).getWidth() < 32 ? Type(c.b.getF32Type()) : narrow;
   auto in = [&](unsigned k) { return c.convert(c.input(k), wide); };
   Value h = in(1), wRu = in(2), wC = in(3), r = in(6), u = in(7), cand = in(8), dH = in(9);

@@ -128,6 +128,8 @@ FailureOr<AffineExpr> rowsOf(NodeContext &c, unsigned input) {
     return rows;
   }
   int64_t last = -1;
+  if (t->dtype() != DType::Int64 && t->dtype() != DType::Int32)
+    return c.error("segment ids must be of type int32 or int64");
   for (int64_t i = 0; i < t->numElements(); ++i) {
     int64_t id = t->dtype() == DType::Int64 ? t->data<int64_t>()[i] : t->data<int32_t>()[i];
     if (id < 0 || id < last)

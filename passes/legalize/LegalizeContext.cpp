@@ -323,9 +323,15 @@ LogicalResult LegalizeContext::lowerNode(graph::NodeOp node) {
         return failure();
     }
   }
+  // Errors of the handler count whether or not it went on with what stands for the value; what builders say of that is noise.
+  bool sawOther = std::exchange(sawError, false);
   LogicalResult result = handler->fn(c);
-  for (const std::string &text : complaints)
-    result = c.error(text);
+  if (sawError)
+    result = failure();
+  else
+    for (const std::string &text : complaints)
+      result = c.error(text);
+  sawError |= sawOther;
   if (failed(result))
     return failure();
   for (auto [i, output] : llvm::enumerate(node.getOutputs())) {

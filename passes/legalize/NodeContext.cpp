@@ -214,6 +214,8 @@ LogicalResult NodeContext::setResult(unsigned i, GraphValue v) {
     return error("result " + llvm::Twine(i) + " does not exist");
   if (v.isTensor()) {
     Type is = v.tensor ? elementType(v.tensor) : v.elementType;
+    if (isa<IndexType>(is))
+      return failure(); // stands for a value that an error was told of
     if (is != resultType(i)) {
       std::string text;
       llvm::raw_string_ostream os(text);

@@ -123,7 +123,9 @@ Value PhiloxEmitter::interleave(ArrayRef<Value> words, AffineExpr n) {
 
 /// The mantissa's bits of a word, with the exponent of 1, minus 1.
 Value PhiloxEmitter::unitFloat(Value w, Type element) {
-  auto f = cast<FloatType>(element);
+  auto f = dyn_cast<FloatType>(element);
+  if (!f)
+    return c.poison("expected a floating-point type");
   int64_t mantissa = f.getFPMantissaWidth() - 1, width = f.getWidth();
   int64_t bias = (int64_t(1) << (width - mantissa - 2)) - 1;
   Value bits = c.logicalOr(c.logicalAnd(w, c.likeInt(w, (int64_t(1) << mantissa) - 1)), c.likeInt(w, bias << mantissa));
