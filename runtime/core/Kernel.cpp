@@ -1,9 +1,11 @@
-#include "runtime/core/Kernel.h"
+#include "runtime/core/Compute.h"
 
 #include <algorithm>
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <new>
+#include <stdexcept>
 
 namespace lathe::rt {
 namespace {
@@ -143,6 +145,16 @@ absl::StatusOr<std::shared_ptr<Resource>> KernelContext::anyResource(int i) cons
   if (handle.dtype() == DType::String && handle.numElements() == 2)
     return resources->lookup(handle.strings()[0], handle.strings()[1]);
   return absl::InvalidArgumentError(absl::StrCat("input ", i, " is not the handle of a resource"));
+}
+
+absl::Status computeGuarded(HostKernel &kernel, KernelContext &context) {
+  try {
+    return kernel.compute(context);
+  } catch (const std::bad_alloc &) {
+    return absl::ResourceExhaustedError("out of memory");
+  } catch (const std::length_error &) { // a vector or string beyond what there can be
+    return absl::ResourceExhaustedError("out of memory: a size is beyond any");
+  }
 }
 
 absl::Status AsyncHostKernel::compute(KernelContext &context) {

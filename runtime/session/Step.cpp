@@ -1,4 +1,5 @@
 // Scheduling and running nodes. Frames are in StepFrames.cpp.
+#include "runtime/core/Compute.h"
 #include "runtime/session/StepFrames.h"
 
 #include "absl/strings/str_cat.h"
@@ -256,9 +257,9 @@ bool Step::run(const Tagged &t, KernelContext &context, absl::Status &result) {
 
 absl::Status Step::runKernel(const ExecNode &item, KernelContext &context) {
   if (!opts.stats)
-    return item.kernel->compute(context);
+    return computeGuarded(*item.kernel, context);
   NodeTime time{item.info, nanosNow(), 0, std::hash<std::thread::id>()(std::this_thread::get_id())};
-  absl::Status s = item.kernel->compute(context);
+  absl::Status s = computeGuarded(*item.kernel, context);
   time.endNanos = nanosNow();
   opts.stats->add(time);
   return s;

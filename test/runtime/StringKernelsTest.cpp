@@ -16,5 +16,41 @@ TEST(StringJoin, RefusesOtherShapes) {
   EXPECT_EQ(out.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+// Sizes that a tensor names are no reason to take all memory (found by fuzzing).
+TEST(RaggedTensorToTensor, hugePartitions) {
+  auto run = [](std::vector<std::string> kinds, std::vector<Value> partitions) {
+    int64_t n = static_cast<int64_t>(kinds.size());
+    KernelTest kernel("RaggedTensorToTensor", {{"T", DType::Float32},
+                                               {"Tindex", DType::Int64},
+                                               {"Tshape", DType::Int64},
+                                               {"num_row_partition_tensors", n},
+                                               {"row_partition_types", std::move(kinds)}});
+    std::vector<Value> inputs{long0(-1), floats({1, 2}), float0(0)};
+    inputs.insert(inputs.end(), partitions.begin(), partitions.end());
+    return kernel.run(std::move(inputs)).status().code();
+  };
+  EXPECT_EQ(run({"ROW_SPLITS"}, {longs({0, int64_t(1) << 33})}), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(run({"FIRST_DIM_SIZE", "VALUE_ROWIDS"}, {long0(int64_t(1) << 40), longs({0, 0})}), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(run({"ROW_SPLITS"}, {longs({0, 2})}), absl::StatusCode::kOk);
+}
+
+TEST(ArrayKernels, refusesWhatDoesNotFit) {
+  KernelTest pack("Pack", {{"N", int64_t(2)}, {"T", DType::Int32}, {"axis", int64_t(1)}});
+  EXPECT_EQ(pack.run({ints({1, 2}), ints({1, 2, 3})}).status().code(), absl::StatusCode::kInvalidArgument);
+  KernelTest split("Split", {{"num_split", int64_t(0)}, {"T", DType::Int32}});
+  EXPECT_FALSE(split.run({int0(0), ints({1, 2})}).ok());
+}
+
+TEST(ParseExampleV2, refusesOtherNumberOfOutputs) {
+  KernelTest parse("ParseExampleV2", {{"Tdense", std::vector<DType>()},
+                                      {"num_sparse", int64_t(0)},
+                                      {"sparse_types", std::vector<DType>{DType::String, DType::String}},
+                                      {"ragged_value_types", std::vector<DType>()},
+                                      {"ragged_split_types", std::vector<DType>()},
+                                      {"dense_shapes", std::vector<PartialShape>()}});
+  auto out = parse.run({strings({""}), strings({}), strings({"a", "b"}), strings({}), strings({})});
+  EXPECT_EQ(out.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 } // namespace
 } // namespace lathe::rt

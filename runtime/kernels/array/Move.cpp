@@ -64,9 +64,7 @@ absl::Status pack(KernelContext &context) {
   LATHE_TRY_VALUE(axis, axisOf(*attrOf<int64_t>(*context.node, "axis"), parts[0].rank() + 1, "axis"));
   for (Tensor &part : parts) {
     if (part.dims() != parts[0].dims() && &part != &parts[0]) {
-      Dims first = parts[0].dims();
-      first.erase(first.begin() + axis);
-      return invalid("Shapes of all inputs must match: values[0].shape = ", dimsToString(first), " != values[",
+      return invalid("Shapes of all inputs must match: values[0].shape = ", dimsToString(parts[0].dims()), " != values[",
                      &part - parts.data(), "].shape = ", dimsToString(part.dims()));
     }
     if (&part != &parts[0]) {
@@ -117,6 +115,8 @@ absl::Status split(KernelContext &context) {
   LATHE_TRY_VALUE(given, oneInt(context.input(0), "split_dim"));
   LATHE_TRY_VALUE(axis, axisOf(given, in.rank(), "split_dim"));
   int64_t n = context.numOutputs();
+  if (n <= 0)
+    return invalid("Number of ways to split should be > 0, but got ", n);
   if (in.dim(axis) % n)
     return invalid("Number of ways to split should evenly divide the split dimension, but got split_dim ", axis,
                    " (size = ", in.dim(axis), ") and num_split ", n);

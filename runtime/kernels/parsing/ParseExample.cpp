@@ -65,6 +65,11 @@ absl::Status parseExample(KernelContext &context) {
                    sparseTypes.size(), " types, ", keys.dense.size(), " dense keys, ", denseTypes.size(), " types, ",
                    shapes.size(), " shapes");
 
+  // a number of its own beside the types, and the outputs are as many as it says
+  for (const char *name : {"num_sparse", "Nsparse"})
+    if (const auto *number = attrOf<int64_t>(node, name); number && *number != static_cast<int64_t>(keys.sparse.size()))
+      return invalid(name, " is ", *number, ", but there are ", keys.sparse.size(), " sparse keys");
+
   auto gather = [&](const std::string &key, DType type, std::vector<Feature> &batch) -> absl::Status {
     batch.resize(examples.size());
     for (size_t i = 0; i < examples.size(); ++i)

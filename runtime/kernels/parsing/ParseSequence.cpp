@@ -78,6 +78,9 @@ public:
     lists.resize(serialized.numElements());
     for (size_t i = 0; i < contexts.size(); ++i)
       LATHE_TRY(readSequenceExample(serialized.strings()[i], contexts[i], lists[i]));
+    LATHE_TRY(sameNumber("Ncontext_sparse", wanted.contextSparse.size()));
+    LATHE_TRY(sameNumber("Nfeature_list_sparse", wanted.listSparse.size()));
+    LATHE_TRY(sameNumber("Nfeature_list_dense", wanted.listDense.size()));
     LATHE_TRY(contextOutputs());
     return listOutputs();
   }
@@ -94,6 +97,14 @@ private:
   static absl::Status sameSize(const char *what, size_t keys, size_t types) {
     if (keys != types)
       return invalid(what, ": ", keys, " keys but ", types, " types or shapes");
+    return absl::OkStatus();
+  }
+
+  /// The outputs are as many as this attribute says.
+  absl::Status sameNumber(const char *name, size_t keys) const {
+    const auto *number = attrOf<int64_t>(*context.node, name);
+    if (number && *number != static_cast<int64_t>(keys))
+      return invalid(name, " is ", *number, ", but there are ", keys, " keys");
     return absl::OkStatus();
   }
 

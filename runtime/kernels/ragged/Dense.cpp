@@ -24,6 +24,9 @@ absl::StatusOr<std::vector<Partition>> partitionsOf(const NodeInfo &node) {
   return kinds;
 }
 
+// Rows and places of a level are kept one by one: numbers that a tensor names are no reason to take all memory.
+constexpr int64_t kMaxRows = INT64_C(1) << 27;
+
 /// For each value of a level, its row and its column in that row.
 struct Level {
   std::vector<int64_t> rows, columns;
@@ -35,8 +38,8 @@ absl::StatusOr<Level> levelOf(Partition kind, const Tensor &t) {
   Splits numbers = intsOf(t);
   if (kind == Partition::RowSplits) {
     LATHE_TRY_VALUE(splits, readSplits(t, -1));
-    if (splits.back() > kMaxTensorBytes / 8)
-      return invalid("Ragged splits end with ", splits.back());
+    if (splits.back() > kMaxRows)
+      return absl::ResourceExhaustedError(absl::StrCat("Ragged splits end with ", splits.back()));
     for (size_t r = 0; r + 1 < splits.size(); ++r)
       for (int64_t i = splits[r]; i < splits[r + 1]; ++i) {
         level.rows.push_back(static_cast<int64_t>(r));
@@ -95,6 +98,8 @@ absl::Status raggedToTensor(KernelContext &context) {
   size_t first = 0;
   if (kinds[0] == Partition::FirstDimSize) {
     LATHE_TRY_VALUE(size, oneInt(tensors[0], "FIRST_DIM_SIZE"));
+    if (size > kMaxRows)
+      return absl::ResourceExhaustedError(absl::StrCat("FIRST_DIM_SIZE is ", size));
     rows = size;
     first = 1;
   } else if (kinds[0] == Partition::RowSplits) {

@@ -152,7 +152,11 @@ absl::Status cwise(KernelContext &context) {
           at = at * dense.dim(d) + (dense.dim(d) == 1 ? 0 : in.row(i)[lead + d]);
         T x = in.values.data<T>()[i], y = dense.data<T>()[at];
         T &z = out.template data<T>()[i];
-        if constexpr (op == '+') {
+        if constexpr (op != '/' && std::is_integral_v<T>) {
+          // wraps, as TensorFlow's does
+          uint64_t a = static_cast<uint64_t>(x), b = static_cast<uint64_t>(y);
+          z = static_cast<T>(op == '+' ? a + b : a * b);
+        } else if constexpr (op == '+') {
           z = static_cast<T>(x + y);
         } else if constexpr (op == '*') {
           z = static_cast<T>(x * y);

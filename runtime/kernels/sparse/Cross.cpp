@@ -134,7 +134,7 @@ absl::Status columnsOf(KernelContext &context, std::vector<Column> &columns, int
     if (dense[i].rank() != 2)
       return invalid("Dense inputs should be a matrix but received shape ", dimsToString(dense[i].dims()), " at position ", i);
   batch = !shapes.empty() ? intAt(shapes[0], 0) : !dense.empty() ? dense[0].dim(0) : 0;
-  if (batch < 0 || batch > kMaxTensorBytes / 8)
+  if (batch < 0 || batch > (INT64_C(1) << 27)) // rows are kept one by one
     return invalid("batch size ", batch, " is out of range");
   for (size_t i = 0; i < shapes.size(); ++i) {
     if (intAt(shapes[i], 0) != batch)
