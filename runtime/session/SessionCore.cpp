@@ -1,6 +1,8 @@
 // Preparing and executing runs.
 #include "runtime/session/Core.h"
 
+#include "runtime/core/Compute.h"
+
 #include "absl/strings/str_cat.h"
 
 #include <chrono>
@@ -153,7 +155,7 @@ absl::Status runDirect(const Executable &executable, const DirectRun &plan, cons
   for (int arg : plan.args)
     context.inputs.emplace_back(frame.args[arg]);
   context.outputs.resize(item.numOutputs);
-  if (absl::Status s = item.kernel->compute(context); !s.ok())
+  if (absl::Status s = computeGuarded(*item.kernel, context); !s.ok())
     return atNode(item.info->name, item.info->op, s);
   for (size_t i = 0; i < plan.results.size(); ++i)
     frame.results[i] = plan.results[i] < 0 ? frame.args[-1 - plan.results[i]] : context.outputs[plan.results[i]].tensor;

@@ -63,6 +63,7 @@ llvm::Expected<std::shared_ptr<LoadedModule>> compile(ModuleOp module, bool fuse
   eo.sanitize = options.sanitize;
   eo.threads = fuse ? manyThreads : 1;
   eo.parallelWork = 0;
+  eo.exact = options.exact;
   auto artifact = emitModule(module, eo);
   if (!artifact)
     return failure(llvm::toString(artifact.takeError()));

@@ -15,6 +15,7 @@ struct CheckOptions {
   std::string cpu = "host";
   int optLevel = 0;
   bool simplify = false;   ///< before fusion; Exact graphs only
+  bool exact = false;      ///< no algorithm that trades accuracy for speed: Exact graphs, where Winograd would round
   std::string sanitize;
 };
 

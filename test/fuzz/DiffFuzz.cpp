@@ -114,7 +114,7 @@ int main(int argc, char **argv) {
     options.cpu = args.cpu.empty() ? "host" : args.cpu;
     options.optLevel = args.optLevel;
     options.sanitize = args.sanitize ? "address" : "";
-    options.simplify = args.kind == "exact";
+    options.simplify = options.exact = args.kind == "exact";
     return checkFile(args, options);
   }
   using Clock = std::chrono::steady_clock;
@@ -139,6 +139,7 @@ int main(int argc, char **argv) {
     options.cpu = args.cpu.empty() ? cpus[group % std::size(cpus)] : args.cpu;
     options.optLevel = args.optLevel;
     options.simplify = kind == Kind::Exact && group % 4 != 2;
+    options.exact = kind == Kind::Exact;
     options.sanitize = args.sanitize ? "address" : "";
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
     std::vector<Graph> batch;

@@ -25,7 +25,7 @@ static const tf::DataType commonTypes[] = {tf::DT_FLOAT, tf::DT_FLOAT, tf::DT_IN
 int64_t Mutator::randomInt(int64_t old) {
   switch (below(4)) {
   case 0:
-    return static_cast<int64_t>(static_cast<uint64_t>(old) + below(9)) - 4;
+    return static_cast<int64_t>(static_cast<uint64_t>(old) + below(9) - 4);
   case 1:
     return old ^ (int64_t(1) << below(63));
   default:

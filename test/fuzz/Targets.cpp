@@ -32,11 +32,17 @@ namespace {
 
 constexpr size_t largestInput = 1 << 20;
 
-std::unique_ptr<mlir::MLIRContext> makeContext() {
-  auto context = std::make_unique<mlir::MLIRContext>(mlir::MLIRContext::Threading::DISABLED);
-  context->loadDialect<graph::GraphDialect, hlo::HloDialect, mlir::func::FuncDialect>();
-  context->printOpOnDiagnostic(false);
-  return context;
+/// A context for the next input. Making one takes longer than most inputs do, and what it uniques is never freed: a new one
+/// now and then.
+mlir::MLIRContext *nextContext() {
+  static std::unique_ptr<mlir::MLIRContext> context;
+  static int runs = 0;
+  if (runs++ % 128 == 0) {
+    context = std::make_unique<mlir::MLIRContext>(mlir::MLIRContext::Threading::DISABLED);
+    context->loadDialect<graph::GraphDialect, hlo::HloDialect, mlir::func::FuncDialect>();
+    context->printOpOnDiagnostic(false);
+  }
+  return context.get();
 }
 
 ImportOptions smallOptions() {
@@ -55,9 +61,9 @@ void expect(bool ok, const char *what) {
 }
 
 void importAndCheck(std::string_view bytes, const char *name) {
-  auto context = makeContext();
+  mlir::MLIRContext *context = nextContext();
   CollectedDiagnostics diagnostics(*context);
-  auto model = importModelBytes(context.get(), llvm::StringRef(bytes.data(), bytes.size()), name, smallOptions());
+  auto model = importModelBytes(context, llvm::StringRef(bytes.data(), bytes.size()), name, smallOptions());
   if (failed(model))
     return expect(!diagnostics.errors().empty(), "import failed without a message");
   expect(succeeded(mlir::verify(*model->module)), "import made an invalid module");
@@ -67,12 +73,12 @@ void runGraphDef(std::string_view bytes) { importAndCheck(bytes, "graph.pb"); }
 void runText(std::string_view bytes) { importAndCheck(bytes, "graph.pbtxt"); }
 
 void runLegalize(std::string_view bytes) {
-  auto context = makeContext();
+  mlir::MLIRContext *context = nextContext();
   CollectedDiagnostics diagnostics(*context);
-  auto model = importModelBytes(context.get(), llvm::StringRef(bytes.data(), bytes.size()), "graph.pb", smallOptions());
+  auto model = importModelBytes(context, llvm::StringRef(bytes.data(), bytes.size()), "graph.pb", smallOptions());
   if (failed(model))
     return;
-  mlir::PassManager pm(context.get());
+  mlir::PassManager pm(context);
   cluster::buildClusterPipeline(pm);
   legalize::buildLegalizePipeline(pm);
   simplify::SimplifyOptions so;
@@ -133,11 +139,11 @@ void writeFolder(const Folder &f) {
 
 void runSavedModel(std::string_view bytes) {
   writeFolder(unpack(bytes));
-  auto context = makeContext();
+  mlir::MLIRContext *context = nextContext();
   CollectedDiagnostics diagnostics(*context);
-  (void)readSignatures(context.get(), scratchFolder(), smallOptions());
+  (void)readSignatures(context, scratchFolder(), smallOptions());
   size_t before = diagnostics.errors().size();
-  auto model = importModel(context.get(), scratchFolder(), smallOptions());
+  auto model = importModel(context, scratchFolder(), smallOptions());
   if (failed(model))
     return expect(diagnostics.errors().size() > before, "import failed without a message");
   expect(succeeded(mlir::verify(*model->module)), "import made an invalid module");

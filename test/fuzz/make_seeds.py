@@ -8,7 +8,7 @@ import subprocess
 import zipfile
 
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-limit = 60000  # larger inputs slow everything down
+
 
 
 def graphs(cases):
@@ -21,7 +21,7 @@ def graphs(cases):
                 yield archive.read(name)
 
 
-def folders():
+def folders(limit):
     for path in sorted(glob.glob(root + "/test/data/**/saved_model.pb", recursive=True)):
         base = os.path.dirname(path)
         index = glob.glob(base + "/variables/*.index")
@@ -35,6 +35,7 @@ def main():
     p.add_argument("target")
     p.add_argument("folder")
     p.add_argument("--replay", required=True)
+    p.add_argument("--limit", type=int, default=4000, help="largest seed: larger inputs slow everything down")
     p.add_argument("--cases", default=root + "/../shared/conformance/cases")
     a = p.parse_args()
     os.makedirs(a.folder, exist_ok=True)
@@ -44,7 +45,7 @@ def main():
             f.write(content)
 
     if a.target in ("saved_model", "table"):
-        for model, index, data in folders():
+        for model, index, data in folders(15 * a.limit):
             out = os.path.join(a.folder, "seed")
             subprocess.check_call([a.replay, "pack", model if a.target == "saved_model" else os.devnull, index, data, out])
             content = open(out, "rb").read()
@@ -52,11 +53,11 @@ def main():
             write(content)
         return
     for graph in graphs(a.cases):
-        if len(graph) > limit:
+        if len(graph) > a.limit:
             continue
         if a.target == "text":
             graph = subprocess.run([a.replay, "totext"], input=graph, stdout=subprocess.PIPE, check=True).stdout
-            if not graph or len(graph) > limit:
+            if not graph or len(graph) > a.limit:
                 continue
         write(graph)
 
