@@ -91,3 +91,7 @@ def cases(case):
         for op in ['Equal', 'NotEqual']:
             case(op, x=x, y=x[1:])
     case('Equal', x=np.float32([np.nan, 0.0]), y=np.float32([np.nan, -0.0]))
+    for indices in [np.asarray([0, 3, -1, 2], np.int32), np.asarray([[0, 1, 2], [7, 2, -1]], np.int8), np.asarray(1, np.int64)]:
+        for axis in [-1, 0, 1]:
+            if axis <= indices.ndim:
+                case('OneHot', indices=indices, depth=3, on_value=np.asarray('on', object), off_value=np.asarray('off', object), axis=axis)

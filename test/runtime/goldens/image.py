@@ -31,3 +31,11 @@ def cases(case):
     case('DecodePng', contents='rubbish')
     case('DecodeImage', contents=png)
     case('DecodeImage', contents=bmp(x))
+    boxes = rng.rand(2, 8, 1, 4).astype(np.float32)
+    boxes[..., 2:] += boxes[..., :2]
+    for per_class in [False, True]:
+        for clip in [False, True]:
+            for q in [1, 3]:
+                case('CombinedNonMaxSuppression', boxes=np.repeat(boxes, q, 2), scores=rng.rand(2, 8, 3).astype(np.float32),
+                     max_output_size_per_class=3, max_total_size=5 if q == 1 else 20, iou_threshold=np.float32(0.4),
+                     score_threshold=np.float32(0.2), pad_per_class=per_class, clip_boxes=clip)

@@ -38,3 +38,7 @@ def cases(case):
                     case('CTCLoss', inputs=logits, labels_indices=I64([[0, 0], [0, 1], [0, 2], [1, 0], [2, 0]]), labels_values=[1, 1, 3, 2, 0],
                          sequence_length=[2, 4, 3], ctc_merge_repeated=merge, preprocess_collapse_repeated=collapse,
                          ignore_longer_outputs_than_inputs=ignore, tolerance=1e-5)
+    for t in ['float32', 'float64']:
+        logits = (rng.rand(6, 3, 4) * 6 - 3).astype(t)
+        for width, paths, merge in [(3, 1, True), (10, 3, False), (5, 2, True)]:
+            case('CTCBeamSearchDecoder', inputs=logits, sequence_length=[6, 3, 5], beam_width=width, top_paths=paths, merge_repeated=merge)

@@ -32,3 +32,12 @@ def cases(case):
         for out in ['float32', 'int32', 'int64', 'float64']:
             case('StatelessRandomBinomial', shape=[4, 2, 6], seed=[5, 6], counts=np.asarray([[10], [60]]).astype(t),
                  probs=np.asarray([0.0, 0.1, 0.5, 0.75, 0.96, 1.0]).astype(t), dtype=out)
+    for t in ['float16', 'float32', 'float64']:
+        v = lambda *x: np.asarray(x).astype(t)
+        for low, high in [(-2, 2), (1, 5), (-np.inf, 1), (3, np.inf), (-0.1, 0.2), (6, 9)]:
+            case('ParameterizedTruncatedNormal', shape=[2, 20], means=v(0, 0.5), stdevs=v(1, 2), minvals=v(low, low), maxvals=v(high, high),
+                 seed=3, seed2=4)
+            case('ParameterizedTruncatedNormal', shape=[130], means=v(0)[0], stdevs=v(1)[0], minvals=v(low)[0], maxvals=v(high)[0], seed=3,
+                 seed2=4)
+            case('StatelessParameterizedTruncatedNormal', shape=[10, 2], seed=[3, 4], means=v(0, 0.5), stddevs=v(1), minvals=v(low),
+                 maxvals=v(high))
