@@ -254,7 +254,7 @@ bool compileCluster(const LaunchGraph &cluster, llvm::ArrayRef<const lathe_clust
     auto fix = [&](bool integersOnly) {
       for (size_t i = 0; i < args.size(); ++i) {
         DType type = static_cast<DType>(args[i]->dtype);
-        bool integer = type == DType::Int32 || type == DType::Int64;
+        bool integer = isInteger(type);
         if (result.constant[i] || !mayBeFixed(*args[i]) || (integersOnly && !integer) ||
             (known && !needed.contains(cluster.arguments[i])))
           continue;

@@ -97,7 +97,7 @@ Error ModuleRunner::prepare(ArrayRef<Tensor> inputs) {
   for (int i = 0; i < e.num_inputs; ++i) {
     const lathe_tensor_info &info = *e.inputs[i];
     const Tensor &t = inputs[i];
-    if (static_cast<int32_t>(t.dtype()) != info.dtype)
+    if (static_cast<int32_t>(dtypeCarrier(t.dtype())) != info.dtype)
       return problem(info, std::string("expected ") + dtypeName(static_cast<DType>(info.dtype)) + ", got " +
                                dtypeName(t.dtype()));
     if (t.rank() != info.rank)

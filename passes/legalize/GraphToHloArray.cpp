@@ -277,7 +277,10 @@ LogicalResult lowerEmpty(NodeContext &c) {
   auto dims = c.shapeInput(0);
   if (failed(dims))
     return failure();
-  return c.setResult(0, c.splat(0, *dims, c.resultType(0)));
+  Type element = c.resultType(0);
+  if (!element || !isa<FloatType, IntegerType, ComplexType>(element))
+    return c.error("elements of this type have no compiled form");
+  return c.setResult(0, c.splat(0, *dims, element));
 }
 
 LogicalResult lowerReverse(NodeContext &c) {

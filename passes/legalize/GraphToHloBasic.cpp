@@ -123,6 +123,8 @@ LogicalResult lowerSqueeze(NodeContext &c) {
         return c.error("dimension " + Twine(i) + " is not 1");
       continue;
     }
+    if (axes.empty() && !constantOf(d))
+      return c.error("dimension " + Twine(i) + " must be known at compile time: without axes, its size decides the rank");
     if (!axes.empty() || !one)
       dims.push_back(d);
   }

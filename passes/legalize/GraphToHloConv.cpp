@@ -78,8 +78,20 @@ LogicalResult lowerConv(NodeContext &c, bool depthwise) {
   Value input = c.input(0), filter = c.input(1);
   if (Emitter::rank(input) < 3)
     return c.error("expected an input of rank 4, found rank " + Twine(Emitter::rank(input)));
-  if (c.node.getNodeAttr<IntegerAttr>("batch_dims") && c.attrInt("batch_dims", 1) != 1)
-    return c.error("several batch dimensions are not supported");
+  // several batch dimensions are one for the convolution
+  int64_t batchDims = c.attrInt("batch_dims", 1);
+  Dims batch;
+  if (batchDims != 1) {
+    Dims all = c.dims(input);
+    if (batchDims < 1 || batchDims + 2 > int64_t(all.size()))
+      return c.error("batch_dims is " + Twine(batchDims) + " for an input of rank " + Twine(all.size()));
+    batch.append(all.begin(), all.begin() + batchDims);
+    Dims flat{productOf(batch, c.b.getContext())};
+    flat.append(all.begin() + batchDims, all.end());
+    input = c.reshape(input, flat);
+    if (!input)
+      return failure();
+  }
   Dims in = c.dims(input), fd = c.dims(filter);
   auto conv = parseConv(c, in, fd, depthwise);
   if (failed(conv))
@@ -114,8 +126,14 @@ LogicalResult lowerConv(NodeContext &c, bool depthwise) {
   window.rhsDilation = conv->list(&WindowDim::dilation);
   for (const WindowDim &d : conv->dims)
     window.padding.push_back({d.low, d.high});
-  return c.setResult(0, c.make<hlo::ConvolutionOp>(input, filter, window, numbers(c, conv->format, rank - 2, rank - 1),
-                                                   groups));
+  Value result =
+      c.make<hlo::ConvolutionOp>(input, filter, window, numbers(c, conv->format, rank - 2, rank - 1), groups);
+  if (!batch.empty()) {
+    Dims dims = batch, flat = c.dims(result);
+    dims.append(flat.begin() + 1, flat.end());
+    result = c.reshape(result, dims);
+  }
+  return c.setResult(0, result);
 }
 
 /// d(input): the gradient, dilated by the strides, convolved with the reversed filter whose channels are swapped.

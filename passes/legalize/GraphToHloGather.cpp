@@ -26,8 +26,36 @@ LogicalResult lowerGather(NodeContext &c) {
   return c.setResult(0, gather(c, params, indices, axis, batch));
 }
 
+/// An empty policy is TensorFlow's own: an error on a CPU.
+bool badIndicesFail(NodeContext &c) {
+  StringRef policy = c.attrString("bad_indices_policy");
+  return policy.empty() || policy == "DEFAULT" || policy == "ERROR";
+}
+
 LogicalResult lowerGatherNd(NodeContext &c) {
-  return c.setResult(0, gatherNd(c, c.input(0), c.input(1), c.attrInt("batch_dims")));
+  Value params = c.input(0), indices = c.input(1);
+  int64_t batch = c.attrInt("batch_dims");
+  bool checked = badIndicesFail(c);
+  Value result = gatherNd(c, params, indices, batch, checked);
+  if (!result || checked)
+    return c.setResult(0, result);
+  // what an index outside asks for is zero
+  int64_t last = c.rank(indices) - 1, depth = *constantOf(c.dim(indices, last));
+  Value inside;
+  for (int64_t k = 0; k < depth; ++k) {
+    Value part = c.sliceDim(indices, last, c.size(k), c.size(k + 1));
+    Type type = c.elementType(part);
+    Value fits = c.logicalAnd(c.compare(Compare::GE, part, c.scalarInt(0, type)),
+                              c.compare(Compare::LT, part, c.sizeValue(c.dim(params, batch + k), type)));
+    inside = inside ? c.logicalAnd(inside, fits) : fits;
+  }
+  if (!inside)
+    return c.setResult(0, result);
+  Dims dims = c.dims(indices);
+  dims.pop_back();
+  SmallVector<int64_t> map = llvm::to_vector(llvm::seq<int64_t>(0, last));
+  Value zero = c.splat(0, c.dims(result), c.elementType(result));
+  return c.setResult(0, c.select(c.broadcastInDim(c.reshape(inside, dims), c.dims(result), map), result, zero));
 }
 
 /// What TensorFlow checks before it scatters: updates = indices[:-1] + result[depth:].
@@ -48,12 +76,6 @@ LogicalResult checkUpdates(NodeContext &c, Value operand, Value indices, Value u
     if (!c.ctx.unify(a, wanted[i], c.name()))
       return c.error("dimension " + Twine(i) + " of the updates is " + textOf(a) + ", expected " + textOf(wanted[i]));
   return success();
-}
-
-/// An empty policy is TensorFlow's own: an error on a CPU.
-bool badIndicesFail(NodeContext &c) {
-  StringRef policy = c.attrString("bad_indices_policy");
-  return policy.empty() || policy == "DEFAULT" || policy == "ERROR";
 }
 
 LogicalResult lowerScatterNd(NodeContext &c) {

@@ -233,9 +233,13 @@ LogicalResult lowerFakeQuant(NodeContext &c, Value low, Value high, Value x) {
 }
 
 void registerGradients(HandlerTable &t) {
-  addBinary(t, "ReluGrad", [](NodeContext &c, Value g, Value x) { return c.select(positive(c, x), g, c.like(g, 0)); });
+  // products, as in TensorFlow: a gradient that is no number comes through everywhere
+  addBinary(t, "ReluGrad", [](NodeContext &c, Value g, Value x) {
+    return c.mul(g, c.convert(positive(c, x), Emitter::elementType(g)));
+  });
   addBinary(t, "Relu6Grad", [](NodeContext &c, Value g, Value x) {
-    return c.select(c.logicalAnd(positive(c, x), c.compare(Compare::LT, x, c.like(x, 6))), g, c.like(g, 0));
+    Value inside = c.logicalAnd(positive(c, x), c.compare(Compare::LT, x, c.like(x, 6)));
+    return c.mul(g, c.convert(inside, Emitter::elementType(g)));
   });
   addBinary(t, "LeakyReluGrad", [](NodeContext &c, Value g, Value x) {
     return c.select(positive(c, x), g, c.mul(g, c.like(g, c.attrFloat("alpha", 0.2))));

@@ -10,6 +10,7 @@ namespace {
 /// The taps of a 2-D dilation: for each filter element the slice of the padded input that it sees.
 struct Dilation {
   Value padded, filter;
+  Value inside; ///< for integers: 1 where `padded` holds the image, whose padding would wrap round with the filter added
   int64_t size[2], out[2], stride[2], rate[2], low[2], high[2], in[2];
 
   int64_t taps() const { return size[0] * size[1]; }
@@ -46,12 +47,19 @@ struct Dilation {
     }
     if (taps() > 4096)
       return c.error("the filter is too large");
-    padded = c.pad(x, c.lowest(c.elementType(x)), {0, low[0], low[1], 0}, {0, high[0], high[1], 0});
+    SmallVector<int64_t> before{0, low[0], low[1], 0}, after{0, high[0], high[1], 0};
+    padded = c.pad(x, c.lowest(c.elementType(x)), before, after);
+    if (!Emitter::isFloat(x)) {
+      Type i32 = c.b.getI32Type();
+      Value ones = c.splatInt(1, Dims{c.size(1), c.size(in[0]), c.size(in[1]), c.size(1)}, i32);
+      inside = c.pad(ones, c.scalarInt(0, i32), before, after);
+    }
     return padded;
   }
 
-  Value tapInput(NodeContext &c, int64_t k) {
-    Dims starts(4, c.size(0)), limits = c.dims(padded);
+  /// What tap k sees of `image`.
+  Value tapInput(NodeContext &c, int64_t k, Value image) {
+    Dims starts(4, c.size(0)), limits = c.dims(image);
     SmallVector<int64_t> steps(4, 1);
     int64_t at[2] = {k / size[1], k % size[1]};
     for (int d = 0; d < 2; ++d) {
@@ -60,7 +68,7 @@ struct Dilation {
       limits[d + 1] = c.size(out[d] ? from + (out[d] - 1) * stride[d] + 1 : from);
       steps[d + 1] = stride[d];
     }
-    return c.slice(padded, starts, limits, steps);
+    return c.slice(image, starts, limits, steps);
   }
   Value tapFilter(NodeContext &c, int64_t k) {
     int64_t y = k / size[1], x = k % size[1];
@@ -72,13 +80,16 @@ struct Dilation {
     Value most, tap;
     Type i32 = c.b.getI32Type();
     for (int64_t k = 0; k < taps(); ++k) {
-      Value sum = c.add(tapInput(c, k), tapFilter(c, k));
+      Value sum = c.add(tapInput(c, k, padded), tapFilter(c, k));
+      Value there = inside ? c.compare(Compare::GT, tapInput(c, k, inside), c.scalarInt(0, i32)) : Value();
       if (!most) {
-        most = sum;
+        most = there ? c.select(c.broadcastTo(there, c.dims(sum)), sum, c.lowest(c.elementType(sum))) : sum;
         tap = c.splatInt(k, c.dims(sum), i32);
         continue;
       }
       Value more = c.compare(Compare::GT, sum, most);
+      if (there)
+        more = c.logicalAnd(more, there);
       tap = c.select(more, c.scalarInt(k, i32), tap);
       most = c.select(more, sum, most);
     }

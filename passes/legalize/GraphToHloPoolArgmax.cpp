@@ -9,6 +9,10 @@ namespace {
 
 /// The first maximum of each window of `x` and what `beside` holds in its place.
 std::pair<Value, Value> firstMaximum(NodeContext &c, const PoolShape &s, Value x, Value beside) {
+  // wider than the elements, so that the smallest of them still beats the padding
+  Type element = Emitter::elementType(x), wide = c.b.getI64Type();
+  if (Emitter::isInteger(x) && element.getIntOrFloatBitWidth() < 64)
+    x = c.convert(x, wide);
   auto op = hlo::ReduceWindowOp::create(
       c.b, c.loc, ValueRange{x, beside},
       ValueRange{c.lowest(Emitter::elementType(x)), c.scalarInt(0, Emitter::elementType(beside))},
@@ -17,7 +21,7 @@ std::pair<Value, Value> firstMaximum(NodeContext &c, const PoolShape &s, Value x
         Value more = hlo::CompareOp::create(b, l, a[2], a[0], Compare::GT);
         return {hlo::SelectOp::create(b, l, more, a[2], a[0]), hlo::SelectOp::create(b, l, more, a[3], a[1])};
       });
-  return {op->getResult(0), op->getResult(1)};
+  return {c.convert(op->getResult(0), element), op->getResult(1)};
 }
 
 LogicalResult lowerMaxPoolGradGrad(NodeContext &c, int64_t firstSizeInput) {
@@ -44,6 +48,11 @@ LogicalResult lowerMaxPoolWithArgmax(NodeContext &c) {
   auto pool = poolOf(c, c.dims(x), -1);
   if (failed(pool))
     return failure();
+  // TensorFlow takes no notice of windows over channels here
+  if (pool->format.spatial.size() > 2) {
+    pool->format.spatial.pop_back();
+    pool->dims.pop_back();
+  }
   Value places = placesOf(c, c.dims(x), c.attrBool("include_batch_in_index"), c.resultType(1));
   auto [best, place] = firstMaximum(c, shapeOf(*pool, Emitter::rank(x)), x, places);
   if (failed(c.setResult(0, best)))

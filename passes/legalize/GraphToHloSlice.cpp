@@ -121,10 +121,7 @@ private:
         return c.error("only stride 1 is allowed where an index takes one element");
       d.stride = 1;
       d.count = c.size(1);
-      if (fromStart) {
-        d.first = c.size(0);
-        return d;
-      }
+      // TensorFlow takes no notice of the begin mask here
       return planIndex(k, size, d);
     }
     bool beginKnown = fromStart || begin, endKnown = toEnd || end;

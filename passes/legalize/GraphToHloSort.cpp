@@ -46,10 +46,18 @@ LogicalResult lowerTopK(NodeContext &c, bool fromAttr) {
   Value x = c.input(0);
   AffineExpr k = c.size(c.attrInt("k"));
   if (!fromAttr) {
-    auto v = c.shapeInput(1);
-    if (failed(v))
-      return failure();
-    k = (*v)[0];
+    // sizes are int32 or int64, k may be int16 too
+    if (Type t = c.elementType(c.input(1)); t.isInteger(32) || t.isInteger(64)) {
+      auto v = c.shapeInput(1);
+      if (failed(v))
+        return failure();
+      k = (*v)[0];
+    } else {
+      auto n = c.constantInt(1);
+      if (failed(n))
+        return failure();
+      k = c.size(*n);
+    }
   }
   if (auto n = constantOf(k); n && *n < 0)
     return c.error("k is negative");

@@ -179,6 +179,8 @@ LogicalResult lowerConcat(NodeContext &c) {
     shape = s;
   }
   shape = c.select(c.compare(Compare::NE, mask, c.like(mask, 0)), offset, shape);
+  if (!shape)
+    return failure();
   auto [places, sorted] = reorder(c, c.concat(indices, 0), c.concat(values, 0), shape, *rank);
   return setThree(c, 0, 1, places, sorted, shape);
 }

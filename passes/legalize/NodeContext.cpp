@@ -206,6 +206,8 @@ Type NodeContext::resultType(unsigned i) { return cast<TensorType>(node.getOutpu
 LogicalResult NodeContext::setResult(unsigned i, Value v) {
   if (!v)
     return failure();
+  if (!llvm::all_of(hlo::getDims(type(v)), [](AffineExpr d) { return bool(d); }))
+    return error("the sizes that result " + llvm::Twine(i) + " depends on must be known at compile time");
   return setResult(i, GraphValue::ofTensor(v));
 }
 

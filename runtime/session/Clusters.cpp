@@ -366,6 +366,8 @@ public:
       reads = *list;
     if (const auto *list = attrOf<std::vector<bool>>(node, "writes"))
       writes = *list;
+    if (const auto *list = attrOf<std::vector<DType>>(node, "Tresults"))
+      types = *list;
   }
 
   absl::Status compute(KernelContext &context) override {
@@ -406,8 +408,12 @@ public:
       return status;
     if (static_cast<int>(results.size()) != context.numOutputs())
       return absl::InternalError(absl::StrCat("the cluster has ", results.size(), " results, expected ", context.numOutputs()));
-    for (size_t i = 0; i < results.size(); ++i)
+    for (size_t i = 0; i < results.size(); ++i) {
+      // compiled code knows quantised types only by what carries them
+      if (i < types.size() && isQuantized(types[i]) && results[i].valid() && results[i].dtype() == dtypeCarrier(types[i]))
+        results[i] = results[i].bitcast(types[i]);
       context.setOutput(static_cast<int>(i), std::move(results[i]));
+    }
     return absl::OkStatus();
   }
 
@@ -418,6 +424,7 @@ private:
   const FunctionRefPtr function;
   const int numArgs;
   std::vector<bool> reads, writes; ///< per variable; empty: not known
+  std::vector<DType> types;        ///< of the results
 };
 
 void namesIn(const tf::AttrValue &value, std::deque<std::string> &work, int depth = 0) {

@@ -102,7 +102,7 @@ absl::Status ModuleCall::solve(absl::Span<const Tensor *const> inputs, int64_t *
   for (int i = 0; i < e->num_inputs; ++i) {
     const lathe_tensor_info &info = *e->inputs[i];
     const Tensor &t = *inputs[i];
-    if (static_cast<int32_t>(t.dtype()) != info.dtype)
+    if (static_cast<int32_t>(dtypeCarrier(t.dtype())) != info.dtype)
       return absl::InvalidArgumentError(absl::StrCat("input '", info.name, "' is of type ", dtypeName(t.dtype()), ", expected ",
                                                      dtypeName(static_cast<DType>(info.dtype))));
     if (t.rank() != info.rank)

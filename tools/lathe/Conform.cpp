@@ -84,7 +84,7 @@ private:
 
 /// Small integers: what shapes, axes and permutations are fed as.
 bool mayBeShape(const Tensor &t) {
-  return (t.dtype() == DType::Int32 || t.dtype() == DType::Int64) && t.numElements() <= 1024;
+  return isInteger(t.dtype()) && t.numElements() <= 1024;
 }
 
 /// Says that an operand fixes a shape and is not known when compiling.

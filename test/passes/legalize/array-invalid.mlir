@@ -33,3 +33,12 @@ graph.func @mirror_pad(%x: tensor<2xf32> {graph.name = "x"}) -> (tensor<*xf32> {
   %y, %yc = graph.node "MirrorPad"(%x, %p) {mode = "REFLECT"} : (tensor<2xf32>, tensor<1x2xi32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// Whether a size is 1 decides the rank.
+graph.func @squeeze(%x: tensor<?x2xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  // expected-error @+1 {{(Squeeze): dimension 0 must be known at compile time: without axes, its size decides the rank}}
+  %y, %yc = graph.node "Squeeze"(%x) {squeeze_dims = []} : (tensor<?x2xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}

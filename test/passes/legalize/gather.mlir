@@ -49,3 +49,15 @@ graph.func @where(%x: tensor<2x3xi1> {graph.name = "x"}) -> (tensor<*xi64> {grap
   %y, %yc = graph.node "Where"(%x) {} : (tensor<2x3xi1>) -> tensor<*xi64>
   graph.return %y : tensor<*xi64>
 }
+
+// -----
+
+// Where bad indices are ignored, their rows are zero.
+// CHECK-LABEL: func.func @gather_nd_ignore
+// CHECK-NOT: hlo.check
+// CHECK: "hlo.gather"
+// CHECK: hlo.select
+graph.func @gather_nd_ignore(%x: tensor<5xf32> {graph.name = "x"}, %i: tensor<3x1xi32> {graph.name = "i"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %yc = graph.node "GatherNd"(%x, %i) {bad_indices_policy = "IGNORE"} : (tensor<5xf32>, tensor<3x1xi32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}

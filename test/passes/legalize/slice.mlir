@@ -37,3 +37,15 @@ graph.func @strided_slice_grad(%g: tensor<2xf32> {graph.name = "g"}) -> (tensor<
   %y, %yc = graph.node "StridedSliceGrad"(%n, %b, %n, %s, %g) {begin_mask = 0 : i64, ellipsis_mask = 0 : i64, end_mask = 0 : i64, new_axis_mask = 0 : i64, shrink_axis_mask = 0 : i64} : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<2xf32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// An index takes its element whatever the begin mask says.
+// CHECK-LABEL: func.func @strided_slice_index_masked
+// CHECK: hlo.slice %{{.*}}limit_indices = array<i64: 4, 4>, start_indices = array<i64: 3, 0>
+graph.func @strided_slice_index_masked(%x: tensor<5x4xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %i, %ic = graph.node "Const"() {value = dense<3> : tensor<1xi32>} : () -> tensor<1xi32>
+  %s, %sc = graph.node "Const"() {value = dense<1> : tensor<1xi32>} : () -> tensor<1xi32>
+  %y, %yc = graph.node "StridedSlice"(%x, %i, %i, %s) {begin_mask = 1 : i64, ellipsis_mask = 0 : i64, end_mask = 1 : i64, new_axis_mask = 0 : i64, shrink_axis_mask = 1 : i64} : (tensor<5x4xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
