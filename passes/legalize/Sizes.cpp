@@ -419,7 +419,7 @@ LogicalResult LegalizeContext::finishSymbols() {
   for (auto [k, info] : llvm::enumerate(symbols))
     if (used[k] && !info.isInput && info.bound < 0 && !info.boundExpr) {
       emitError(module.getLoc()) << "node '" << info.name
-                                 << "': the size of its result depends on data and has no bound at compile time";
+                                 << "': the size of its result depends on data without a bound: its input must be known at compile time";
       bounded = false;
     }
   if (!bounded)
