@@ -2,6 +2,8 @@
 #include "passes/legalize/ArrayHelpers.h"
 #include "passes/legalize/State.h"
 
+#include <set>
+
 using namespace mlir;
 
 namespace lathe::legalize {
@@ -13,31 +15,24 @@ public:
   explicit Update(NodeContext &c) : c(c) {}
   NodeContext &c;
 
-  /// With `indicesAt` (an input, 0 for none) the update is one of the rows that those indices name.
-  bool read(unsigned variables, unsigned indicesAt = 0) {
-    if (indicesAt)
-      indices = c.input(indicesAt);
-    if (indicesAt && !indices)
-      return false;
+  bool read(unsigned variables) {
     for (unsigned i = 0; i < c.numInputs(); ++i) {
-      if (indicesAt && i == indicesAt)
-        continue;
       Value v = i < variables ? readInput(c, i) : c.input(i);
       if (!v)
         return false;
-      if (i < variables && indices) {
-        whole.push_back(v);
-        v = gather(c, v, indices, 0);
-        if (!v)
-          return false;
-      }
       in.push_back(v);
     }
     return true;
   }
   LogicalResult write(ArrayRef<Value> values) {
+    if (!llvm::all_of(values, [](Value v) { return bool(v); }))
+      return failure();
+    if (row) {
+      next.assign(values.begin(), values.end());
+      return success();
+    }
     for (auto [i, v] : llvm::enumerate(values))
-      if (!v || failed(writeInput(c, i, indices ? scatterRows(c, whole[i], indices, v, nullptr) : v)))
+      if (failed(writeInput(c, i, v)))
         return failure();
     return returnReference(c, 0);
   }
@@ -49,10 +44,9 @@ public:
     return c.add(c.mul(old, decay), c.mul(now, c.sub(number(decay, 1), decay)));
   }
   SmallVector<Value> in;
-
-private:
-  Value indices;
-  SmallVector<Value> whole;
+  /// The update is one of a row, whose new values `next` takes.
+  bool row = false;
+  SmallVector<Value> next;
 };
 
 using ApplyFn = LogicalResult (*)(Update &);
@@ -65,13 +59,86 @@ void addApply(HandlerTable &t, StringRef name, int numInputs, unsigned variables
     });
 }
 
+bool areDistinct(NodeContext &c, Value indices) {
+  auto known = c.ctx.fold(indices);
+  if (!known)
+    return constantOf(c.dim(indices, 0)) == int64_t(1);
+  std::set<int64_t> seen;
+  for (int64_t i = 0; i < known->numElements(); ++i)
+    if (!seen.insert(known->dtype() == DType::Int64 ? known->data<int64_t>()[i] : known->data<int32_t>()[i]).second)
+      return false;
+  return true;
+}
+
+/// The rows that a vector of indices names, one after the other: an index that comes again starts from the row as it then
+/// is. Distinct rows go all at once.
+LogicalResult applyRows(NodeContext &c, unsigned variables, unsigned indicesAt, ApplyFn fn) {
+  Value indices = c.input(indicesAt), grad = c.input(indicesAt - 1);
+  if (!indices || !grad || failed(c.expectRank(indicesAt, 1)))
+    return failure();
+  SmallVector<Value> whole;
+  for (unsigned i = 0; i < variables; ++i) {
+    whole.push_back(readInput(c, i));
+    if (!whole.back())
+      return failure();
+    if (Emitter::rank(whole.back()) < 1 || Emitter::rank(whole.back()) != Emitter::rank(grad))
+      return c.error("variables and gradient must have one rank of 1 or more");
+  }
+  if (!c.ctx.unify(c.dim(grad, 0), c.dim(indices, 0), c.name()))
+    return c.error("the gradient must have as many rows as there are indices");
+  checkRange(c, indices, c.dim(whole[0], 0), "an index is out of range");
+  /// The update of rows given by `take`; empty after an error.
+  auto update = [&](llvm::function_ref<Value(unsigned)> take, Value gradient) {
+    Update u(c);
+    u.row = true;
+    for (unsigned i = 0; i < c.numInputs(); ++i)
+      if (i != indicesAt)
+        u.in.push_back(i < variables ? take(i) : i + 1 == indicesAt ? gradient : c.input(i));
+    if (!llvm::all_of(u.in, [](Value v) { return bool(v); }) || failed(fn(u)))
+      return SmallVector<Value>();
+    return u.next;
+  };
+  SmallVector<Value> results;
+  if (areDistinct(c, indices)) {
+    SmallVector<Value> rows = update([&](unsigned i) { return gather(c, whole[i], indices, 0, 0, false); }, grad);
+    for (auto [i, v] : llvm::enumerate(rows))
+      results.push_back(scatterRows(c, whole[i], indices, v, nullptr, /*checked=*/false));
+  } else {
+    Type i64 = c.b.getI64Type();
+    Value places = c.convert(indices, i64), count = c.sizeValue(c.dim(indices, 0), i64);
+    SmallVector<Value> init{c.scalarInt(0, i64)};
+    init.append(whole);
+    bool ok = true;
+    results = whileLoop(
+        c, init, [&](ValueRange v) { return c.compare(Compare::LT, v[0], count); },
+        [&](ValueRange v) -> SmallVector<Value> {
+          Value at = c.takeRow(places, v[0]);
+          SmallVector<Value> rows = update([&](unsigned i) { return c.takeRow(v[1 + i], at); }, c.takeRow(grad, v[0]));
+          ok = rows.size() == variables;
+          if (!ok)
+            return SmallVector<Value>(v);
+          SmallVector<Value> next{c.add(v[0], c.scalarInt(1, i64))};
+          for (unsigned i = 0; i < variables; ++i)
+            next.push_back(c.putRow(v[1 + i], rows[i], at));
+          return next;
+        });
+    if (!ok)
+      return failure();
+    results.erase(results.begin());
+  }
+  if (results.size() != variables)
+    return failure();
+  for (auto [i, v] : llvm::enumerate(results))
+    if (!v || failed(writeInput(c, i, v)))
+      return failure();
+  return returnReference(c, 0);
+}
+
 /// The sparse form: indices after the gradient, which is input `gradient`.
 void addSparse(HandlerTable &t, StringRef name, int numInputs, unsigned variables, unsigned gradient, ApplyFn fn) {
   for (std::string prefix : {"SparseApply", "ResourceSparseApply"})
-    t.addAnyKind(prefix + name.str(), numInputs, [=](NodeContext &c) -> LogicalResult {
-      Update u(c);
-      return u.read(variables, gradient + 1) ? fn(u) : failure();
-    });
+    t.addAnyKind(prefix + name.str(), numInputs,
+                 [=](NodeContext &c) { return applyRows(c, variables, gradient + 1, fn); });
 }
 
 LogicalResult gradientDescent(Update &u) {

@@ -200,6 +200,10 @@ bool equalElements(const Tensor &a, int64_t i, const Tensor &b, int64_t j) {
     return a.strings()[i] == b.strings()[j];
   if (isFloating(a.dtype()))
     return realAt(a, i) == realAt(b, j);
+  if (a.dtype() == DType::Complex64)
+    return a.data<std::complex<float>>()[i] == b.data<std::complex<float>>()[j];
+  if (a.dtype() == DType::Complex128)
+    return a.data<std::complex<double>>()[i] == b.data<std::complex<double>>()[j];
   return intAt(a, i) == intAt(b, j);
 }
 
