@@ -117,13 +117,13 @@ AffineExpr LegalizeContext::resolve(AffineExpr expr) {
   if (!expr || isa<AffineConstantExpr>(expr))
     return expr;
   // Replacements never refer to replaced symbols (replaceSymbol resolves them), so once is enough.
-  SmallVector<AffineExpr> by;
-  bool any = false;
-  for (unsigned k = 0; k < symbols.size(); ++k) {
-    by.push_back(symbols[k].replacement ? symbols[k].replacement : getAffineSymbolExpr(k, getContext()));
-    any |= symbols[k].replacement && expr.isFunctionOfSymbol(k);
-  }
-  return any ? hlo::simplify(expr.replaceSymbols(by)) : expr;
+  llvm::DenseMap<AffineExpr, AffineExpr> by;
+  expr.walk([&](AffineExpr e) {
+    if (auto s = dyn_cast<AffineSymbolExpr>(e))
+      if (s.getPosition() < symbols.size() && symbols[s.getPosition()].replacement)
+        by[e] = symbols[s.getPosition()].replacement;
+  });
+  return by.empty() ? expr : hlo::simplify(expr.replace(by));
 }
 
 Dims LegalizeContext::resolve(ArrayRef<AffineExpr> exprs) {
