@@ -9,6 +9,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
+#include <string_view>
+#include <vector>
 
 namespace lathe::rt {
 namespace {
@@ -117,7 +120,16 @@ bool appendFeature(const Json &feature, std::string &out) {
 bool convert(const std::string &text, std::string &out) {
   if (tooDeep(text))
     return false;
-  Json json = Json::parse(text, nullptr, false);
+  // features are written in the order of the text, which the parsed object does not keep
+  std::vector<std::string> order;
+  Json json = Json::parse(
+      text,
+      [&](int depth, Json::parse_event_t event, Json &key) {
+        if (event == Json::parse_event_t::key && depth == 3)
+          order.push_back(key.get<std::string>());
+        return true;
+      },
+      false);
   if (!json.is_object())
     return false;
   const Json *features = member(json, "features");
@@ -129,9 +141,13 @@ bool convert(const std::string &text, std::string &out) {
   if (const Json *map = member(*features, "feature")) {
     if (!map->is_object())
       return false;
-    for (auto &[name, value] : map->items()) {
+    std::set<std::string_view> written;
+    for (const std::string &name : order) {
+      auto value = map->find(name);
+      if (value == map->end() || !written.insert(name).second)
+        continue;
       std::string feature, entry;
-      if (!appendFeature(value, feature))
+      if (!appendFeature(*value, feature))
         return false;
       writeBytesField(entry, 1, name);
       writeBytesField(entry, 2, feature);

@@ -41,3 +41,6 @@ def cases(case):
                  seed2=4)
             case('StatelessParameterizedTruncatedNormal', shape=[10, 2], seed=[3, 4], means=v(0, 0.5), stddevs=v(1), minvals=v(low),
                  maxvals=v(high))
+    points = (np.arange(40) * 37 % 41).reshape([20, 2]).astype(np.float32)
+    for count, retries in [(1, 0), (3, 0), (5, 3), (4, -1), (20, 1)]:
+        case('KmeansPlusPlusInitialization', points=points, num_to_sample=np.int64(count), seed=np.int64(7), num_retries_per_sample=np.int64(retries))
