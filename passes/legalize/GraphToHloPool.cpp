@@ -126,8 +126,10 @@ LogicalResult lowerMaxPoolGrad(NodeContext &c, int64_t firstSizeInput) {
   if (failed(pool))
     return failure();
   PoolShape s = shapeOf(*pool, Emitter::rank(x));
+  // The first element stands until one is more than it: so a NaN counts only where it comes first.
   auto select = [](OpBuilder &b, Location l, ValueRange args) -> SmallVector<Value> {
-    return {hlo::CompareOp::create(b, l, args[0], args[1], Compare::GE)};
+    Value more = hlo::CompareOp::create(b, l, args[1], args[0], Compare::GT);
+    return {hlo::NotOp::create(b, l, more)};
   };
   return c.setResult(0, c.make<hlo::SelectAndScatterOp>(x, grad, c.scalarInt(0, Emitter::elementType(x)),
                                                         ArrayRef<int64_t>(s.window), s.config, select, body<hlo::AddOp>));

@@ -7,18 +7,25 @@ using namespace mlir;
 namespace lathe::legalize {
 namespace {
 
-/// The first maximum of each window of `x` and what `beside` holds in its place.
-std::pair<Value, Value> firstMaximum(NodeContext &c, const PoolShape &s, Value x, Value beside) {
+/// The first maximum of each window of `x` and what `beside` holds in its place. Where `places` says that `beside` is never
+/// negative, the first element stands until one is more than it, as in TensorFlow: NaN, -inf and 0 of unsigned types count.
+std::pair<Value, Value> firstMaximum(NodeContext &c, const PoolShape &s, Value x, Value beside, bool places) {
   // wider than the elements, so that the smallest of them still beats the padding
   Type element = Emitter::elementType(x), wide = c.b.getI64Type();
   if (Emitter::isInteger(x) && element.getIntOrFloatBitWidth() < 64)
     x = c.convert(x, wide);
   auto op = hlo::ReduceWindowOp::create(
       c.b, c.loc, ValueRange{x, beside},
-      ValueRange{c.lowest(Emitter::elementType(x)), c.scalarInt(0, Emitter::elementType(beside))},
-      ArrayRef<int64_t>(s.window), s.config, [](OpBuilder &b, Location l, ValueRange a) -> SmallVector<Value> {
+      ValueRange{c.lowest(Emitter::elementType(x)), c.scalarInt(places ? -1 : 0, Emitter::elementType(beside))},
+      ArrayRef<int64_t>(s.window), s.config, [places](OpBuilder &b, Location l, ValueRange a) -> SmallVector<Value> {
         // arguments: the best so far with its companion, then the next element with its own
         Value more = hlo::CompareOp::create(b, l, a[2], a[0], Compare::GT);
+        if (places) {
+          auto type = RankedTensorType::get({}, cast<RankedTensorType>(a[1].getType()).getElementType());
+          auto zero = DenseElementsAttr::get(type, b.getIntegerAttr(type.getElementType(), 0));
+          Value none = hlo::CompareOp::create(b, l, a[1], hlo::ConstantOp::create(b, l, zero), Compare::LT);
+          more = hlo::OrOp::create(b, l, more, none);
+        }
         return {hlo::SelectOp::create(b, l, more, a[2], a[0]), hlo::SelectOp::create(b, l, more, a[3], a[1])};
       });
   return {c.convert(op->getResult(0), element), op->getResult(1)};
@@ -31,7 +38,7 @@ LogicalResult lowerMaxPoolGradGrad(NodeContext &c, int64_t firstSizeInput) {
   auto pool = poolOf(c, c.dims(x), firstSizeInput);
   if (failed(pool))
     return failure();
-  return c.setResult(0, firstMaximum(c, shapeOf(*pool, Emitter::rank(x)), x, grad).second);
+  return c.setResult(0, firstMaximum(c, shapeOf(*pool, Emitter::rank(x)), x, grad, /*places=*/false).second);
 }
 
 /// The place of each element in its image, or in the batch, as Targmax has it.
@@ -54,7 +61,7 @@ LogicalResult lowerMaxPoolWithArgmax(NodeContext &c) {
     pool->dims.pop_back();
   }
   Value places = placesOf(c, c.dims(x), c.attrBool("include_batch_in_index"), c.resultType(1));
-  auto [best, place] = firstMaximum(c, shapeOf(*pool, Emitter::rank(x)), x, places);
+  auto [best, place] = firstMaximum(c, shapeOf(*pool, Emitter::rank(x)), x, places, /*places=*/true);
   if (failed(c.setResult(0, best)))
     return failure();
   return c.setResult(1, place);

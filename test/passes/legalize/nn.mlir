@@ -77,3 +77,29 @@ graph.func @assert_true(%x: tensor<3xf32> {graph.name = "x"}) -> (tensor<*xf32> 
   %y, %yc = graph.node "Identity"(%x) [%ac] {} : (tensor<3xf32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// The first element of a window stands until one is more than it; -1 marks that there is none yet.
+// CHECK-LABEL: func.func @max_pool_argmax
+// CHECK: hlo.constant dense<-1> : tensor<i64>
+// CHECK: "hlo.reduce_window"
+// CHECK: %[[MORE:.*]] = hlo.compare GT
+// CHECK: %[[NONE:.*]] = hlo.compare LT
+// CHECK: hlo.or %[[MORE]], %[[NONE]]
+graph.func @max_pool_argmax(%x: tensor<1x4x4x2xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}, tensor<*xi64> {graph.name = "i"}) {
+  %y, %i, %yc = graph.node "MaxPoolWithArgmax"(%x) {ksize = [1, 2, 2, 1], strides = [1, 2, 2, 1], padding = "VALID", Targmax = i64} : (tensor<1x4x4x2xf32>) -> (tensor<*xf32>, tensor<*xi64>)
+  graph.return %y, %i : tensor<*xf32>, tensor<*xi64>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @max_pool_grad
+// CHECK: "hlo.select_and_scatter"
+// CHECK: ^bb0(%[[BEST:.*]]: tensor<f32>, %[[NEXT:.*]]: tensor<f32>):
+// CHECK: %[[MORE:.*]] = hlo.compare GT, %[[NEXT]], %[[BEST]]
+// CHECK: hlo.not %[[MORE]]
+graph.func @max_pool_grad(%x: tensor<1x4x4x2xf32> {graph.name = "x"}, %g: tensor<1x2x2x2xf32> {graph.name = "g"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %yc = graph.node "MaxPoolGrad"(%x, %g, %g) {ksize = [1, 2, 2, 1], strides = [1, 2, 2, 1], padding = "VALID"} : (tensor<1x4x4x2xf32>, tensor<1x2x2x2xf32>, tensor<1x2x2x2xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
