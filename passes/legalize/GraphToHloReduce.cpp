@@ -38,13 +38,17 @@ Value mean(NodeContext &c, Value x, ArrayRef<int64_t> axes) {
     reduced.push_back(dims[axis]);
   AffineExpr count = productOf(reduced, c.b.getContext());
   Value total = c.reduceSum(c.convert(x, accumulator), axes);
+  // TensorFlow fills in NaN for the mean of nothing in floats only; in all other types it is 0.
+  bool zeroOfNothing = !isa<FloatType>(type);
   if (auto n = constantOf(count)) {
-    if (isa<IntegerType>(type) && *n == 0)
+    if (zeroOfNothing && *n == 0)
       return c.convert(total, type);
     return c.convert(c.div(total, c.like(total, double(*n))), type);
   }
-  Value n = c.convert(c.sizeValue(count, c.b.getI64Type()), accumulator);
-  return c.convert(c.div(total, n), type);
+  Value size = c.sizeValue(count, c.b.getI64Type());
+  if (zeroOfNothing)
+    size = c.max(size, c.likeInt(size, 1));
+  return c.convert(c.div(total, c.convert(size, accumulator)), type);
 }
 
 Value euclideanNorm(NodeContext &c, Value x, ArrayRef<int64_t> axes) {
@@ -93,10 +97,8 @@ using CombineFn = Value (*)(NodeContext &, Value, Value);
 Value logAddExp(NodeContext &c, Value x, Value y) {
   Value high = c.max(x, y), low = c.min(x, y);
   Value sum = c.add(high, c.unary<hlo::Log1pOp>(c.unary<hlo::ExpOp>(c.sub(low, high))));
-  // inf - inf and -inf - -inf have no difference.
-  Value same = c.compare(Compare::EQ, high, low);
-  Value infinite = c.logicalNot(c.unary<hlo::IsFiniteOp>(high));
-  return c.select(c.logicalAnd(same, infinite), high, sum);
+  // -inf - -inf has no difference; inf - inf has none either, but is NaN in TensorFlow.
+  return c.select(c.compare(Compare::EQ, high, c.lowest(Emitter::elementType(high))), high, sum);
 }
 
 LogicalResult lowerScan(NodeContext &c, CombineFn combine, Value (*identity)(NodeContext &, Type),
