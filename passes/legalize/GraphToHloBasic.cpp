@@ -3,6 +3,8 @@
 #include "dialects/hlo/Constants.h"
 #include "passes/legalize/NodeContext.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace lathe::legalize {
@@ -37,17 +39,46 @@ LogicalResult lowerIdentity(NodeContext &c) {
   return success();
 }
 
+/// Floats to integers as x86 converts: NaN and what int32 (int64) cannot hold become its smallest number; narrower types,
+/// and the unsigned ones, are the low bits of that.
+Value castToInteger(NodeContext &c, Value x, IntegerType to) {
+  auto fits = [&](double limit) { return c.compare(Compare::LT, x, c.like(x, limit)); }; // false for NaN
+  unsigned width = to.getWidth();
+  bool wide = width == 64 || (width == 32 && to.isUnsigned());
+  IntegerType via = wide ? c.b.getI64Type() : c.b.getI32Type();
+  Value bits = c.convert(x, via); // saturates, so small numbers are right
+  Value least = c.likeInt(bits, wide ? INT64_MIN : INT32_MIN);
+  Value most = least;
+  if (width == 64 && to.isUnsigned()) // the upper half of uint64
+    most = c.select(fits(std::ldexp(1.0, 64)), c.convert(c.convert(x, to), via), least);
+  return c.convert(c.select(fits(std::ldexp(1.0, wide ? 63 : 31)), bits, most), to);
+}
+
+/// Sets the bits of the significand that `to` has no place for to 0, but not of NaN.
+Value truncateSignificand(NodeContext &c, Value x, FloatType to) {
+  auto from = cast<FloatType>(Emitter::elementType(x));
+  unsigned width = from.getWidth(), drop = from.getFPMantissaWidth() - to.getFPMantissaWidth();
+  Type bits = IntegerType::get(c.b.getContext(), width);
+  Value all = c.make<hlo::BitcastConvertOp>(x, bits);
+  Value kept = c.make<hlo::BitcastConvertOp>(c.logicalAnd(all, c.likeInt(all, -(int64_t(1) << drop))), from);
+  return c.select(c.compare(Compare::EQ, x, x), kept, x);
+}
+
 LogicalResult lowerCast(NodeContext &c) {
   Value x = c.input(0);
   Type from = c.elementType(x), to = c.resultType(0);
   if (!isa<FloatType, IntegerType, ComplexType>(to))
     return c.error("no cast to this type");
-  // TensorFlow's casts from floats to narrow integers go through C's conversion; to unsigned it wraps.
-  if (isa<ComplexType>(from) && !isa<ComplexType>(to) && !to.isInteger(1))
+  if (isa<ComplexType>(from) && !isa<ComplexType>(to) && !to.isInteger(1)) {
     x = c.unary<hlo::RealOp>(x);
+    from = c.elementType(x);
+  }
+  auto integer = dyn_cast<IntegerType>(to);
+  if (isa<FloatType>(from) && integer && integer.getWidth() >= 8)
+    return c.setResult(0, castToInteger(c, x, integer));
   if (c.attrBool("Truncate") && isa<FloatType>(from) && isa<FloatType>(to) &&
-      from.getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth())
-    return c.error("Truncate is not supported");
+      cast<FloatType>(from).getFPMantissaWidth() > cast<FloatType>(to).getFPMantissaWidth())
+    x = truncateSignificand(c, x, cast<FloatType>(to));
   return c.setResult(0, c.convert(x, to));
 }
 

@@ -52,3 +52,17 @@ graph.func @floor_div(%x: tensor<4xi32> {graph.name = "x"}, %y: tensor<4xi32> {g
   %z, %zc = graph.node "FloorDiv"(%x, %y) {} : (tensor<4xi32>, tensor<4xi32>) -> tensor<*xi32>
   graph.return %z : tensor<*xi32>
 }
+
+// -----
+
+// NaN and what int32 cannot hold become its smallest number, of which narrower types take the low bits.
+// CHECK-LABEL: func.func @cast_to_narrow
+// CHECK: %[[WIDE:.*]] = hlo.convert %{{.*}} : (tensor<3xf32>) -> tensor<3xi32>
+// CHECK: %[[LEAST:.*]] = hlo.constant dense<-2147483648> : tensor<3xi32>
+// CHECK: %[[FITS:.*]] = hlo.compare LT
+// CHECK: %[[BITS:.*]] = hlo.select %[[FITS]], %[[WIDE]], %[[LEAST]]
+// CHECK: hlo.convert %[[BITS]] : (tensor<3xi32>) -> tensor<3xui8>
+graph.func @cast_to_narrow(%x: tensor<3xf32> {graph.name = "x"}) -> (tensor<*xui8> {graph.name = "y"}) {
+  %y, %yc = graph.node "Cast"(%x) {Truncate = false} : (tensor<3xf32>) -> tensor<*xui8>
+  graph.return %y : tensor<*xui8>
+}
