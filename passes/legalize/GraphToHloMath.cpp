@@ -1,6 +1,8 @@
 // Elementwise mathematics: one or two (broadcast) operands, with the semantics of TensorFlow's CPU kernels.
 #include "passes/legalize/NodeContext.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace lathe::legalize {
@@ -312,7 +314,10 @@ void registerUnary(HandlerTable &t) {
   t.add("Erfc", 1, lowerUnary<hlo::ErfcOp>);
   t.add("Erfinv", 1, lowerUnary<hlo::ErfInvOp>);
   t.add("Lgamma", 1, lowerUnary<hlo::LgammaOp>);
-  t.add("Digamma", 1, lowerUnary<hlo::DigammaOp>);
+  addUnary(t, "Digamma", [](NodeContext &c, Value x) { // 0 is a pole like all others in TensorFlow
+    return c.select(c.compare(Compare::EQ, x, c.like(x, 0)), c.like(x, std::numeric_limits<double>::quiet_NaN()),
+                    c.unary<hlo::DigammaOp>(x));
+  });
   t.add("BesselI0e", 1, lowerUnary<hlo::BesselI0eOp>);
   t.add("BesselI1e", 1, lowerUnary<hlo::BesselI1eOp>);
   t.add("IsNan", 1, lowerUnary<hlo::IsNanOp>);
@@ -401,7 +406,11 @@ void registerMath(HandlerTable &t) {
   t.add("RandomGammaGrad", 2, lowerBinary<hlo::RandomGammaGradOp>);
   t.add("NextAfter", 2, lowerBinary<hlo::NextAfterOp>);
   t.add("Polygamma", 2, lowerBinary<hlo::PolygammaOp>);
-  t.add("Zeta", 2, lowerBinary<hlo::ZetaOp>);
+  addBinary(t, "Zeta", [](NodeContext &c, Value x, Value q) { // whatever q is, inf at 1 and NaN below
+    Value z = c.select(c.compare(Compare::LT, x, c.like(x, 1)), c.like(x, std::numeric_limits<double>::quiet_NaN()),
+                       c.binary<hlo::ZetaOp>(x, q));
+    return c.select(c.compare(Compare::EQ, x, c.like(x, 1)), c.like(x, std::numeric_limits<double>::infinity()), z);
+  });
   t.add("Betainc", 3, lowerBetainc);
   addBinary(t, "LeftShift", [](NodeContext &c, Value x, Value y) {
     return c.binary<hlo::ShiftLeftOp>(x, clampShift(c, y));

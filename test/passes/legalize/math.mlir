@@ -66,3 +66,14 @@ graph.func @cast_to_narrow(%x: tensor<3xf32> {graph.name = "x"}) -> (tensor<*xui
   %y, %yc = graph.node "Cast"(%x) {Truncate = false} : (tensor<3xf32>) -> tensor<*xui8>
   graph.return %y : tensor<*xui8>
 }
+
+// -----
+
+// CHECK-LABEL: func.func @digamma
+// CHECK: %[[POLE:.*]] = hlo.compare EQ
+// CHECK: %[[VALUE:.*]] = hlo.digamma
+// CHECK: hlo.select %[[POLE]], %{{.*}}, %[[VALUE]]
+graph.func @digamma(%x: tensor<3xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %yc = graph.node "Digamma"(%x) {} : (tensor<3xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
