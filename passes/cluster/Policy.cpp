@@ -179,6 +179,9 @@ Verdict Policy::judge(graph::NodeOp node, bool inFunction) {
     return {Refusal::NoCompiledForm, legalize::whyNotCompilable(op)};
   if (takesTexts(node) && !inFunction && hasHostKernel(node))
     return {Refusal::HostKernel, "the message is made by a host kernel"};
+  // queue runners tell the end of an input by OUT_OF_RANGE; a failed check of compiled code is INVALID_ARGUMENT
+  if ((op == "CountUpTo" || op == "ResourceCountUpTo") && !inFunction && hasHostKernel(node))
+    return {Refusal::HostKernel, "its error is the end of an input"};
   for (Value value : node.getInputs())
     if (isa_and_nonnull<graph::StringType>(elementOf(value)) && !(takesTexts(node) && isOp(value, "Const")))
       return {Refusal::HostType, "takes strings"};
