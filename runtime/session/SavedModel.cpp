@@ -129,6 +129,14 @@ absl::Status LoadSavedModel(const SessionOptions &options, const RunOptions &run
   if (std::string init = initOp(*graph); !init.empty())
     if (absl::Status s = session->Run(runOptions, assets, {}, {init}, nullptr, nullptr); !s.ok())
       return in("initialising", s);
+  bundle->queueRunners.clear();
+  if (auto it = graph->collection_def().find("queue_runners"); it != graph->collection_def().end())
+    for (const std::string &bytes : it->second.bytes_list().value()) {
+      absl::StatusOr<QueueRunnerDef> def = ParseQueueRunnerDef(bytes);
+      if (!def.ok())
+        return in("the collection queue_runners", def.status());
+      bundle->queueRunners.push_back(*std::move(def));
+    }
   bundle->signatures.clear();
   for (auto &[key, signature] : graph->signature_def())
     if (key.rfind("__saved_model", 0) != 0)

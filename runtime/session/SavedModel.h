@@ -2,7 +2,7 @@
 #ifndef LATHE_RUNTIME_SESSION_SAVEDMODEL_H
 #define LATHE_RUNTIME_SESSION_SAVEDMODEL_H
 
-#include "runtime/session/Session.h"
+#include "runtime/session/QueueRunner.h"
 
 #include <map>
 
@@ -20,6 +20,7 @@ struct ModelSignature {
 struct SavedModelBundle {
   std::unique_ptr<Session> session;
   std::map<std::string, ModelSignature> signatures;
+  std::vector<QueueRunnerDef> queueRunners; ///< for StartQueueRunners
 
   /// Runs a signature; names are its keys. NOT_FOUND for keys it does not have, INVALID_ARGUMENT for missing ones.
   absl::Status Run(const std::string &signature, const Session::Feeds &inputs, std::vector<std::pair<std::string, Tensor>> *outputs) const;

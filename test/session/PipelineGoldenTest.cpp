@@ -2,7 +2,7 @@
 // make_pipelines.py had TensorFlow write.
 #include "compiler/jit/ClusterCompiler.h"
 #include "proto/graph.pb.h"
-#include "runtime/session/Session.h"
+#include "runtime/session/QueueRunner.h"
 
 #include "llvm/Support/Base64.h"
 
@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include <fstream>
-#include <thread>
 
 namespace lathe {
 namespace {
@@ -78,14 +77,15 @@ TEST_P(Pipelines, GivesWhatTensorFlowGave) {
     absl::Status done = session.Run({{"files:0", Tensor::fromStrings({static_cast<int64_t>(names.size())}, names)}}, {}, {init}, nullptr);
     ASSERT_TRUE(done.ok()) << done;
   }
-  // a queue runner enqueues until the input ends, then closes its queue
-  std::vector<std::thread> threads;
-  for (const Json &runner : c["runners"])
-    threads.emplace_back([&session, runner] {
-      while (session.Run({}, {}, {runner["enqueue"][0].get<std::string>()}, nullptr).ok()) {
-      }
-      session.Run({}, {}, {runner["close"].get<std::string>()}, nullptr).IgnoreError();
-    });
+  std::vector<QueueRunnerDef> runners;
+  for (const Json &runner : c["runners"]) {
+    QueueRunnerDef def;
+    def.enqueueOps = runner["enqueue"].get<std::vector<std::string>>();
+    def.closeOp = runner["close"].get<std::string>();
+    runners.push_back(def);
+  }
+  Coordinator coordinator;
+  ASSERT_TRUE(StartQueueRunners(runners, &session, &coordinator).ok());
   auto fetches = c["fetches"].get<std::vector<std::string>>();
   size_t step = 0;
   for (const Json &want : c["steps"]) {
@@ -103,8 +103,9 @@ TEST_P(Pipelines, GivesWhatTensorFlowGave) {
     EXPECT_EQ(session.Run({}, fetches, {}, &out).code(), absl::StatusCode::kOutOfRange);
   }
   EXPECT_TRUE(session.Close().ok());
-  for (std::thread &t : threads)
-    t.join();
+  coordinator.RequestStop();
+  absl::Status joined = coordinator.Join();
+  EXPECT_TRUE(joined.ok() || !c.value("ends", false)) << joined;
 }
 
 INSTANTIATE_TEST_SUITE_P(Goldens, Pipelines, testing::ValuesIn(cases()),
