@@ -42,6 +42,9 @@ std::optional<SmallVector<Value>> foldDataSized(NodeContext &c, mlir::Operation 
 /// The rows (along dimension 0) of each value at the places where the 1-D mask is true: a run-time number of them.
 SmallVector<Value> compress(NodeContext &c, Value mask, ArrayRef<Value> values);
 
+/// Sorts all values along an axis by the first one, equal ones in their order.
+SmallVector<Value> sortBy(NodeContext &c, ArrayRef<Value> values, int64_t axis = 0, Compare direction = Compare::LT);
+
 /// Running sums of a vector, each element included.
 Value runningSum(NodeContext &c, Value v);
 

@@ -6,9 +6,6 @@
 using namespace mlir;
 
 namespace lathe::legalize {
-namespace {
-
-/// Sorts along an axis by the first value.
 SmallVector<Value> sortBy(NodeContext &c, ArrayRef<Value> values, int64_t axis, Compare direction) {
   auto op = hlo::SortOp::create(c.b, c.loc, ValueRange(values), axis, /*stable=*/true,
                                 [&](OpBuilder &b, Location loc, ValueRange args) -> SmallVector<Value> {
@@ -16,6 +13,8 @@ SmallVector<Value> sortBy(NodeContext &c, ArrayRef<Value> values, int64_t axis, 
                                 });
   return SmallVector<Value>(op->getResults());
 }
+
+namespace {
 
 LogicalResult topK(NodeContext &c, Value x, AffineExpr k, int64_t axis, bool largest) {
   int64_t rank = c.rank(x);

@@ -1,35 +1,34 @@
 // Sparse tensors as coordinates [n, rank], values [n] and a shape vector.
 #include "passes/legalize/ArrayFamilies.h"
 #include "passes/legalize/ArrayHelpers.h"
+#include "passes/legalize/Sparse.h"
 
 using namespace mlir;
 
 namespace lathe::legalize {
-namespace {
-
-Value column(NodeContext &c, Value table, int64_t k) {
+Value columnOf(NodeContext &c, Value table, int64_t k) {
   return c.reshape(c.sliceDim(table, 1, c.size(k), c.size(k + 1)), Dims{c.dim(table, 0)});
 }
 
-Value entry(NodeContext &c, Value v, int64_t k) {
+Value entryOf(NodeContext &c, Value v, int64_t k) {
   return c.reshape(c.sliceDim(v, 0, c.size(k), c.size(k + 1)), ArrayRef<AffineExpr>());
 }
 
-
-FailureOr<int64_t> rankOf(NodeContext &c, Value indices) {
+FailureOr<int64_t> columnsOf(NodeContext &c, Value indices) {
   auto n = c.rank(indices) == 2 ? constantOf(c.dim(indices, 1)) : std::nullopt;
   if (!n)
     return c.error("the coordinates must be a matrix with a known number of columns");
   return *n;
 }
 
-/// Row-major number of each coordinate in a tensor of the run-time shape.
-Value linearIndex(NodeContext &c, Value indices, Value shape, int64_t rank) {
+Value linearOf(NodeContext &c, Value indices, Value shape, int64_t rank) {
   Value linear = c.splatInt(0, ArrayRef<AffineExpr>{c.dim(indices, 0)}, c.elementType(indices));
   for (int64_t d = 0; d < rank; ++d)
-    linear = c.add(c.mul(linear, entry(c, shape, d)), column(c, indices, d));
+    linear = c.add(c.mul(linear, c.convert(entryOf(c, shape, d), c.elementType(linear))), columnOf(c, indices, d));
   return linear;
 }
+
+namespace {
 
 Value table(NodeContext &c, ArrayRef<Value> columns) {
   SmallVector<Value> parts;
@@ -40,13 +39,9 @@ Value table(NodeContext &c, ArrayRef<Value> columns) {
 
 /// Rows in row-major order of their coordinates.
 std::pair<Value, Value> reorder(NodeContext &c, Value indices, Value values, Value shape, int64_t rank) {
-  Value linear = linearIndex(c, indices, shape, rank);
+  Value linear = linearOf(c, indices, shape, rank);
   Value order = c.iota(c.dims(linear), 0, c.b.getI64Type());
-  auto sort = hlo::SortOp::create(c.b, c.loc, ValueRange{linear, order}, 0, /*stable=*/true,
-                                  [&](OpBuilder &b, Location loc, ValueRange args) -> SmallVector<Value> {
-                                    return {hlo::CompareOp::create(b, loc, args[0], args[1], Compare::LT)};
-                                  });
-  Value places = sort->getResult(1);
+  Value places = sortBy(c, {linear, order})[1];
   return {gather(c, indices, places, 0, 0, false), gather(c, values, places, 0, 0, false)};
 }
 
@@ -72,7 +67,7 @@ LogicalResult lowerSparseToDense(NodeContext &c) {
 
 LogicalResult lowerReorder(NodeContext &c) {
   Value indices = c.input(0);
-  auto rank = rankOf(c, indices);
+  auto rank = columnsOf(c, indices);
   if (failed(rank))
     return failure();
   auto [i, v] = reorder(c, indices, c.input(1), c.input(2), *rank);
@@ -81,7 +76,7 @@ LogicalResult lowerReorder(NodeContext &c) {
 
 LogicalResult lowerReshape(NodeContext &c) {
   Value indices = c.input(0), from = c.input(1), to = c.input(2);
-  auto rank = rankOf(c, indices);
+  auto rank = columnsOf(c, indices);
   auto wide = constantOf(c.dim(to, 0));
   if (failed(rank) || !wide)
     return c.error("the ranks must be known");
@@ -92,10 +87,10 @@ LogicalResult lowerReshape(NodeContext &c) {
   Value rest = c.div(total, c.max(known, c.scalarInt(1, i64)));
   Value shape = c.select(free, rest, to);
   c.check(c.compare(Compare::EQ, c.reduceProd(shape, {0}), total), "the shapes differ in their number of elements");
-  Value linear = linearIndex(c, indices, from, *rank);
+  Value linear = linearOf(c, indices, from, *rank);
   SmallVector<Value> columns(*wide);
   for (int64_t d = *wide; d-- > 0;) {
-    Value n = c.max(entry(c, shape, d), c.scalarInt(1, i64));
+    Value n = c.max(entryOf(c, shape, d), c.scalarInt(1, i64));
     columns[d] = c.binary<hlo::RemOp>(linear, n);
     linear = c.div(linear, n);
   }
@@ -109,8 +104,8 @@ LogicalResult sliceInto(NodeContext &c, Value indices, Value values, Value start
   Value keep;
   SmallVector<Value> columns;
   for (int64_t d = 0; d < rank; ++d) {
-    Value v = column(c, indices, d), from = entry(c, start, d);
-    Value inside = c.logicalAnd(c.compare(Compare::GE, v, from), c.compare(Compare::LT, v, c.add(from, entry(c, size, d))));
+    Value v = columnOf(c, indices, d), from = entryOf(c, start, d);
+    Value inside = c.logicalAnd(c.compare(Compare::GE, v, from), c.compare(Compare::LT, v, c.add(from, entryOf(c, size, d))));
     keep = keep ? c.logicalAnd(keep, inside) : inside;
     columns.push_back(c.sub(v, from));
   }
@@ -122,7 +117,7 @@ LogicalResult sliceInto(NodeContext &c, Value indices, Value values, Value start
 
 LogicalResult lowerSlice(NodeContext &c) {
   Value indices = c.input(0);
-  auto rank = rankOf(c, indices);
+  auto rank = columnsOf(c, indices);
   if (failed(rank))
     return failure();
   return sliceInto(c, indices, c.input(1), c.input(3), c.input(4), *rank, 0, 1, c.input(2));
@@ -130,7 +125,7 @@ LogicalResult lowerSlice(NodeContext &c) {
 
 LogicalResult lowerSplit(NodeContext &c) {
   Value indices = c.input(1), shape = c.input(3);
-  auto rank = rankOf(c, indices);
+  auto rank = columnsOf(c, indices);
   if (failed(rank))
     return failure();
   auto axis = c.axisInput(0, *rank);
@@ -139,7 +134,7 @@ LogicalResult lowerSplit(NodeContext &c) {
   unsigned n = c.attrInt("num_split");
   Type i64 = c.b.getI64Type();
   // The first parts are one longer where the size does not divide.
-  Value whole = entry(c, shape, *axis), part = c.div(whole, c.scalarInt(n, i64));
+  Value whole = entryOf(c, shape, *axis), part = c.div(whole, c.scalarInt(n, i64));
   Value residual = c.binary<hlo::RemOp>(whole, c.scalarInt(n, i64));
   Value from = c.scalarInt(0, i64);
   Value zeros = c.like(shape, 0);
@@ -159,7 +154,7 @@ LogicalResult lowerSplit(NodeContext &c) {
 
 LogicalResult lowerConcat(NodeContext &c) {
   unsigned n = c.numInputs() / 3;
-  auto rank = rankOf(c, c.input(0));
+  auto rank = columnsOf(c, c.input(0));
   if (failed(rank))
     return failure();
   auto axis = c.normalizeAxis(c.attrInt("concat_dim"), *rank);
@@ -175,7 +170,7 @@ LogicalResult lowerConcat(NodeContext &c) {
     Value s = c.input(2 * n + i), at = c.mul(mask, c.broadcastTo(offset, c.dims(mask)));
     indices.push_back(c.add(c.input(i), at));
     values.push_back(c.input(n + i));
-    offset = c.add(offset, entry(c, s, *axis));
+    offset = c.add(offset, entryOf(c, s, *axis));
     shape = s;
   }
   shape = c.select(c.compare(Compare::NE, mask, c.like(mask, 0)), offset, shape);
@@ -200,7 +195,7 @@ LogicalResult lowerDenseMatMul(NodeContext &c) {
   }
   if (adjointA && c.isComplex(values))
     values = c.unary<hlo::ConjOp>(values);
-  Value row = column(c, indices, adjointA ? 1 : 0), col = column(c, indices, adjointA ? 0 : 1);
+  Value row = columnOf(c, indices, adjointA ? 1 : 0), col = columnOf(c, indices, adjointA ? 0 : 1);
   AffineExpr rows = (*shape)[adjointA ? 1 : 0], inner = (*shape)[adjointA ? 0 : 1];
   if (!c.ctx.unify(inner, c.dim(b, 0), c.name()))
     return c.error("inner dimensions differ: " + textOf(inner) + " and " + textOf(c.dim(b, 0)));
@@ -219,7 +214,7 @@ LogicalResult lowerTensorDenseAdd(NodeContext &c) {
 template <typename Op>
 LogicalResult lowerDenseCwise(NodeContext &c) {
   Value indices = c.input(0), dense = c.input(3);
-  auto rank = rankOf(c, indices);
+  auto rank = columnsOf(c, indices);
   if (failed(rank))
     return failure();
   SmallVector<Value> columns;
@@ -227,7 +222,7 @@ LogicalResult lowerDenseCwise(NodeContext &c) {
   if (skip < 0)
     return c.error("the dense input has more dimensions than the sparse one");
   for (int64_t d = 0; d < c.rank(dense); ++d) {
-    Value v = column(c, indices, skip + d);
+    Value v = columnOf(c, indices, skip + d);
     columns.push_back(constantOf(c.dim(dense, d)) == int64_t(1) ? c.like(v, 0) : v);
   }
   Value picked = columns.empty() ? c.broadcastTo(dense, c.dims(c.input(1))) : gatherNd(c, dense, table(c, columns));

@@ -2,41 +2,12 @@
 // segment sums; reductions and softmax over coordinates.
 #include "passes/legalize/ArrayFamilies.h"
 #include "passes/legalize/ArrayHelpers.h"
+#include "passes/legalize/Sparse.h"
 
 using namespace mlir;
 
 namespace lathe::legalize {
 namespace {
-
-Value columnOf(NodeContext &c, Value table, int64_t k) {
-  return c.reshape(c.sliceDim(table, 1, c.size(k), c.size(k + 1)), Dims{c.dim(table, 0)});
-}
-Value entryOf(NodeContext &c, Value v, int64_t k) {
-  return c.reshape(c.sliceDim(v, 0, c.size(k), c.size(k + 1)), ArrayRef<AffineExpr>());
-}
-
-FailureOr<int64_t> columnsOf(NodeContext &c, Value indices) {
-  auto n = c.rank(indices) == 2 ? constantOf(c.dim(indices, 1)) : std::nullopt;
-  if (!n)
-    return c.error("the coordinates must be a matrix with a known number of columns");
-  return *n;
-}
-
-/// Row-major number of each coordinate, the first `rank` columns only.
-Value linearOf(NodeContext &c, Value indices, Value shape, int64_t rank) {
-  Value linear = c.splatInt(0, ArrayRef<AffineExpr>{c.dim(indices, 0)}, c.elementType(indices));
-  for (int64_t d = 0; d < rank; ++d)
-    linear = c.add(c.mul(linear, c.convert(entryOf(c, shape, d), c.elementType(linear))), columnOf(c, indices, d));
-  return linear;
-}
-
-SmallVector<Value> sortFirst(NodeContext &c, ArrayRef<Value> values) {
-  auto op = hlo::SortOp::create(c.b, c.loc, ValueRange(values), 0, /*stable=*/true,
-                                [](OpBuilder &b, Location loc, ValueRange args) -> SmallVector<Value> {
-                                  return {hlo::CompareOp::create(b, loc, args[0], args[1], Compare::LT)};
-                                });
-  return SmallVector<Value>(op->getResults());
-}
 
 /// A size that the value of an integer scalar says, at most `bound`.
 AffineExpr sizeOf(NodeContext &c, Value count, AffineExpr bound, StringRef what) {
@@ -76,7 +47,7 @@ std::optional<Filled> fillRows(NodeContext &c, Value rows, Value values, AffineE
   Value extra = c.reduceSum(c.convert(f.empty, i32), {0});
   // rows that are not empty already sort behind everything and are cut off
   Value spare = c.select(f.empty, c.iota(Dims{count}, 0, i64), c.highest(i64));
-  SmallVector<Value> sorted = sortFirst(c, {c.concat({rows, spare}, 0), c.iota(Dims{all}, 0, i64)});
+  SmallVector<Value> sorted = sortBy(c, {c.concat({rows, spare}, 0), c.iota(Dims{all}, 0, i64)});
   AffineExpr size = sizeOf(c, c.add(extra, c.sizeValue(n, i32)), all, "rows");
   f.rows = c.sliceDim(sorted[0], 0, c.size(0), size);
   f.source = c.sliceDim(sorted[1], 0, c.size(0), size);
@@ -163,7 +134,7 @@ std::optional<Union> uniteSparse(NodeContext &c, Value ai, Value av, Value bi, V
   Type i64 = c.b.getI64Type(), i32 = c.b.getI32Type(), element = c.elementType(av);
   Value indices = c.concat({ai, bi}, 0), linear = linearOf(c, indices, shape, rank);
   AffineExpr n = c.dim(indices, 0), na = c.dim(ai, 0), nb = c.dim(bi, 0);
-  SmallVector<Value> sorted = sortFirst(c, {linear, c.iota(Dims{n}, 0, i64)});
+  SmallVector<Value> sorted = sortBy(c, {linear, c.iota(Dims{n}, 0, i64)});
   // a place is new unless the one before is the same; its number is how many new ones came before
   Value before = c.pad(sorted[0], c.scalarInt(-1, c.elementType(sorted[0])), {1}, {-1});
   Value isNew = c.compare(Compare::NE, sorted[0], before);
@@ -352,7 +323,7 @@ LogicalResult lowerSegmentGradV2(NodeContext &c, Share share) {
   Value picked = gather(c, scaled, ids, 0);
   if (!picked)
     return failure();
-  SmallVector<Value> sorted = sortFirst(c, {indices, c.iota(Dims{n}, 0, i64)});
+  SmallVector<Value> sorted = sortBy(c, {indices, c.iota(Dims{n}, 0, i64)});
   Value before = c.pad(sorted[0], c.scalarInt(-1, c.elementType(indices)), {1}, {-1});
   Value isNew = c.compare(Compare::NE, sorted[0], before);
   if (constantOf(n) == int64_t(0))
