@@ -39,6 +39,19 @@ std::string commentText(StringRef s) {
   return out;
 }
 
+ClassName classNameOf(const EmitOptions &options) {
+  std::string whole = options.className.empty() ? options.symbolPrefix + "::Model" : options.className;
+  SmallVector<StringRef> parts;
+  StringRef(whole).split(parts, "::", -1, /*KeepEmpty=*/false);
+  std::string name = makeIdentifier(parts.empty() ? "Model" : parts.back());
+  if (!parts.empty())
+    parts.pop_back();
+  ClassName result{name, ""};
+  for (StringRef p : parts)
+    result.namespaces += (result.namespaces.empty() ? "" : "::") + makeIdentifier(p);
+  return result;
+}
+
 bool isReservedName(StringRef name) {
   static const char *const keywords[] = {
       "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
@@ -199,16 +212,8 @@ void HeaderWriter::writeC() {
 }
 
 void HeaderWriter::writeClass() {
-  std::string whole = options.className.empty() ? options.symbolPrefix + "::Model" : options.className;
-  SmallVector<StringRef> parts;
-  StringRef(whole).split(parts, "::", -1, /*KeepEmpty=*/false);
-  std::string name = makeIdentifier(parts.empty() ? "Model" : parts.back());
-  if (!parts.empty())
-    parts.pop_back();
+  auto [name, ns] = classNameOf(options);
   os << "#ifdef __cplusplus\n\n";
-  std::string ns;
-  for (StringRef p : parts)
-    ns += (ns.empty() ? "" : "::") + makeIdentifier(p);
   if (!ns.empty())
     os << "namespace " << ns << " {\n\n";
   for (StringRef base :

@@ -11,6 +11,11 @@ namespace lathe {
 llvm::StringRef cppType(DType t);
 /// A name for comments: it may hold anything, a comment must stay one.
 std::string commentText(llvm::StringRef s);
+/// --class as C++ has it: what is no identifier is made one.
+struct ClassName {
+  std::string name, namespaces; ///< namespaces joined by "::", "" for none
+};
+ClassName classNameOf(const EmitOptions &options);
 /// Keywords, and names with leading or double underscores, which are the implementation's.
 bool isReservedName(llvm::StringRef name);
 llvm::StringRef abiHeaderText();

@@ -80,15 +80,7 @@ void HostedHeader::writeResult(size_t i, const HostedPayload::Tensor &t) {
 }
 
 void HostedHeader::writeClass() {
-  std::string whole = options.className.empty() ? options.symbolPrefix + "::Model" : options.className;
-  SmallVector<StringRef> parts;
-  StringRef(whole).split(parts, "::", -1, /*KeepEmpty=*/false);
-  std::string name = makeIdentifier(parts.empty() ? "Model" : parts.back());
-  if (!parts.empty())
-    parts.pop_back();
-  std::string ns;
-  for (StringRef p : parts)
-    ns += (ns.empty() ? "" : "::") + makeIdentifier(p);
+  auto [name, ns] = classNameOf(options);
   for (StringRef base : {"ok", "Run", "RunEntry", "error_msg", "error_code", "num_args", "num_results", "set_arg_data", "set_arg_strings",
                          "result_dims", "resultView", "resultStrings", "HostedModel", "lathe", "std", "model", "ready", "args", "bind", "Arg"})
     members.insert(base);
