@@ -149,10 +149,8 @@ bool canonicalizeLayout(hlo::ConvolutionOp &op) {
     return false;
   OpBuilder b(op);
   Location loc = op.getLoc();
-  int64_t rank = in.size(), spatial = rank - 2;
-  SmallVector<int64_t> space = llvm::to_vector(llvm::seq<int64_t>(1, rank - 1));
-  auto plain = hlo::ConvDimensionNumbersAttr::get(b.getContext(), 0, rank - 1, space, rank - 2, rank - 1,
-                                                  iota(spatial), 0, rank - 1, space);
+  int64_t rank = in.size();
+  auto plain = plainConvDimensions(b.getContext(), rank);
   Value x = transpose(b, loc, op.getLhs(), in), w = transpose(b, loc, op.getRhs(), filter);
   if (reversal) {
     SmallVector<int64_t> turned;

@@ -102,6 +102,12 @@ bool lathe::sameLargeDims(RankedTensorType a, RankedTensorType b) {
   return true;
 }
 
+hlo::ConvDimensionNumbersAttr lathe::plainConvDimensions(MLIRContext *context, int64_t rank) {
+  SmallVector<int64_t> image = llvm::to_vector(llvm::seq<int64_t>(1, rank - 1));
+  SmallVector<int64_t> filter = llvm::to_vector(llvm::seq<int64_t>(0, rank - 2));
+  return hlo::ConvDimensionNumbersAttr::get(context, 0, rank - 1, image, rank - 2, rank - 1, filter, 0, rank - 1, image);
+}
+
 Operation *lathe::simpleCombiner(Region &body) {
   if (!llvm::hasSingleElement(body))
     return nullptr;

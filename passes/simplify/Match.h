@@ -47,6 +47,9 @@ llvm::SmallVector<int64_t> largeDims(mlir::RankedTensorType type);
 /// True when the two types differ in dimensions of size one only, so that their large dimensions correspond in order.
 bool sameLargeDims(mlir::RankedTensorType a, mlir::RankedTensorType b);
 
+/// The layout of the kernels: images [b, 0, 1, ..., f], filters [0, 1, ..., i, o].
+hlo::ConvDimensionNumbersAttr plainConvDimensions(mlir::MLIRContext *context, int64_t rank);
+
 /// The op of a reduction's body that combines its two arguments, or null if there is more to it.
 mlir::Operation *simpleCombiner(mlir::Region &body);
 

@@ -99,13 +99,7 @@ bool Splitter::read() {
   if (!spatial || llvm::all_of(dilation, [](int64_t v) { return v == 1; }) || op.getBatchGroupCount() != 1 ||
       !filter.hasStaticShape() || filter.getNumElements() == 0 || !hlo::hasKnownDims(input) || !hlo::hasKnownDims(result))
     return false;
-  // the layout that canonicalization leaves
-  auto d = op.getDimensionNumbers();
-  SmallVector<int64_t> inner = llvm::to_vector(llvm::seq<int64_t>(1, spatial + 1));
-  SmallVector<int64_t> outer = llvm::to_vector(llvm::seq<int64_t>(0, spatial));
-  int64_t last = spatial + 1;
-  if (d != hlo::ConvDimensionNumbersAttr::get(op.getContext(), 0, last, inner, last - 1, last, outer, 0, last, inner) ||
-      op.getWindowReversal())
+  if (op.getDimensionNumbers() != plainConvDimensions(op.getContext(), input.getRank()) || op.getWindowReversal())
     return false;
   SmallVector<int64_t> strides = hlo::getListOr(op.getWindowStrides(), spatial, 1),
                        rhsDilation = hlo::getListOr(op.getRhsDilation(), spatial, 1);
