@@ -1,10 +1,10 @@
 // Seeded random ops run three times: their numbers go on from run to run as TensorFlow's do, in a session and in a module
 // compiled ahead of time. goldens/random_streams.json is TensorFlow's (make_random_streams.py).
-#include "base/Float.h"
 #include "compiler/driver/Compiler.h"
 #include "compiler/jit/ClusterCompiler.h"
 #include "compiler/jit/Jit.h"
 #include "proto/graph.pb.h"
+#include "runtime/kernels/Common.h"
 #include "runtime/session/Session.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -33,28 +33,11 @@ std::string graphOf(const Json &c) {
   return std::string(bytes.begin(), bytes.end());
 }
 
-double at(const Tensor &t, int64_t i) {
-  switch (t.dtype()) {
-  case DType::Float32:
-    return t.data<float>()[i];
-  case DType::Float64:
-    return t.data<double>()[i];
-  case DType::Float16:
-    return halfToFloat(t.data<uint16_t>()[i]);
-  case DType::BFloat16:
-    return bfloat16ToFloat(t.data<uint16_t>()[i]);
-  case DType::Int32:
-    return t.data<int32_t>()[i];
-  default:
-    return static_cast<double>(t.data<int64_t>()[i]);
-  }
-}
-
 void expectRun(const Json &want, const Tensor &got, const std::string &what) {
   ASSERT_EQ(got.numElements(), static_cast<int64_t>(want.size())) << what;
   double tolerance = got.dtype() == DType::BFloat16 ? 1e-2 : got.dtype() == DType::Float16 ? 2e-3 : 2e-6;
   for (int64_t i = 0; i < got.numElements(); ++i)
-    EXPECT_NEAR(at(got, i), want[i].get<double>(), tolerance * std::max(1.0, std::abs(want[i].get<double>()))) << what << ", element " << i;
+    EXPECT_NEAR(rt::realAt(got, i), want[i].get<double>(), tolerance * std::max(1.0, std::abs(want[i].get<double>()))) << what << ", element " << i;
 }
 
 TEST(RandomStreams, GoOnInASession) {
