@@ -1,0 +1,84 @@
+// The pool behind parallel_for: every index once, whatever the threads do, and the same thread for the same share.
+#include "runtime/cpu/ThreadPool.h"
+#include "gtest/gtest.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+using lathe::ThreadPool;
+
+namespace {
+
+template <class F> void run(ThreadPool &pool, int64_t n, F f) {
+  ThreadPool::parallelFor(&pool, [](void *arg, int64_t begin, int64_t end) { (*static_cast<F *>(arg))(begin, end); }, &f, n);
+}
+
+TEST(ThreadPool, EveryIndexOnce) {
+  for (int threads : {0, 1, 2, 3, 7}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(pool.threads(), threads < 1 ? 1 : threads);
+    for (int64_t n : {0, 1, 2, 3, 5, 8, 64, 1000}) {
+      for (int round = 0; round < 50; ++round) {
+        std::vector<std::atomic<int>> seen(n);
+        run(pool, n, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i)
+            ++seen[i];
+        });
+        for (int64_t i = 0; i < n; ++i)
+          ASSERT_EQ(seen[i], 1) << threads << " threads, index " << i << " of " << n;
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, WakesWorkersThatSleep) {
+  ThreadPool pool(2);
+  for (int round = 0; round < 3; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    // index 0 waits for index 1: both threads must take part
+    std::atomic<bool> other{false};
+    run(pool, 2, [&](int64_t begin, int64_t) {
+      if (begin == 1)
+        other = true;
+      while (!other)
+        std::this_thread::yield();
+    });
+  }
+}
+
+TEST(ThreadPool, SharesStayWithTheirThreads) {
+  ThreadPool pool(2);
+  std::thread::id caller = std::this_thread::get_id();
+  std::atomic<int> in{0};
+  for (int round = 0; round < 20; ++round) {
+    in = 0;
+    std::thread::id who[2];
+    run(pool, 2, [&](int64_t begin, int64_t) {
+      who[begin] = std::this_thread::get_id();
+      for (++in; in < 2;) // neither may take both
+        std::this_thread::yield();
+    });
+    EXPECT_EQ(who[0], caller);
+    EXPECT_NE(who[1], caller);
+  }
+}
+
+TEST(ThreadPool, NestedAndConcurrentRegionsRunWhereTheyAre) {
+  ThreadPool pool(3);
+  std::atomic<int> sum{0};
+  auto outer = [&] {
+    for (int round = 0; round < 200; ++round)
+      run(pool, 6, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          run(pool, 4, [&](int64_t b, int64_t e) { sum += e - b; });
+      });
+  };
+  std::thread a(outer), b(outer);
+  a.join();
+  b.join();
+  EXPECT_EQ(sum, 2 * 200 * 6 * 4);
+}
+
+} // namespace
