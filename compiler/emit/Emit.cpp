@@ -173,6 +173,8 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   if (mlir::failed(cpu::packWeights(kernelModule, target->kernelTarget, {options.exact, false, options.releaseConstants})))
     return createStringError("the model could not be compiled");
   artifact.triple = target->triple;
+  artifact.vectorBits = target->kernelTarget.vectorBits;
+  artifact.fma = target->kernelTarget.fma;
   artifact.prefix = options.symbolPrefix;
   double start = seconds();
   lower::LowerOptions lowerOptions;

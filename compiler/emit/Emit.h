@@ -68,6 +68,8 @@ struct CompiledArtifact {
   std::string weights; ///< content of the external file, with externalWeights
   std::string assembly, llvmIr;
   std::string triple, prefix;
+  int vectorBits = 512; ///< of the vectors that kernels use
+  bool fma = true;      ///< whether they multiply and add in one instruction
   EmitReport report;
 };
 

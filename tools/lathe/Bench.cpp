@@ -42,7 +42,7 @@ int execute(BenchArgs &a) {
   const lathe_module &m = loaded.module->abi();
   if (a.profile && !m.num_steps)
     return fail("bench --profile: the library was not compiled for profiling; give the model");
-  Profile profile(m, a.model.options.threads);
+  Profile profile(m, a.model.options.threads, {loaded.artifact.vectorBits, loaded.artifact.fma});
   if (a.profile)
     runner->setTrace(Profile::trace, &profile);
   std::vector<double> us;

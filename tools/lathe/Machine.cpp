@@ -44,6 +44,24 @@ LATHE_PEAK(peak512, "avx512f,fma", 16, "v")
 LATHE_PEAK(peak256, "avx2,fma", 8, "x")
 #undef LATHE_PEAK
 
+/// Without fused multiply-add: products and sums of their own, on vectors of `LANES` floats.
+#define LATHE_PEAK(NAME, TARGET, LANES, MULTIPLY, ADD)                                                                 \
+  __attribute__((target(TARGET), noinline)) double NAME() {                                                            \
+    Lanes<LANES>::Vec acc[accumulators] = {}, x;                                                                       \
+    for (int i = 0; i < LANES; ++i)                                                                                    \
+      x[i] = 0.37f + 0.0713f * static_cast<float>(i);                                                                  \
+    double start = threadSeconds();                                                                                    \
+    for (int64_t i = 0; i < steps; ++i)                                                                                \
+      for (int j = 0; j < accumulators; j += 2) {                                                                      \
+        asm volatile(MULTIPLY : "+x"(acc[j]) : "x"(x));                                                                \
+        asm volatile(ADD : "+x"(acc[j + 1]) : "x"(x));                                                                 \
+      }                                                                                                                \
+    return static_cast<double>(steps * accumulators * LANES) / (threadSeconds() - start);                              \
+  }
+LATHE_PEAK(peak256Apart, "avx", 8, "vmulps %1, %0, %0", "vaddps %1, %0, %0")
+LATHE_PEAK(peak128Apart, "sse2", 4, "mulps %1, %0", "addps %1, %0")
+#undef LATHE_PEAK
+
 #define LATHE_READ(NAME, TARGET, LANES, CONSTRAINT)                                                                    \
   __attribute__((target(TARGET), noinline)) void NAME(const char *data, int64_t bytes) {                               \
     const auto *p = reinterpret_cast<const Lanes<LANES>::Vec *>(data);                                                 \
@@ -59,12 +77,13 @@ LATHE_READ(read256, "avx2", 8, "x")
 #undef LATHE_READ
 #endif
 
-double peakOnce() {
+double peakOnce([[maybe_unused]] const MachineCode &code) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f"))
+  if (code.vectorBits >= 512 && __builtin_cpu_supports("avx512f"))
     return peak512();
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+  if (code.vectorBits >= 256 && code.fma && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     return peak256();
+  return code.vectorBits >= 256 && __builtin_cpu_supports("avx") ? peak256Apart() : peak128Apart();
 #endif
   typedef Lanes<4>::Vec Vec;
   Vec acc[accumulators] = {}, x = {0.37f, 0.44f, 0.51f, 0.58f}, y = {0.91f, 0.78f, 0.65f, 0.52f};
@@ -120,10 +139,10 @@ double Machine::bound(double flopCount, double constants, double others, int64_t
   return std::max(flopCount / flops, moving);
 }
 
-Machine Machine::measure(int threads) {
+Machine Machine::measure(int threads, const MachineCode &code) {
   Machine m;
   for (int i = 0; i < 7; ++i)
-    m.flops = std::max(m.flops, peakOnce());
+    m.flops = std::max(m.flops, peakOnce(code));
   const int64_t largest = int64_t(96) << 20;
   std::unique_ptr<char, void (*)(void *)> data(static_cast<char *>(std::aligned_alloc(4096, largest)), std::free);
   if (data)

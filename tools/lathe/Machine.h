@@ -8,8 +8,14 @@
 
 namespace lathe::cli {
 
+/// The instructions that the code under measurement may use: its peak is not that of wider ones.
+struct MachineCode {
+  int vectorBits = 512;
+  bool fma = true;
+};
+
 struct Machine {
-  double flops = 0; ///< f32 multiply-adds a second, counted as two
+  double flops = 0; ///< f32 multiply-adds a second, counted as two, by the instructions of the code
   /// Bytes a second by size of the data, ascending: reading it, and copying (bytes read plus bytes written).
   std::vector<std::pair<int64_t, double>> reading, copying;
 
@@ -21,7 +27,7 @@ struct Machine {
   double bound(double flopCount, double constants, double others, int64_t allConstants) const;
 
   /// Measures one thread in about a second and multiplies by the number of threads.
-  static Machine measure(int threads);
+  static Machine measure(int threads, const MachineCode &code);
 
 private:
   static double rate(const std::vector<std::pair<int64_t, double>> &table, int64_t bytes);

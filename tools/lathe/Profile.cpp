@@ -1,7 +1,5 @@
 #include "tools/lathe/Profile.h"
 
-#include "tools/lathe/Machine.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -14,7 +12,8 @@ double Profile::now() const {
                      : threadSeconds();
 }
 
-Profile::Profile(const lathe_module &module, int threads) : module(module), threads(threads), steps(module.num_steps) {
+Profile::Profile(const lathe_module &module, int threads, const MachineCode &code)
+    : module(module), threads(threads), code(code), steps(module.num_steps) {
   overhead = 1;
   for (int i = 0; i < 100; ++i) {
     double a = now(), b = now();
@@ -33,8 +32,14 @@ void Profile::trace(void *ctx, int32_t step, int32_t phase) {
   ++s.calls;
 }
 
+const Machine &Profile::peak() const {
+  if (!machine)
+    machine = Machine::measure(threads, code);
+  return *machine;
+}
+
 std::vector<Profile::Line> Profile::lines(size_t runs) const {
-  static const Machine machine = Machine::measure(threads);
+  const Machine &machine = peak();
   std::vector<Line> all;
   for (int i = 0; i < module.num_steps; ++i) {
     const Step &s = steps[i];
@@ -56,6 +61,7 @@ void Profile::print(size_t runs) const {
   double total = 0;
   for (const Line &l : all)
     total += l.perRun;
+  printf("peak of the code's instructions: %.1f GFLOP/s\n", peak().flops * 1e-9);
   printf("%10s %7s %10s %9s %9s %8s  %-26s %s\n", "us", "share", "MFLOP", "GFLOP/s", "GB/s", "of roof", "kernel", "nodes");
   auto row = [&](const Line &l) {
     const lathe_step_info &info = *module.steps[l.step];

@@ -3,17 +3,20 @@
 #define LATHE_TOOLS_LATHE_PROFILE_H
 
 #include "runtime/abi/module_abi.h"
+#include "tools/lathe/Machine.h"
 
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <optional>
 #include <vector>
 
 namespace lathe::cli {
 
 class Profile {
 public:
-  Profile(const lathe_module &module, int threads);
+  /// `code`: what the module was compiled for.
+  Profile(const lathe_module &module, int threads, const MachineCode &code = {});
 
   /// The trace hook of modules emitted for profiling; `ctx` is the Profile.
   static void trace(void *ctx, int32_t step, int32_t phase);
@@ -35,11 +38,15 @@ private:
   };
   std::vector<Line> lines(size_t runs) const;
   double now() const;
+  /// The machine, measured when first asked for.
+  const Machine &peak() const;
 
   const lathe_module &module;
   int threads;
+  MachineCode code;
   double overhead = 0; ///< of reading the clock
   std::vector<Step> steps;
+  mutable std::optional<Machine> machine;
 };
 
 } // namespace lathe::cli
