@@ -160,6 +160,7 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   context->getOrLoadDialect<mlir::LLVM::LLVMDialect>();
 
   CompiledArtifact artifact;
+  target->kernelTarget.threads = options.threads;
   if (options.bf16 && !target->kernelTarget.avx512bf16)
     mlir::emitWarning(mlir::UnknownLoc::get(context))
         << "--precision bf16: CPU '" << target->cpu << "' has no AVX512_BF16: products and convolutions stay f32";

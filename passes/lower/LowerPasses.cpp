@@ -90,7 +90,7 @@ struct ToLlvm : impl::KernelToLlvmBase<ToLlvm> {
     ModuleOp module = getOperation();
     LowerOptions options;
     options.target = cpu::CpuTarget::get(triple, features);
-    options.threads = threads;
+    options.threads = options.target.threads = threads;
     FailureOr<LoweredModule> lowered = lowerModule(module, options);
     if (failed(lowered))
       return signalPassFailure();

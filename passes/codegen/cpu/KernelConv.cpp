@@ -6,6 +6,7 @@
 // zeros (the slab). Long sums go tap row by tap row over all pixels of the block, with sums kept in scratch.
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/Blocking.h"
 #include "passes/codegen/cpu/Product.h"
 #include "passes/codegen/cpu/Winograd.h"
 
@@ -299,13 +300,19 @@ void ConvEmitter::plan() {
   int64_t rowBytes = std::max<int64_t>(1, width.value_or(64) * pixel.stride * row.stride * ic.value_or(64) * elemBytes(accElem));
   int64_t rows = std::max<int64_t>(1, b.target.l2 / 2 / rowBytes);
   if (std::optional<int64_t> height = hlo::constantValue(row.outExpr)) {
-    int64_t others = hlo::constantValue(images).value_or(1) * panelCount * groups * batchGroups;
+    int64_t outer = hlo::constantValue(images).value_or(1) * batchGroups;
     for (size_t i = 0; i + 2 < dims.size(); ++i)
-      others *= hlo::constantValue(dims[i].outExpr).value_or(1);
-    int64_t count = llvm::divideCeil(std::max<int64_t>(*height, 1), rows);
-    if (others * count < 32)
-      count = std::clamp<int64_t>(llvm::divideCeil(32, std::max<int64_t>(others, 1)), count, std::max<int64_t>(count, *height / 4));
-    blockRows = llvm::divideCeil(std::max<int64_t>(*height, 1), count);
+      outer *= hlo::constantValue(dims[i].outExpr).value_or(1);
+    BlockedWork work;
+    work.outer = outer;
+    work.rows = std::max<int64_t>(*height, 1);
+    work.panels = panelCount * groups;
+    const int64_t steps = hlo::constantValue(depth).value_or(512);
+    work.rowCycles = steps * width.value_or(64) * tile.vecs / 2.0;
+    work.rowBytes = rowBytes;
+    work.panelBytes = steps * columns * elemBytes(accElem);
+    work.enterCycles = slab ? rowBytes / 16.0 : 0;
+    blockRows = rowsPerBlock(b.target, work, rows);
   } else {
     blockRows = std::min<int64_t>(rows, 8);
   }

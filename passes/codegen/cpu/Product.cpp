@@ -5,6 +5,7 @@
 // covers a range of units. Per row block the left operand may be copied to scratch (converted, or to break
 // cache aliasing); per unit the panel may be packed to scratch.
 #include "dialects/hlo/Shape.h"
+#include "passes/codegen/cpu/Blocking.h"
 #include "passes/codegen/cpu/Product.h"
 
 using namespace mlir;
@@ -100,11 +101,14 @@ void ProductEmitter::choosePacking() {
     int64_t batches = 1;
     for (AffineExpr e : spec.batch)
       batches *= std::max<int64_t>(1, hlo::constantValue(e).value_or(1));
-    int64_t count = llvm::divideCeil(rows.numTiles, fitting);
-    // enough units for the threads, but not less than four tiles a panel
-    if (int64_t units = batches * panelCount * count; units < 32)
-      count = std::max(count, std::min<int64_t>(llvm::divideCeil(32, batches * panelCount), rows.numTiles / 4));
-    tilesPerBlock = llvm::divideCeil(rows.numTiles, std::max<int64_t>(count, 1));
+    BlockedWork work;
+    work.outer = batches;
+    work.rows = rows.numTiles;
+    work.panels = panelCount;
+    work.rowCycles = depth * rows.height * tile.vecs / 2.0;
+    work.rowBytes = tileBytes;
+    work.panelBytes = depth * width * accBytes;
+    tilesPerBlock = std::max<int64_t>(1, rowsPerBlock(b.target, work, fitting));
     blocks = getAffineConstantExpr(llvm::divideCeil(rows.numTiles, tilesPerBlock), b.getContext());
   } else {
     tilesPerBlock = std::min<int64_t>(fitting, 16);

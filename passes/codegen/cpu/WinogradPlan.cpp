@@ -96,14 +96,21 @@ WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &s, int64
     double gemm = points * s.inChannels * double(panels) * blocks *
                   (rows.numHigh * tileCost(rows.low + 1) + (rows.numTiles - rows.numHigh) * tileCost(rows.low));
     double transformed = 4.0 * points * perBlock * s.inChannels, sums = 4.0 * points * perBlock * panelsPerUnit * panel;
-    double traffic = weights * (weights + transformed + sums < target.l2 ? 1 : blocks);
+    // the slowest thread's share; a block that two of them enter is transformed twice
+    const int64_t units = blocks * groups, threads = std::clamp<int64_t>(target.threads, 1, units);
+    const int64_t mine = llvm::divideCeil(units, threads);
+    const double share = double(mine) / units;
+    const int64_t across = mine % groups ? llvm::divideCeil(mine - 1, groups) + 1 : mine / groups;
+    const double entered = std::min<double>(blocks, across) / blocks;
+    double traffic = weights / groups * (weights + transformed + sums < target.l2 ? std::min(mine, groups) : mine);
     if (transformed > target.l2 * 0.6)
-      traffic += transformed * groups * blocks;
+      traffic += transformed * mine;
     if (sums > target.l2 * 0.4)
-      traffic += 2 * sums * groups * blocks;
+      traffic += 2 * sums * mine;
     // threads split units evenly only when there are a few
-    double uneven = blocks * groups == 1 ? 1.02 : 1;
-    double cycles = combined(gemm, traffic / streamBytesPerCycle) * uneven + tiles * (inVecs * inCycles + outVecs * outCycles);
+    double uneven = units == 1 ? 1.02 : 1;
+    double cycles = threads * (combined(gemm * share, traffic / streamBytesPerCycle) * uneven +
+                               tiles * (entered * inVecs * inCycles + share * outVecs * outCycles));
     if (!best.tile || cycles < best.cycles)
       best = {m, panel, panelsPerUnit, perBlock, cycles};
   }
@@ -162,11 +169,14 @@ WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const Cpu
     return refuse(WinogradRefusal::NoVectors);
   WinogradSizes sizes = WinogradSizes::of(op);
   WinogradRefusal reason = WinogradRefusal::NotFaster;
+  // the algorithm is chosen as for one thread: how many there are must not change a bit
+  CpuTarget alone = target;
+  alone.threads = 1;
   double limit = directCycles(target, sizes) * 0.97;
   for (int64_t m : {4, 2}) {
     if (force && force != m)
       continue;
-    WinogradPlan plan = planWinograd(target, sizes, m);
+    WinogradPlan plan = planWinograd(alone, sizes, m);
     if (!force && plan.cycles > limit)
       continue;
     if (!force && sampleWinogradError(filter, m) > winogradErrorLimit) {
@@ -174,7 +184,7 @@ WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const Cpu
       continue;
     }
     limit = plan.cycles;
-    choice.plan = plan;
+    choice.plan = target.threads > 1 ? planWinograd(target, sizes, m) : plan;
   }
   if (!choice.plan)
     choice.refusal = reason;

@@ -1,0 +1,28 @@
+// How many rows of a product or convolution make a block of work.
+#ifndef LATHE_PASSES_CODEGEN_CPU_BLOCKING_H
+#define LATHE_PASSES_CODEGEN_CPU_BLOCKING_H
+
+#include "passes/codegen/cpu/KernelCodegen.h"
+
+namespace lathe::cpu {
+
+/// Work whose units are numbered (outer, block of rows, panel), the panel innermost. Rows are whatever a block is made
+/// of: register tiles, or rows of an image.
+struct BlockedWork {
+  int64_t outer = 1;         ///< batches, images
+  int64_t rows = 1;          ///< in each of them
+  int64_t panels = 1;
+  double rowCycles = 1;      ///< arithmetic for one row of one panel
+  double rowBytes = 0;       ///< of the left operand in a row
+  double panelBytes = 0;
+  double enterCycles = 0;    ///< for each row of a block that a thread enters: what it copies or transforms
+};
+
+/// Rows of a block, at most `most`, such that the slowest thread of `target.threads` is done soonest: each takes a run
+/// of the units, reads panels from memory and again from a cache, and fetches rows that another one's run of the
+/// kernel before is likely to have written. Larger blocks where that is equal.
+int64_t rowsPerBlock(const CpuTarget &target, const BlockedWork &work, int64_t most);
+
+} // namespace lathe::cpu
+
+#endif

@@ -1,0 +1,68 @@
+// Blocks of rows: never more than fit, and such that threads that each run a share of the units end together.
+#include "passes/codegen/cpu/Blocking.h"
+#include "gtest/gtest.h"
+
+using namespace lathe::cpu;
+
+namespace {
+
+BlockedWork work(int64_t outer, int64_t rows, int64_t panels) {
+  BlockedWork w;
+  w.outer = outer;
+  w.rows = rows;
+  w.panels = panels;
+  w.rowCycles = 256 * 14;
+  w.rowBytes = 256 * 14 * 4;
+  w.panelBytes = 256 * 32 * 4;
+  return w;
+}
+
+/// Rows times panels of the thread with most of them, as a multiple of an even share.
+double unevenness(const BlockedWork &w, int64_t perBlock, int64_t threads) {
+  int64_t blocks = (w.rows + perBlock - 1) / perBlock, units = w.outer * blocks * w.panels;
+  double most = 0;
+  for (int64_t t = 0; t < threads; ++t) {
+    int64_t mine = 0;
+    for (int64_t u = units * t / threads; u < units * (t + 1) / threads; ++u)
+      mine += std::min(perBlock, w.rows - u / w.panels % blocks * perBlock);
+    most = std::max<double>(most, mine);
+  }
+  return most * threads / (double(w.outer) * w.rows * w.panels);
+}
+
+TEST(Blocking, FitsAndCoversForAnySizes) {
+  for (int threads : {1, 2, 3, 8, 64})
+    for (int64_t outer : {1, 2, 40})
+      for (int64_t rows : {1, 2, 4, 7, 14, 56, 900})
+        for (int64_t panels : {1, 2, 5, 12, 954})
+          for (int64_t most : {1, 3, 100, 100000}) {
+            CpuTarget target;
+            target.threads = threads;
+            int64_t got = rowsPerBlock(target, work(outer, rows, panels), most);
+            ASSERT_GE(got, 1);
+            ASSERT_LE(got, std::min(most, rows));
+          }
+}
+
+TEST(Blocking, SharesEvenlyAmongThreads) {
+  for (int threads : {2, 4})
+    for (int64_t rows : {8, 14, 56, 224, 896})
+      for (int64_t panels : {1, 2, 3, 5, 12, 24}) {
+        CpuTarget target;
+        target.threads = threads;
+        BlockedWork w = work(1, rows, panels);
+        EXPECT_LE(unevenness(w, rowsPerBlock(target, w, 1000), threads), 1.15) << rows << " rows, " << panels << " panels, " << threads;
+      }
+}
+
+// 7x7 pixels and 160 channels: four tiles of rows, five panels. All rows in one block would give one thread three panels.
+TEST(Blocking, SplitsFewRowsWhenPanelsAreOdd) {
+  CpuTarget target;
+  target.l2 = 2 << 20;
+  EXPECT_EQ(rowsPerBlock(target, work(1, 4, 5), 100), 4);
+  target.threads = 2;
+  EXPECT_EQ(rowsPerBlock(target, work(1, 4, 5), 100), 2);
+  EXPECT_EQ(rowsPerBlock(target, work(1, 4, 24), 100), 4);
+}
+
+} // namespace
