@@ -291,7 +291,7 @@ bool evalChunk(Operation *op, ArrayRef<const Chunk *> in, Chunk &result, int64_t
 // Whole tensors
 //===----------------------------------------------------------------------===//
 
-// The commonest f32 ops without the way over double: +, -, *, / and these give the same bits.
+// f32 without the way over double: the commonest ops, which give the same bits, and those whose rounding shows.
 static bool fastFloat(Operation *op, ArrayRef<Tensor> in, Tensor &out) {
   if (out.dtype() != DType::Float32 || in.empty() || in[0].dtype() != DType::Float32)
     return false;
@@ -313,6 +313,18 @@ static bool fastFloat(Operation *op, ArrayRef<Tensor> in, Tensor &out) {
     return loop([=](int64_t k) { return a[k] / b[k]; });
   if (isa<NegOp>(op))
     return loop([=](int64_t k) { return -a[k]; });
+  if (isa<IgammaOp>(op))
+    return loop([=](int64_t k) { return igammaOf(a[k], b[k]); });
+  if (isa<IgammacOp>(op))
+    return loop([=](int64_t k) { return igammacOf(a[k], b[k]); });
+  if (isa<IgammaGradAOp>(op))
+    return loop([=](int64_t k) { return igammaGradAOf(a[k], b[k]); });
+  if (isa<RandomGammaGradOp>(op))
+    return loop([=](int64_t k) { return randomGammaGradOf(a[k], b[k]); });
+  if (isa<PolygammaOp>(op))
+    return loop([=](int64_t k) { return polygammaOf(a[k], b[k]); });
+  if (isa<ZetaOp>(op))
+    return loop([=](int64_t k) { return zetaOf(a[k], b[k]); });
   return false;
 }
 

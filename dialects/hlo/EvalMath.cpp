@@ -36,60 +36,6 @@ static long double digammaLong(long double x) {
 }
 double digammaOf(double x) { return static_cast<double>(digammaLong(x)); }
 
-double zetaOf(double x, double q) {
-  if (std::isnan(x) || std::isnan(q))
-    return nan;
-  if (x == 1)
-    return infinity;
-  if (x < 1)
-    return nan;
-  if (q <= 0) {
-    if (q == std::floor(q)) // a pole: one-sided limits agree for even exponents only
-      return x == std::floor(x) && std::fmod(x, 2) == 0 ? infinity : nan;
-    if (x != std::floor(x))
-      return nan; // a negative base to a broken power
-  }
-  if (std::isinf(x))
-    return q > 1 ? 0 : (q == 1 ? 1 : infinity);
-  // Euler-Maclaurin: direct terms up to a large argument, then the integral and Bernoulli corrections
-  long double sum = 0, a = q, s = x;
-  int terms = 0;
-  while (a < 15 || terms < 10) {
-    long double term = std::pow(a, -s);
-    sum += term;
-    a += 1;
-    ++terms;
-    if (a > 0 && term == 0 && terms > 20)
-      break;
-    if (terms > 100000)
-      break;
-  }
-  long double power = std::pow(a, -s);
-  sum += power * a / (s - 1) + power / 2;
-  static const long double bernoulli[] = {1.0L / 12,           -1.0L / 720,          1.0L / 30240,
-                                          -1.0L / 1209600,     1.0L / 47900160,      -691.0L / 1307674368000.0L,
-                                          1.0L / 74724249600.0L, -3617.0L / 10670622842880000.0L};
-  long double factor = s, scale = power / a;
-  for (int k = 0; k < 8; ++k) {
-    long double term = bernoulli[k] * factor * scale;
-    sum += term;
-    if (std::fabs(term) < std::fabs(sum) * 1e-20L)
-      break;
-    factor *= (s + 2 * k + 1) * (s + 2 * k + 2);
-    scale /= a * a;
-  }
-  return static_cast<double>(sum);
-}
-
-double polygammaOf(double n, double x) {
-  if (n != std::floor(n) || n < 0)
-    return nan;
-  if (n == 0)
-    return digammaOf(x);
-  double sign = std::fmod(n, 2) == 1 ? 1 : -1;
-  return sign * std::exp(lgammaOf(n + 1)) * zetaOf(n + 1, x);
-}
-
 double erfInvOf(double x) {
   if (std::isnan(x) || x < -1 || x > 1)
     return nan;
@@ -113,107 +59,13 @@ double erfInvOf(double x) {
   return static_cast<double>(x < 0 ? -y : y);
 }
 
-// x^a e^-x / Gamma(a+1)
-static long double gammaFactor(long double a, long double x) {
-  return std::exp(a * std::log(x) - x - std::lgamma(a + 1));
-}
-
-// sum x^n / ((a+1)...(a+n)) and its derivative by a
-static long double lowerSeries(long double a, long double x, long double *derivative) {
-  long double term = 1, sum = 1, slope = 0, harmonic = 0;
-  for (int n = 1; n < 1000000; ++n) {
-    term *= x / (a + n);
-    harmonic += 1 / (a + n);
-    sum += term;
-    slope -= term * harmonic;
-    if (term < sum * 1e-21L && n > x - a)
-      break;
-  }
-  if (derivative)
-    *derivative = slope;
-  return sum;
-}
-
-// the continued fraction of Q by Lentz's method, without the factor
-static long double upperFraction(long double a, long double x) {
-  const long double tiny = 1e-300L;
-  long double b = x + 1 - a, c = 1 / tiny, d = 1 / b, h = d;
-  for (int i = 1; i < 1000000; ++i) {
-    long double an = -i * (i - a);
-    b += 2;
-    d = an * d + b;
-    if (std::fabs(d) < tiny)
-      d = tiny;
-    c = b + an / c;
-    if (std::fabs(c) < tiny)
-      c = tiny;
-    d = 1 / d;
-    long double delta = d * c;
-    h *= delta;
-    if (std::fabs(delta - 1) < 1e-20L)
-      break;
-  }
-  return h;
-}
-
-double igammaOf(double a, double x) {
-  if (std::isnan(a) || std::isnan(x) || a <= 0 || x < 0)
-    return nan;
-  if (x == 0)
-    return 0;
-  if (std::isinf(x))
-    return std::isinf(a) ? nan : 1;
-  if (std::isinf(a))
-    return 0;
-  long double factor = gammaFactor(a, x);
-  if (x < a + 1)
-    return static_cast<double>(factor * lowerSeries(a, x, nullptr));
-  return static_cast<double>(1 - factor * a * upperFraction(a, x));
-}
-
-double igammacOf(double a, double x) {
-  if (std::isnan(a) || std::isnan(x) || a <= 0 || x < 0)
-    return nan;
-  if (x == 0)
-    return 1;
-  if (std::isinf(x))
-    return std::isinf(a) ? nan : 0;
-  if (std::isinf(a))
-    return 1;
-  long double factor = gammaFactor(a, x);
-  if (x < a + 1)
-    return static_cast<double>(1 - factor * lowerSeries(a, x, nullptr));
-  return static_cast<double>(factor * a * upperFraction(a, x));
-}
-
-static long double lowerGradient(long double a, long double x) {
-  long double slope, sum = lowerSeries(a, x, &slope), factor = gammaFactor(a, x);
-  return factor * (sum * (std::log(x) - digammaLong(a + 1)) + slope);
-}
-
-double igammaGradAOf(double a, double x) {
-  if (std::isnan(a) || std::isnan(x) || a <= 0 || x < 0)
-    return nan;
-  if (x == 0 || std::isinf(x) || std::isinf(a))
-    return 0;
-  return static_cast<double>(lowerGradient(a, x));
-}
-
-double randomGammaGradOf(double a, double x) {
-  if (std::isnan(a) || std::isnan(x) || a <= 0 || x < 0)
-    return nan;
-  if (x == 0 || std::isinf(x))
-    return 0;
-  // -(dP/da) / (dP/dx) with dP/dx = factor * a / x: the factor cancels
-  long double slope, sum = lowerSeries(a, x, &slope);
-  return static_cast<double>(-(sum * (std::log(static_cast<long double>(x)) - digammaLong(a + 1.0L)) + slope) * x / a);
-}
-
 double betaincOf(double a, double b, double x) {
   if (std::isnan(a) || std::isnan(b) || std::isnan(x) || a <= 0 || b <= 0 || x < 0 || x > 1)
     return nan;
   if (x == 0 || x == 1)
     return x;
+  if (std::isinf(a) || std::isinf(b))
+    return nan;
   long double p = a, q = b, z = x;
   bool swapped = z > (p + 1) / (p + q + 2);
   if (swapped) {

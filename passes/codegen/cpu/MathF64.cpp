@@ -190,21 +190,9 @@ static Value emitF64(KernelBuilder &b, Fn fn, ArrayRef<E> a) {
     return libm("atan2");
   case Fn::Fmod:
     return libm("fmod");
-  case Fn::Igamma:
-    return igamma64(a[0], a[1]);
-  case Fn::Igammac:
-    return igammac64(a[0], a[1]);
-  case Fn::IgammaGradA:
-    return igammaGradA64(a[0], a[1]);
-  case Fn::RandomGammaGrad:
-    return randomGammaGrad64(a[0], a[1]);
-  case Fn::Polygamma:
-    return polygamma64(a[0], a[1]);
-  case Fn::Zeta:
-    return zeta64(a[0], a[1]);
   case Fn::Betainc:
     return betainc64(a[0], a[1], a[2]);
-  case Fn::NextAfter:
+  default: // emitMath's own
     break;
   }
   return {};
@@ -230,6 +218,22 @@ Value emitMath(KernelBuilder &b, Fn fn, ValueRange args) {
     a.push_back(E(b, v));
   if (fn == Fn::NextAfter)
     return nextAfter(a[0], a[1]);
+  switch (fn) {
+  case Fn::Igamma:
+    return igammaE(a[0], a[1]);
+  case Fn::Igammac:
+    return igammacE(a[0], a[1]);
+  case Fn::IgammaGradA:
+    return igammaGradAE(a[0], a[1]);
+  case Fn::RandomGammaGrad:
+    return randomGammaGradE(a[0], a[1]);
+  case Fn::Polygamma:
+    return polygammaE(a[0], a[1]);
+  case Fn::Zeta:
+    return zetaE(a[0], a[1]);
+  default:
+    break;
+  }
   if (a[0].elem().isF64())
     return emitF64(b, fn, a);
   switch (fn) {

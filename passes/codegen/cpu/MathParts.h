@@ -52,13 +52,20 @@ E cosPi64(E x);
 E lgamma64(E x);
 E digamma64(E x);
 E besselI64(E x, int order); ///< exp(-|x|) I_order(x)
-E igamma64(E a, E x);
-E igammac64(E a, E x);
-E igammaGradA64(E a, E x);
-E randomGammaGrad64(E a, E x);
-E zeta64(E x, E q);
-E polygamma64(E n, E x);
 E betainc64(E a, E b, E x);
+
+// f32 or f64, any lanes, in the type's own arithmetic (MathGamma.cpp)
+E igammaE(E a, E x);
+E igammacE(E a, E x);
+E igammaGradAE(E a, E x);
+E randomGammaGradE(E a, E x);
+E zetaE(E x, E q);
+E polygammaE(E n, E x);
+
+/// Iterates `step` over the state while state[0] (i1) is on in some lane, at most `limit` times; a lane that went off
+/// keeps its values.
+llvm::SmallVector<mlir::Value> iterate(KernelBuilder &b, llvm::SmallVector<mlir::Value> state, int64_t limit,
+                                       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> step);
 
 /// Whether any lane is on (i1 in, scalar i1 out).
 mlir::Value anyLane(E mask);

@@ -1,4 +1,4 @@
-// Gamma, zeta, beta and Bessel functions in f64 (f32 widens). Iterations run until every lane has converged.
+// lgamma, digamma, beta and Bessel functions in f64 (f32 widens). Iterations run until every lane has converged.
 #include "passes/codegen/cpu/MathParts.h"
 
 using namespace mlir;
@@ -93,9 +93,8 @@ E besselI64(E x, int order) {
   return sel(isNan(x), x, r);
 }
 
-// Iterates `step` over the state while `active` (state[0], i1) is on in some lane, at most `limit` times.
-static SmallVector<Value> iterate(KernelBuilder &b, SmallVector<Value> state, int64_t limit,
-                                  llvm::function_ref<SmallVector<Value>(ValueRange)> step) {
+SmallVector<Value> iterate(KernelBuilder &b, SmallVector<Value> state, int64_t limit,
+                           llvm::function_ref<SmallVector<Value>(ValueRange)> step) {
   state.push_back(b.i64(0));
   unsigned n = state.size() - 1;
   SmallVector<Value> r = b.whileLoop(
@@ -110,149 +109,6 @@ static SmallVector<Value> iterate(KernelBuilder &b, SmallVector<Value> state, in
       });
   r.pop_back();
   return r;
-}
-
-// x^a e^-x / gamma(a)
-static E gammaPrefix(E a, E x) { return exp64(a * log64(x) - x - lgamma64(a)); }
-
-// sum x^n / ((a+1) ... (a+n)) and its derivative in a
-static std::pair<E, E> igammaSeries(E a, E x, E active) {
-  KernelBuilder &b = *a.b;
-  E zero = a.c(0.0), one = a.c(1.0);
-  // state: active, r, c, sum, dc, dsum
-  SmallVector<Value> v = iterate(b, {active, a, one, one, zero, zero}, 20000, [&](ValueRange s) {
-    E r = E(b, s[1]) + 1.0, c(b, s[2]), sum(b, s[3]), dc(b, s[4]), dsum(b, s[5]);
-    E f = x / r;
-    dc = dc * f - c * f / r;
-    c = c * f;
-    sum = sum + c;
-    dsum = dsum + dc;
-    E more = (c > sum * kEps) | (absE(dc) > absE(dsum) * kEps);
-    return SmallVector<Value>{more, r, c, sum, dc, dsum};
-  });
-  return {E(b, v[3]), E(b, v[5])};
-}
-
-// Q(a, x) by Lentz's continued fraction, x > a, without the prefix
-static E igammacFraction(E a, E x, E active) {
-  KernelBuilder &b = *a.b;
-  E one = a.c(1.0);
-  E b0 = x + 1.0 - a;
-  E d0 = one / b0;
-  SmallVector<Value> v = iterate(
-      b, {active, one, b0, a.c(1e300), d0, d0}, 20000, [&](ValueRange s) {
-        E i(b, s[1]), bb(b, s[2]), c(b, s[3]), d(b, s[4]), h(b, s[5]);
-        E an = i * (a - i);
-        bb = bb + 2.0;
-        d = fma(an, d, bb);
-        d = sel(absE(d) < 1e-300, 1e-300, d);
-        c = bb + an / c;
-        c = sel(absE(c) < 1e-300, 1e-300, c);
-        d = one / d;
-        E del = d * c;
-        return SmallVector<Value>{absE(del - 1.0) > kEps * 2, i + 1.0, bb, c, d, h * del};
-      });
-  return E(b, v[5]);
-}
-
-static E igammaEither(E a, E x, bool upper) {
-  E bad = !((x >= 0.0) & (a > 0.0));
-  E plain = (x > 0.0) & (x < kInf) & (a < kInf) & !bad;
-  E useFraction = (x > 1.0) & (x > a);
-  E as = sel(plain, a, 1.0), xs = sel(plain, x, 1.0);
-  E xSeries = sel(useFraction, 0.5, xs), xFraction = sel(useFraction, xs, as + 2.0);
-  E prefix = gammaPrefix(as, xs);
-  E p = igammaSeries(as, xSeries, plain & !useFraction).first * prefix / as;
-  E q = igammacFraction(as, xFraction, plain & useFraction) * prefix;
-  E one = a.c(1.0);
-  E r = upper ? sel(useFraction, q, one - p) : sel(useFraction, one - q, p);
-  E atZero = a.c(upper ? 1.0 : 0.0), atInf = a.c(upper ? 0.0 : 1.0);
-  r = sel(x == 0.0, atZero, r);
-  r = sel(a == kInf, atZero, r);
-  r = sel(x == kInf, sel(a == kInf, kNan, atInf), r);
-  return sel(bad, kNan, r);
-}
-
-E igamma64(E a, E x) { return igammaEither(a, x, false); }
-E igammac64(E a, E x) { return igammaEither(a, x, true); }
-
-/// dP/da and the density dP/dx
-static std::pair<E, E> gammaDerivatives(E a, E x, E plain) {
-  E as = sel(plain, a, 1.0), xs = sel(plain, x, 1.0);
-  auto [sum, dsum] = igammaSeries(as, xs, plain);
-  E prefix = gammaPrefix(as, xs);
-  E da = prefix / as * (dsum + sum * (log64(xs) - digamma64(as) - a.c(1.0) / as));
-  return {da, prefix / xs};
-}
-
-E igammaGradA64(E a, E x) {
-  E bad = !((x >= 0.0) & (a > 0.0));
-  E far = x > a + sqrtE(a) * 40.0 + 100.0; // P is 1 to the last bit
-  E plain = (x > 0.0) & (a < kInf) & !far & !bad;
-  E r = sel(plain, gammaDerivatives(a, x, plain).first, 0.0);
-  return sel(bad, kNan, r);
-}
-
-E randomGammaGrad64(E a, E x) {
-  E bad = !((x >= 0.0) & (a > 0.0));
-  E far = x > a + sqrtE(a) * 40.0 + 100.0;
-  E plain = (x > 0.0) & (a < kInf) & !far & !bad;
-  auto [da, density] = gammaDerivatives(a, x, plain);
-  E r = sel(plain & (density > 0.0), -da / density, 0.0);
-  return sel(bad, kNan, r);
-}
-
-// w^-x for real x, or integer x and negative w
-static E negPower(E w, E x) {
-  E p = exp64(-x * log64(absE(w)));
-  E half = x * 0.5;
-  E odd = (floorE(x) == x) & (floorE(half) != half);
-  return sel((w < 0.0) & odd, -p, p);
-}
-
-E zeta64(E x, E q) {
-  KernelBuilder &b = *x.b;
-  E valid = (x > 1.0) & (q < kInf) & (q > -1e5);
-  E xs = sel(valid, x, 2.0), qs = sel(valid, q, 1.0);
-  // sum until the Euler-Maclaurin rest is good
-  SmallVector<Value> v = iterate(b, {valid, qs, xs.c(0.0)}, 200000, [&](ValueRange s) {
-    E w(b, s[1]), sum(b, s[2]);
-    sum = sum + negPower(w, xs);
-    w = w + 1.0;
-    return SmallVector<Value>{w < 12.0, w, sum};
-  });
-  E w(b, v[1]), sum(b, v[2]);
-  E p = negPower(w, xs);
-  sum = sum + p * w / (xs - 1.0) + p * 0.5;
-  static const double bernoulli[] = {1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6,
-                                     -3617.0 / 510, 43867.0 / 798, -174611.0 / 330};
-  E factor = xs, power = p / w;
-  double factorial = 2;
-  for (int k = 1; k <= 10; ++k) {
-    sum = sum + factor * power * (bernoulli[k - 1] / factorial);
-    factor = factor * (xs + double(2 * k - 1)) * (xs + double(2 * k));
-    power = power / (w * w);
-    factorial *= (2 * k + 1) * (2 * k + 2);
-  }
-  E r = sel(x == 1.0, kInf, sel(x > 1.0, sum, kNan));
-  E integerQ = floorE(q) == q;
-  // poles: the sign of the infinity is only known for even x
-  E halfX = x * 0.5;
-  E evenX = floorE(halfX) == halfX;
-  r = sel((q <= 0.0) & integerQ & (x > 1.0), sel(evenX, x.c(kInf), kNan), r);
-  r = sel((q < 0.0) & !integerQ & (floorE(x) != x), kNan, r);
-  r = sel(q == kInf, 0.0, r);
-  return sel(isNan(x) | isNan(q), kNan, r);
-}
-
-E polygamma64(E n, E x) {
-  E integral = (floorE(n) == n) & (n >= 0.0);
-  E half = n * 0.5;
-  E even = floorE(half) == half;
-  E r = exp64(lgamma64(n + 1.0)) * zeta64(sel(n > 0.0, n + 1.0, 2.0), x);
-  r = sel(even, -r, r);
-  r = sel(n == 0.0, digamma64(x), r);
-  return sel(integral, r, kNan);
 }
 
 E betainc64(E a0, E b0, E x0) {
@@ -282,6 +138,7 @@ E betainc64(E a0, E b0, E x0) {
   E r = front * E(k, v[4]);
   r = sel(swap, one - r, r);
   E bad = !((a0 > 0.0) & (b0 > 0.0) & (x0 >= 0.0) & (x0 <= 1.0));
+  r = sel((a0 == kInf) | (b0 == kInf), kNan, r);
   r = sel(x0 == 0.0, 0.0, sel(x0 == 1.0, 1.0, r));
   return sel(bad, kNan, r);
 }
