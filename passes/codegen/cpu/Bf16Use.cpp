@@ -370,6 +370,52 @@ bool storeNarrow(Operation *op, unsigned number) {
   return true;
 }
 
+/// Multiply-adds of an op that refuseBf16 accepts; sizes known at run time only count as 1.
+double multiplyAdds(Operation *op) {
+  auto acc = cast<RankedTensorType>(isa<kernel::DotOp>(op) ? cast<kernel::DotOp>(op).getAccType() : cast<kernel::ConvOp>(op).getAccType());
+  double n = isa<kernel::DotOp>(op) ? bf16Layout(cast<kernel::DotOp>(op)).depth() : bf16Layout(cast<kernel::ConvOp>(op)).depth();
+  for (int64_t d : acc.getShape())
+    n *= ShapedType::isDynamic(d) ? 1 : d;
+  return n;
+}
+
+constexpr double smallLastProduct = 4e6, smallLastShare = 0.01;
+
+/// The last of several products on a way to the results, whose roundings nothing averages out any more: where they are a
+/// small part of the work they stay f32.
+llvm::SmallPtrSet<Operation *, 4> smallLastProducts(ArrayRef<Operation *> products) {
+  llvm::SmallPtrSet<Operation *, 16> isProduct(products.begin(), products.end()), leads;
+  llvm::SmallPtrSet<Operation *, 4> found;
+  double total = 0;
+  for (Operation *op : products)
+    total += multiplyAdds(op);
+  llvm::SmallPtrSet<Block *, 4> blocks;
+  for (Operation *op : products)
+    if (isa<func::FuncOp>(op->getParentOp()))
+      blocks.insert(op->getBlock());
+  for (Block *block : blocks) {
+    llvm::SmallPtrSet<Operation *, 16> fed;
+    for (Operation &op : *block)
+      if (llvm::any_of(op.getOperands(), [&](Value v) {
+            Operation *from = v.getDefiningOp();
+            return from && (isProduct.contains(from) || fed.contains(from));
+          }))
+        fed.insert(&op);
+    for (Operation &op : llvm::reverse(*block)) {
+      // what a loop or call does with a value is not followed
+      bool toProduct = llvm::any_of(op.getUsers(), [&](Operation *user) {
+        return user->getBlock() != block || isProduct.contains(user) || leads.contains(user) ||
+               !(kernel::isKernelOp(user) || isa<hlo::ReshapeOp>(user) || user->hasTrait<OpTrait::IsTerminator>());
+      });
+      if (toProduct)
+        leads.insert(&op);
+      else if (isProduct.contains(&op) && fed.contains(&op) && multiplyAdds(&op) <= std::max(smallLastProduct, smallLastShare * total))
+        found.insert(&op);
+    }
+  }
+  return found;
+}
+
 struct UseBf16 : impl::UseBf16Base<UseBf16> {
   using UseBf16Base::UseBf16Base;
   void runOnOperation() override {
@@ -395,8 +441,11 @@ FailureOr<unsigned> useBf16(ModuleOp module, const CpuTarget &target) {
       constants.push_back(c);
   });
   unsigned marked = 0;
-  for (Operation *op : kernels) {
-    if (refuseBf16(op))
+  SmallVector<Operation *> products;
+  llvm::copy_if(kernels, std::back_inserter(products), [](Operation *op) { return !refuseBf16(op); });
+  const auto wide = smallLastProducts(products);
+  for (Operation *op : products) {
+    if (wide.contains(op))
       continue;
     LogicalResult ok = success();
     if (auto dot = dyn_cast<kernel::DotOp>(op)) {

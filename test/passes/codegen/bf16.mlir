@@ -2,10 +2,11 @@
 // RUN: lathe-opt %s "--kernel-bf16=features=+avx2,+fma" --split-input-file | FileCheck %s --check-prefix=NONE
 // NONE-NOT: bf16
 
-// Weights become pairs of rows, rounded; what lies between the products is kept in bf16, the entry's result is not.
+// Weights become pairs of rows, rounded; what lies between the products is kept in bf16. The last product is small and
+// stays f32, as does what it reads.
 // CHECK-LABEL: @chain
 // CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32>)
-func.func @chain(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+func.func @chain(%x: tensor<4x8xf32>) -> tensor<4x40xf32> {
   %w = "hlo.constant"() {value = dense<1.0> : tensor<8x40xf32>} : () -> tensor<8x40xf32>
   %v = "hlo.constant"() {value = dense<2.0> : tensor<40x8xf32>} : () -> tensor<40x8xf32>
   // CHECK-DAG: %[[W:.*]] = hlo.constant {{.*}} : tensor<2x4x64xbf16>
@@ -25,7 +26,12 @@ func.func @chain(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%acc: tensor<4x8xf32>):
     kernel.yield %acc : tensor<4x8xf32>
   }
-  return %1 : tensor<4x8xf32>
+  // CHECK: kernel.dot(%{{.*}}, %{{.*}}) {lhs_dims{{.*}} : (tensor<4x8xf32>, tensor<8x40xf32>) -> tensor<4x40xf32>
+  %2 = kernel.dot(%1, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<4x8xf32>, tensor<8x40xf32>) -> tensor<4x40xf32> {
+  ^bb0(%acc: tensor<4x40xf32>):
+    kernel.yield %acc : tensor<4x40xf32>
+  }
+  return %2 : tensor<4x40xf32>
 }
 
 // -----
