@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 
 import lit.formats
@@ -33,6 +34,10 @@ with open("/proc/cpuinfo") as f:
 for feature in ("avx2", "avx512f", "avx512_bf16"):
     if feature in flags:
         config.available_features.add(feature)
+
+# programs for AArch64 run where an emulator and a cross compiler are installed
+if shutil.which("qemu-aarch64") and shutil.which("aarch64-linux-gnu-gcc"):
+    config.available_features.add("qemu-aarch64")
 
 # tests that exchange files with TensorFlow run where a python has it
 tf_python = os.environ.get("LATHE_TF_PYTHON", config.python)

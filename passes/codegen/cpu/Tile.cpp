@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -15,8 +16,10 @@ unsigned maxTileRows(const CpuTarget &target, unsigned vecs) {
   // AVX-512 multiplies by a broadcast memory operand; elsewhere the broadcast takes a register, and without fused
   // multiply-add the product another one.
   int free = target.numVectorRegs - vecs;
+  if (target.neon) // four steps of each row lie in a register, from where lanes are multiplied
+    return std::clamp<int>((free - 1) / static_cast<int>(vecs + 1), 1, 12);
   if (!target.avx512)
-    free -= target.fma ? 1 : 2;
+    free -= target.fma ? 1 : 3;
   int rows = std::max(1, free / static_cast<int>(vecs));
   // two registers of slack at 14 x 2: measured, 28 accumulators with 14 row addresses still fit
   return std::min<unsigned>(rows, target.avx512 ? 13 : 12);
@@ -157,6 +160,17 @@ static int64_t chooseUnroll(std::optional<int64_t> trips) {
   return *trips < 4 ? std::max<int64_t>(*trips, 1) : 4;
 }
 
+/// Keeps LLVM from unrolling the loop behind `results` altogether: it would move what a short sum loads of the right
+/// operand out of the loop over tiles, into more registers than there are.
+static void keepRolled(KernelBuilder &b, ArrayRef<Value> results) {
+  auto loop = results.front().getDefiningOp<scf::ForOp>();
+  if (!loop || !b.target.neon)
+    return;
+  MLIRContext *c = b.getContext();
+  auto unroll = LLVM::LoopUnrollAttr::get(c, b.getBoolAttr(true), {}, {}, {}, {}, {}, {});
+  loop->setAttr("loop_annotation", LLVM::LoopAnnotationAttr::get(c, {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}));
+}
+
 SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, const TileOperands &operands,
                             ArrayRef<ReductionLoop> loops, ValueRange init) {
   const unsigned n = shape.rows * shape.vecs;
@@ -169,7 +183,17 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
   SmallVector<Value> start(n * sets, b.cst(vecType, 0.0));
   llvm::copy(init, start.begin());
 
-  auto step = [&](Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc) {
+  // NEON multiplies by a lane of a register: one load for four steps of a row
+  constexpr int64_t runLength = 4;
+  const bool runs = b.target.neon && shape.lanes == runLength && unroll == runLength && constantOf(inner.aStride) == 1 &&
+                    accElem.isF32() && operands.aElem.isF32();
+  auto loadRuns = [&](Value aBase, Value k) {
+    SmallVector<Value> all;
+    for (unsigned r = 0; r < shape.rows; ++r)
+      all.push_back(b.loadElem(operands.aElem, aBase, b.add(k, b.mul(b.i64(r), operands.aRowStride)), runLength));
+    return all;
+  };
+  auto step = [&](Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc, ArrayRef<Value> run = {}, int64_t lane = 0) {
     Value aOffset = b.mul(k, inner.aStride), bOffset = b.mul(k, inner.bStride);
     SmallVector<Value> columns;
     for (unsigned v = 0; v < shape.vecs; ++v) {
@@ -178,10 +202,15 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
       columns.push_back(toAccumulator(b, b.loadElem(operands.bElem, bBase, at, shape.lanes, mask), operands.bElem, accElem));
     }
     for (unsigned r = 0; r < shape.rows; ++r) {
-      Value at = b.add(aOffset, b.mul(b.i64(r), operands.aRowStride));
-      Value x = toAccumulator(b, b.loadElem(operands.aElem, aBase, at), operands.aElem, accElem);
-      if (!complex)
-        x = b.splat(x, shape.lanes);
+      Value x;
+      if (run.empty()) {
+        Value at = b.add(aOffset, b.mul(b.i64(r), operands.aRowStride));
+        x = toAccumulator(b, b.loadElem(operands.aElem, aBase, at), operands.aElem, accElem);
+        if (!complex)
+          x = b.splat(x, shape.lanes);
+      } else {
+        x = vector::ShuffleOp::create(b, run[r], run[r], SmallVector<int64_t>(shape.lanes, lane));
+      }
       for (unsigned v = 0; v < shape.vecs; ++v)
         acc[r * shape.vecs + v] = multiplyAdd(b, x, columns[v], acc[r * shape.vecs + v], accElem);
     }
@@ -191,9 +220,11 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
     std::optional<int64_t> trips = constantOf(inner.trips);
     Value main = trips ? b.i64(*trips / unroll * unroll) : b.mul(b.divU(inner.trips, b.i64(unroll)), b.i64(unroll));
     auto steps = [&](Value k, ValueRange in, int64_t count) {
-      SmallVector<Value> current(in);
+      SmallVector<Value> current(in), run;
+      if (runs && count == runLength)
+        run = loadRuns(aBase, k);
       for (int64_t u = 0; u < count; ++u)
-        step(aBase, bBase, b.add(k, b.i64(u)), MutableArrayRef<Value>(current).slice((u % sets) * n, n));
+        step(aBase, bBase, b.add(k, b.i64(u)), MutableArrayRef<Value>(current).slice((u % sets) * n, n), run, u);
       return current;
     };
     if (trips && *trips == unroll)
@@ -215,6 +246,7 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
         }
       return steps(k, in, unroll);
     });
+    keepRolled(b, acc);
     if (!trips || *trips % unroll)
       acc = b.loop(main, inner.trips, b.i64(1), acc, [&](Value k, ValueRange in) { return steps(k, in, 1); });
     return acc;
@@ -226,11 +258,13 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
       return innerLoop(aBase, bBase, acc);
     if (constantOf(loops[i].trips) == 1)
       return level(i + 1, aBase, bBase, acc);
-    return b.loop(b.i64(0), loops[i].trips, b.i64(1), acc, [&](Value k, ValueRange in) {
+    acc = b.loop(b.i64(0), loops[i].trips, b.i64(1), acc, [&](Value k, ValueRange in) {
       Value aNext = b.ptrAt(aBase, operands.aElem, b.mul(k, loops[i].aStride));
       Value bNext = b.ptrAt(bBase, operands.bElem, b.mul(k, loops[i].bStride));
       return level(i + 1, aNext, bNext, SmallVector<Value>(in));
     });
+    keepRolled(b, acc);
+    return acc;
   };
 
   SmallVector<Value> acc = level(0, operands.a, operands.b, start);
