@@ -50,8 +50,8 @@ LogicalResult KernelSet::add(Operation *op) {
   info.pointers = op->getNumOperands() + op->getNumResults();
   info.extent = exprAttr(*func, "kernel.extent", 1);
   info.scratch = exprAttr(*func, "kernel.scratch", 0);
-  if (auto flops = (*func)->getAttrOfType<IntegerAttr>("kernel.flops"))
-    info.flopsPerUnit = flops.getInt();
+  if (auto flops = (*func)->getAttrOfType<IntegerAttr>("kernel.work"))
+    info.workPerUnit = flops.getInt();
   info.mayFail = !func->getArgument(info.pointers + 2).use_empty();
   indexOf[op] = static_cast<int>(kernels.size());
   kernels.push_back(std::move(info));

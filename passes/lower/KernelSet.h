@@ -10,7 +10,7 @@ namespace lathe::lower {
 struct KernelInfo {
   std::string name, thunk;
   mlir::AffineExpr extent, scratch; ///< units; bytes of one call
-  int64_t flopsPerUnit = 0;
+  int64_t workPerUnit = 0;
   bool mayFail = false;
   unsigned pointers = 0; ///< operands and results
 };

@@ -23,7 +23,7 @@ struct LowerOptions {
   bool profile = false;
   bool externalWeights = false;
   bool amx = false; ///< kernels use AMX: run() fails unless PREFIX_module() obtained the permission
-  /// Below this many operations a call stays on one thread: waking others costs more than it brings.
+  /// Below this much work (KernelBuilder::setWork) a call stays on one thread: waking others costs more than it brings.
   int64_t parallelWork = 200000;
   /// Every buffer of the plan, constant and scratch is a heap block of its own (posix_memalign), so that an address
   /// sanitizer sees an access outside it; inside one arena it would be silent.

@@ -11,16 +11,19 @@ namespace lathe::lower {
 constexpr int64_t chunksPerThread = 4;
 
 /// The block a thunk receives, in 8-byte slots; pointers to operands and results follow.
-enum BlockSlot { Chunks, Units, ScratchBase, ScratchStride, SizesPtr, ErrPtr, FirstPointer };
+enum BlockSlot { Chunks, Units, LeastUnits, ScratchBase, ScratchStride, SizesPtr, ErrPtr, FirstPointer };
+
+/// From how many units on a call is spread.
+static int64_t leastUnits(const KernelInfo &info, int64_t parallelWork) {
+  int64_t work = std::max<int64_t>(info.workPerUnit, 1);
+  return std::max<int64_t>(2, parallelWork / work + (parallelWork % work != 0));
+}
 
 bool FunctionLowering::isParallel(const KernelInfo &info) {
   if (state.options.threads < 2)
     return false;
   auto units = dyn_cast<AffineConstantExpr>(info.extent);
-  if (!units)
-    return true;
-  int64_t work = info.flopsPerUnit > 0 ? info.flopsPerUnit : 1;
-  return units.getValue() > 1 && units.getValue() * static_cast<double>(work) >= state.options.parallelWork;
+  return !units || units.getValue() >= leastUnits(info, state.options.parallelWork);
 }
 
 void FunctionLowering::ensureThunk(KernelInfo &info) {
@@ -79,6 +82,7 @@ void FunctionLowering::ensureHelpers() {
   Value chunks = b.min(units, LLVM::MulOp::create(b, threads, perThread));
   Value serial = LLVM::OrOp::create(b, b.compare(LLVM::ICmpPredicate::eq, pf, b.null()),
                                     b.compare(LLVM::ICmpPredicate::slt, b.min(threads, chunks), b.i64(2)));
+  serial = LLVM::OrOp::create(b, serial, b.compare(LLVM::ICmpPredicate::slt, units, b.loadI64(block, 8 * LeastUnits)));
   Block *one = b.block(), *many = b.block();
   b.condBranch(serial, one, many);
   b.setInsertionPointToEnd(one);
@@ -101,6 +105,7 @@ void FunctionLowering::emitParallelCall(Operation *op, KernelInfo &info, ArrayRe
   ensureHelpers();
   Value block = b.stack(8 * (FirstPointer + pointers.size()));
   b.store(units, block, 8 * Units);
+  b.store(b.i64(leastUnits(info, state.options.parallelWork)), block, 8 * LeastUnits);
   b.store(slot(Scratch, b.ptrType()), block, 8 * ScratchBase);
   b.store(b.alignTo64(b.expr(info.scratch, sizes())), block, 8 * ScratchStride);
   b.store(sizes(), block, 8 * SizesPtr);

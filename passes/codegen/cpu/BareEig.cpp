@@ -205,7 +205,7 @@ LogicalResult emitEig(Operation *op, KernelBuilder &b) {
   NumType in(b, elementType(e.getA())), z(b, out);
   b.setExtent(batch);
   b.setScratch(hlo::simplify(size * size * 48 + size * 24 + 64));
-  b.setFlops(1 << 16);
+  b.setWork(1 << 16);
   Value n = b.dim(size), square = b.mul(n, n);
   double epsilon = cast<ComplexType>(out).getElementType().isF32() ? 1.1920928955078125e-07 : 2.220446049250313e-16;
   b.units([&](Value unit) {

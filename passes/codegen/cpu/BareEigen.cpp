@@ -90,7 +90,7 @@ LogicalResult emitEigh(Operation *op, KernelBuilder &b) {
   NumType t(b, elementType(e.getA())), real(b, elementType(e.getValues()));
   b.setExtent(batchOf(b, dims));
   b.setScratch(hlo::simplify(size * size * (2 * t.bytes()) + size * 8 + 64));
-  b.setFlops(1 << 16);
+  b.setWork(1 << 16);
   Value n = b.dim(size);
   b.units([&](Value u) {
     Value base = b.mul(u, b.mul(n, n));
@@ -161,7 +161,7 @@ LogicalResult emitSvd(Operation *op, KernelBuilder &b) {
   // work [big, small], v [small, small], w [big, basis], norms, order
   int64_t bytes = (big * small + small * small + big * basis) * t.bytes() + small * 16;
   b.setScratch(bytes + 64);
-  b.setFlops(1 << 16);
+  b.setWork(1 << 16);
   Value m = b.i64(big), n = b.i64(small), zero = b.i64(0), one = b.i64(1), count = b.i64(basis);
   b.units([&](Value unit) {
     Value base = b.mul(unit, b.i64(big * small));

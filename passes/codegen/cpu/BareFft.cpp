@@ -104,7 +104,7 @@ LogicalResult emitFft(Operation *op, KernelBuilder &b) {
   // data, two lines, a table; `lines` bounds each line's length
   b.setExtent(batch);
   b.setScratch(hlo::simplify((total + lines * 3) * 16 + 64));
-  b.setFlops(hlo::constantValue(total).value_or(4096) * 64);
+  b.setWork(hlo::constantValue(total).value_or(4096) * 64);
   Line line(b);
   SmallVector<Value> sizes, inSizes, outSizes;
   for (size_t i = 0; i < dims; ++i) {

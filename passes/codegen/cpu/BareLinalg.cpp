@@ -34,7 +34,7 @@ LogicalResult emitCholesky(Operation *op, KernelBuilder &b) {
   NumType t(b, elementType(c.getA()));
   b.setExtent(s.batch);
   b.setScratch(hlo::simplify(s.rows * s.rows * t.bytes() + 64));
-  b.setFlops(1 << 14);
+  b.setWork(1 << 14);
   Value n = b.dim(s.rows);
   b.units([&](Value unit) {
     Value base = b.mul(unit, b.mul(n, n));
@@ -76,7 +76,7 @@ LogicalResult emitTriangularSolve(Operation *op, KernelBuilder &b) {
   bool lower = s.getLower() != flip; // of op(a)
   b.setExtent(sb.batch);
   b.setScratch(hlo::simplify(sb.rows * sb.columns * t.bytes() + 64));
-  b.setFlops(1 << 14);
+  b.setWork(1 << 14);
   Value n = b.dim(sa.rows), m = b.dim(sb.rows), k = b.dim(sb.columns);
   b.units([&](Value u) {
     Value aBase = b.mul(u, b.mul(n, n)), bBase = b.mul(u, b.mul(m, k));
@@ -123,7 +123,7 @@ LogicalResult emitLu(Operation *op, KernelBuilder &b) {
   Type permType = elementType(l.getPermutation());
   b.setExtent(s.batch);
   b.setScratch(hlo::simplify(s.rows * s.columns * t.bytes() + 64));
-  b.setFlops(1 << 14);
+  b.setWork(1 << 14);
   Value m = b.dim(s.rows), n = b.dim(s.columns);
   b.units([&](Value u) {
     Value base = b.mul(u, b.mul(m, n)), permBase = b.mul(u, m);
@@ -169,7 +169,7 @@ LogicalResult emitQr(Operation *op, KernelBuilder &b) {
   Sizes s = sizesOf(b, o.getA());
   NumType t(b, elementType(o.getA()));
   b.setExtent(s.batch);
-  b.setFlops(1 << 15);
+  b.setWork(1 << 15);
   AffineExpr m = s.rows, n = s.columns;
   b.setScratch(hlo::simplify((m * n + m * m + m) * t.bytes() + 64));
   Value rows = b.dim(m), cols = b.dim(n);

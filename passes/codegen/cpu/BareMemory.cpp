@@ -46,7 +46,7 @@ LogicalResult emitConcatenate(Operation *op, KernelBuilder &b) {
   unsigned lanes = b.target.lanes(carrier);
   bool masked = b.target.hasMaskedMemory(carrier);
   b.setExtent(outer);
-  b.setFlops(hlo::constantValue(hlo::simplify(dims[d] * inner)).value_or(256));
+  b.setWork(hlo::constantValue(hlo::simplify(dims[d] * inner)).value_or(256));
   b.units([&](Value row) {
     Value to = b.mul(row, rowSize);
     for (auto [k, in] : llvm::enumerate(c.getInputs())) {
@@ -178,7 +178,7 @@ LogicalResult emitDynamicUpdateSlice(Operation *op, KernelBuilder &b) {
   SmallVector<Value> runDims(ArrayRef<Value>(sizes).take_front(std::max<int64_t>(run, 0)));
   if (inPlace) {
     b.setExtent(runs);
-    b.setFlops(64);
+    b.setWork(64);
   }
   auto copyRun = [&](Value unit) {
     if (rank == 0) {

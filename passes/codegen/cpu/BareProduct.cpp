@@ -61,7 +61,7 @@ LogicalResult emitDotGeneral(Operation *op, KernelBuilder &b) {
   for (int64_t i = 0; i < last; ++i)
     rows = hlo::simplify(rows * outExprs[i]);
   b.setExtent(rows);
-  b.setFlops(4096);
+  b.setWork(4096);
   Accumulator a(b, lt.getElementType(), rt.getElementType(), out.getElementType());
   b.units([&](Value unit) {
     SmallVector<Value> lead = b.delinearize(unit, ArrayRef<Value>(oDims).take_front(std::max<int64_t>(last, 0)));
@@ -119,7 +119,7 @@ LogicalResult emitConvolution(Operation *op, KernelBuilder &b) {
   for (int64_t i = 0; i + 1 < out.getRank(); ++i)
     rows = hlo::simplify(rows * outExprs[i]);
   b.setExtent(rows);
-  b.setFlops(4096);
+  b.setWork(4096);
   Accumulator a(b, lt.getElementType(), rt.getElementType(), out.getElementType());
   Value groups = b.i64(c.getFeatureGroupCount()), batchGroups = b.i64(c.getBatchGroupCount());
   Value outFeatures = oDims[d.getOutputFeatureDimension()];

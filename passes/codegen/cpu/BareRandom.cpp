@@ -60,7 +60,7 @@ LogicalResult emitRngBits(Operation *op, KernelBuilder &b) {
   // the state is written by each unit alike, so there may be many
   constexpr int64_t unitBlocks = 1024;
   b.setExtent(hlo::simplify(hlo::ceilDiv(blocks, unitBlocks) + 1));
-  b.setFlops(unitBlocks * 60);
+  b.setWork(unitBlocks * 60);
   Value n = b.dim(count), nBlocks = b.dim(blocks);
   b.units([&](Value unit) {
     E key(b, b.loadElem(i64, b.operands[0], b.i64(0))), counter(b, b.loadElem(i64, b.operands[0], b.i64(1)));

@@ -85,7 +85,7 @@ LogicalResult emitSort(Operation *op, KernelBuilder &b) {
       (i < d ? outerE : innerE) = hlo::simplify((i < d ? outerE : innerE) * exprs[i]);
   b.setExtent(hlo::simplify(outerE * innerE));
   b.setScratch(hlo::simplify(exprs[d] * 16 + 64));
-  b.setFlops(hlo::constantValue(exprs[d]).value_or(1024) * 64);
+  b.setWork(hlo::constantValue(exprs[d]).value_or(1024) * 64);
   Value n = b.dim(exprs[d]), inner = b.dim(innerE);
   LogicalResult ok = success();
   b.units([&](Value unit) {
@@ -123,7 +123,7 @@ LogicalResult emitTopK(Operation *op, KernelBuilder &b) {
   for (int64_t i = 0; i + 1 < type.getRank(); ++i)
     rows = hlo::simplify(rows * exprs[i]);
   b.setExtent(rows);
-  b.setFlops(hlo::constantValue(exprs.back()).value_or(1024) * 8);
+  b.setWork(hlo::constantValue(exprs.back()).value_or(1024) * 8);
   Value n = b.dim(exprs.back());
   auto greater = [&](Value x, Value y) -> Value {
     E a(b, x), c(b, y);

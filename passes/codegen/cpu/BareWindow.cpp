@@ -190,7 +190,7 @@ LogicalResult emitReduceWindow(Operation *op, KernelBuilder &b) {
       if (int64_t(i) != d)
         (int64_t(i) < d ? outerE : innerE) = hlo::simplify((int64_t(i) < d ? outerE : innerE) * inExprs[i]);
     b.setExtent(outerE);
-    b.setFlops(w.size[d] * hlo::constantValue(innerE).value_or(16));
+    b.setWork(w.size[d] * hlo::constantValue(innerE).value_or(16));
     Value inner = b.dim(innerE), count = inDims[d];
     b.units([&](Value o) {
       (void)vectorLoop(b, b.i64(0), inner, hlo::constantValue(innerE) == 1 ? 1 : lanes, false,
@@ -218,7 +218,7 @@ LogicalResult emitReduceWindow(Operation *op, KernelBuilder &b) {
   for (int64_t s : w.size)
     taps *= s;
   b.setExtent(rows);
-  b.setFlops(taps * 4 * (rank ? hlo::constantValue(outExprs[last]).value_or(64) : 1));
+  b.setWork(taps * 4 * (rank ? hlo::constantValue(outExprs[last]).value_or(64) : 1));
   b.units([&](Value unit) {
     SmallVector<Value> lead = b.delinearize(unit, ArrayRef<Value>(outDims).take_front(last));
     auto one = [&](Value j, unsigned width, Value) -> LogicalResult {

@@ -173,7 +173,7 @@ void Bf16ConvEmitter::plan() {
   for (size_t i = 0; i + 2 < dims.size(); ++i)
     units = units * dims[i].out;
   b.setExtent(hlo::simplify(units));
-  b.setFlops(2 * layout.depth() * layout.panel * blockRows * pixel.out / 4);
+  b.setWork(layout.depth() * layout.panel * blockRows * pixel.out / 8);
 }
 
 void Bf16ConvEmitter::fillSlab(ArrayRef<Value> positions, Value firstRow, Value rowCount) {

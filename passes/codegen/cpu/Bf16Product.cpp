@@ -81,8 +81,8 @@ void Bf16ProductEmitter::plan() {
   if (!packed)
     scratch += layout.depth() * layout.panel * 2;
   b.setScratch(scratch);
-  // about a fourth of the time that as many f32 operations take
-  b.setFlops(2 * layout.depth() * layout.panel * height * tilesPerBlock / 4);
+  // about a fourth of what f32 takes
+  b.setWork(layout.depth() * layout.panel * height * tilesPerBlock / 8);
   AffineExpr units = blocks * panels;
   for (AffineExpr e : spec.batch)
     units = units * e;

@@ -253,7 +253,7 @@ LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayR
   };
 
   if (rank == 0) {
-    b.setFlops(cost);
+    b.setWork(cost);
     b.units([&](Value) { ok = store({}, 1, Value()); });
     return ok;
   }
@@ -268,7 +268,7 @@ LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayR
   }
   if (rank == 1) {
     b.setExtent(hlo::ceilDiv(exprs[0], kFlatUnit));
-    b.setFlops(cost * kFlatUnit);
+    b.setWork(cost * kFlatUnit);
     b.units([&](Value u) {
       Value lo = b.mul(u, b.i64(kFlatUnit));
       Value hi = b.min(b.add(lo, b.i64(kFlatUnit)), dims[0]);
@@ -291,7 +291,7 @@ LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayR
       extent = hlo::simplify(extent * d);
     }
     b.setExtent(extent);
-    b.setFlops(cost * tile * cheap.value_or(256));
+    b.setWork(cost * tile * cheap.value_or(256));
     constexpr int64_t square = 8;
     // 8 x 8 elements: vectors along the operand's last dimension, turned, vectors along the result's
     auto turn = [&](ArrayRef<Value> at, Value i, Value j) {
@@ -363,7 +363,7 @@ LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayR
   for (int64_t i = 0; i + 1 < rank; ++i)
     rows = hlo::simplify(rows * exprs[i]);
   b.setExtent(rows);
-  b.setFlops(cost * cheap.value_or(256));
+  b.setWork(cost * cheap.value_or(256));
   b.units([&](Value row) {
     ElementEmitter::Scope scope(e);
     SmallVector<Value> lead = b.delinearize(row, ValueRange(dims).drop_back());

@@ -159,7 +159,7 @@ static AffineMap mapOf(AffineExpr e) {
 void KernelBuilder::setExtent(AffineExpr e) { func->setAttr("kernel.extent", AffineMapAttr::get(mapOf(e))); }
 void KernelBuilder::setScratch(AffineExpr e) { func->setAttr("kernel.scratch", AffineMapAttr::get(mapOf(e))); }
 void KernelBuilder::setScratch(int64_t bytes) { setScratch(getAffineConstantExpr(bytes)); }
-void KernelBuilder::setFlops(int64_t n) { func->setAttr("kernel.flops", getI64IntegerAttr(n)); }
+void KernelBuilder::setWork(int64_t n) { func->setAttr("kernel.work", getI64IntegerAttr(n)); }
 
 // Kept in the entry block, one each: equal indices are then equal Values, which the element cache relies on.
 Value KernelBuilder::i64(int64_t v) {

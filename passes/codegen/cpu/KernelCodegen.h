@@ -76,7 +76,8 @@ public:
   void setExtent(mlir::AffineExpr units);
   void setScratch(mlir::AffineExpr bytes);
   void setScratch(int64_t bytes);
-  void setFlops(int64_t perUnit);
+  /// In operations of elementwise code, some sixteen a cycle; a multiply-add of a product is half of one.
+  void setWork(int64_t perUnit);
 
   // --- integers (i64 unless said otherwise); operands that are constants fold
   mlir::Value i64(int64_t v);

@@ -362,8 +362,8 @@ void ConvEmitter::planScratch() {
   for (size_t i = 0; i + 2 < dims.size(); ++i)
     units = units * dims[i].outExpr;
   b.setExtent(hlo::simplify(units));
-  b.setFlops(2 * hlo::constantValue(depth).value_or(512) * tile.columns() * blockRows *
-             hlo::constantValue(dims.back().outExpr).value_or(64));
+  b.setWork(hlo::constantValue(depth).value_or(512) * tile.columns() * blockRows *
+            hlo::constantValue(dims.back().outExpr).value_or(64) / 2);
 }
 
 void ConvEmitter::emitGroup(Value group, Value firstPanel, Value lastPanel) {

@@ -131,7 +131,7 @@ static LogicalResult emitReductions(KernelBuilder &b, SmallVector<hlo::ReduceOp>
   if (lastReduced || rank == 0 || lanes == 1) {
     // one result a unit
     b.setExtent(keptCount);
-    b.setFlops(perResult);
+    b.setWork(perResult);
     SmallVector<Value> keptSizes;
     for (int64_t d : keptDims)
       keptSizes.push_back(dims[d]);
@@ -207,7 +207,7 @@ static LogicalResult emitReductions(KernelBuilder &b, SmallVector<hlo::ReduceOp>
     }
   unitDims.push_back(b.dim(strips));
   b.setExtent(hlo::simplify(outer * strips));
-  b.setFlops(perResult * strip);
+  b.setWork(perResult * strip);
   // `count` vectors of `width` starting at column j
   auto block = [&](ArrayRef<Value> lead, Value j, unsigned count, unsigned width, Value mask) {
     ElementEmitter::Scope scope(e);

@@ -136,7 +136,7 @@ LogicalResult emitRowsKernel(Operation *op, KernelBuilder &b) {
     }
   b.setScratch(bytes);
   b.setExtent(rows);
-  b.setFlops(hlo::constantValue(rowLength).value_or(256) * (elementCost(roots) + 4 * int64_t(reductions.size())));
+  b.setWork(hlo::constantValue(rowLength).value_or(256) * (elementCost(roots) + 4 * int64_t(reductions.size())));
 
   LogicalResult ok = success();
   Type i1 = b.getI1Type();

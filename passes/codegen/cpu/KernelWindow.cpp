@@ -346,7 +346,7 @@ LogicalResult WindowEmitter::emit() {
   int64_t taps = 1;
   for (WindowDim &d : dims)
     taps *= d.tapSize.value_or(3);
-  b.setFlops(2 * taps * channelCount.value_or(64) * (dims.empty() ? 1 : dims.back().outSize.value_or(64)));
+  b.setWork(2 * taps * channelCount.value_or(64) * (dims.empty() ? 1 : dims.back().outSize.value_or(64)));
 
   SmallVector<Value> sizes = b.dims(acc);
   sizes.truncate(dims.empty() ? 1 : dims.size());

@@ -111,7 +111,7 @@ void WinogradEmitter::plan() {
   patch = take(a * a * ic);
   pixels = take(m * m * panel);
   b.setScratch(offset);
-  b.setFlops(2 * a * a * tilesPerBlock * ic * panel * panelsPerUnit);
+  b.setWork(a * a * tilesPerBlock * ic * panel * panelsPerUnit / 2);
   b.setExtent(hlo::simplify(hlo::ceilDiv(tilesExpr, tilesPerBlock) * groups));
 }
 

@@ -146,7 +146,7 @@ void ProductEmitter::choosePacking() {
   if (packB)
     scratch = scratch + spec.k * (width * accBytes);
   b.setScratch(hlo::simplify(scratch));
-  b.setFlops(2 * depth * width * rows.height * tilesPerBlock);
+  b.setWork(depth * width * rows.height * tilesPerBlock / 2);
   AffineExpr units = blocks * hlo::ceilDiv(spec.n, width);
   for (AffineExpr e : spec.batch)
     units = units * e;

@@ -72,6 +72,7 @@ static int64_t tileCount(const WinogradSizes &s, int64_t m) {
 
 WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &s, int64_t m, int64_t panel, int64_t panelsPerUnit) {
   WinogradPlan best;
+  const int64_t threads = std::max(1, target.threads);
   const int64_t points = (m + 2) * (m + 2), panels = llvm::divideCeil(s.outChannels, panel);
   const int64_t lanes = std::max(1, target.vectorBits / 32), vecs = std::max<int64_t>(1, panel / lanes);
   const unsigned maxRows = maxTileRows(target, vecs);
@@ -87,7 +88,7 @@ WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &s, int64
   const double weights = 4.0 * points * s.inChannels * panels * panel;
   for (int64_t blocks = 1; blocks <= tiles; ++blocks) {
     int64_t perBlock = llvm::divideCeil(tiles, blocks);
-    if (blocks > 1 && perBlock < maxRows && best.tilesPerBlock > 0 && best.tile)
+    if (blocks > threads && perBlock < maxRows && best.tilesPerBlock > 0 && best.tile)
       break;
     if (static_cast<int64_t>(llvm::divideCeil(tiles, perBlock)) != blocks)
       continue;
@@ -96,8 +97,8 @@ WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &s, int64
     double gemm = points * s.inChannels * double(panels) * blocks *
                   (rows.numHigh * tileCost(rows.low + 1) + (rows.numTiles - rows.numHigh) * tileCost(rows.low));
     double transformed = 4.0 * points * perBlock * s.inChannels, sums = 4.0 * points * perBlock * panelsPerUnit * panel;
-    // the slowest thread's share; a block that two of them enter is transformed twice
-    const int64_t units = blocks * groups, threads = std::clamp<int64_t>(target.threads, 1, units);
+    // the slowest thread's share, as if all took as long; a block that two of them enter is transformed twice
+    const int64_t units = blocks * groups;
     const int64_t mine = llvm::divideCeil(units, threads);
     const double share = double(mine) / units;
     const int64_t across = mine % groups ? llvm::divideCeil(mine - 1, groups) + 1 : mine / groups;
