@@ -6,6 +6,9 @@
 #include <cassert>
 #include <cstdlib>
 #include <cstring>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 #include <new>
 
 namespace lathe {
@@ -34,11 +37,20 @@ static constexpr size_t kAlign = 64;
 
 static bool holdsObjects(DType type) { return type == DType::Resource || type == DType::Variant; }
 
+// Memory of many megabytes in pages of two: a kernel that streams through it would miss the TLB every 64 cache lines,
+// and prefetching stops at each page.
+constexpr size_t kHugePage = 2 << 20;
+
 // No byte more than asked for, so that an address sanitizer sees the first one outside.
 static std::shared_ptr<void> alignedBuffer(size_t bytes) {
   void *p = nullptr;
-  if (posix_memalign(&p, kAlign, bytes) != 0 || !p)
+  const bool huge = bytes >= 2 * kHugePage;
+  if (posix_memalign(&p, huge ? kHugePage : kAlign, bytes) != 0 || !p)
     return nullptr;
+#if defined(__linux__)
+  if (huge)
+    madvise(p, bytes / kHugePage * kHugePage, MADV_HUGEPAGE); // a wish: where there are none, small pages serve
+#endif
   std::memset(p, 0, bytes);
   return std::shared_ptr<void>(p, [](void *q) { std::free(q); });
 }
