@@ -21,6 +21,8 @@ struct SimplifyOptions {
   int64_t foldBytes = int64_t(1) << 30;
   /// No rewriting that changes the rounding of any result.
   bool exact = false;
+  /// Tensors of a batch beyond this make its first layers run a few images at a time.
+  int64_t cacheBytes = 1 << 20;
 };
 
 #define GEN_PASS_DECL

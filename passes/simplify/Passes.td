@@ -87,6 +87,18 @@ def HloSplitDilatedConv : Simplify_Pass<"hlo-split-dilated-conv"> {
   let statistics = [Statistic<"numSplit", "split", "convolutions split">];
 }
 
+def HloSplitBatch : Simplify_Pass<"hlo-split-batch"> {
+  let summary = "Does the first layers of a batch a few images at a time.";
+  let description = [{
+    Where the arguments have a known leading size and the first ops treat their rows ("images") alone, these ops move into
+    a loop over groups of images, cut where the weights that each round reads again outweigh the traffic of tensors that
+    fit no cache. Elementwise ops, convolutions, products, reductions, windows and what moves data within an image are
+    known; anything else that reads images ends the loop. Results are those of the ops on smaller operands.
+  }];
+  let options = [Option<"cache", "cache", "int64_t", /*default=*/"1048576", "bytes of a core's own cache">];
+  let statistics = [Statistic<"numSplit", "split", "functions whose batch is split">];
+}
+
 def HloCanonicalizeProducts : Simplify_Pass<"hlo-canonicalize-products"> {
   let summary = "Gives dot_general one M, N and K dimension and convolutions the NHWC x HWIO layout.";
   let description = [{

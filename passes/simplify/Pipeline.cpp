@@ -50,6 +50,9 @@ void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOpt
   }
   pm.addPass(createHloSinkShapes());
   clean();
+  HloSplitBatchOptions batch;
+  batch.cache = options.cacheBytes;
+  pm.addPass(createHloSplitBatch(batch));
 }
 
 namespace {

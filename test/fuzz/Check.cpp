@@ -50,8 +50,11 @@ llvm::Expected<std::shared_ptr<LoadedModule>> compile(ModuleOp module, bool fuse
     return llvm::createStringError(diagnostics.text().empty() ? text : diagnostics.text());
   };
   PassManager pm(module.getContext());
-  if (fuse && options.simplify)
-    simplify::buildSimplifyPipeline(pm);
+  if (fuse && options.simplify) {
+    simplify::SimplifyOptions so;
+    so.cacheBytes = 16; // so that batches of small tensors are split too
+    simplify::buildSimplifyPipeline(pm, so);
+  }
   fusion::FusionOptions fo;
   fo.fuse = fuse;
   fusion::buildFusionPipeline(pm, fo);
