@@ -623,7 +623,7 @@ bool gathersWindows(RankedTensorType acc, ArrayRef<int64_t> taps, int64_t allGro
   ArrayRef<int64_t> shape = acc.getShape();
   if (acc.getRank() != 4 || count < 2 || allGroups != 1 || !acc.getElementType().isF32())
     return false;
-  return shape[2] > 0 && shape[2] <= 10 && (ShapedType::isDynamic(shape[1]) || shape[1] > 1) && shape[3] >= 64;
+  return shape[2] > 0 && shape[2] <= gatheredWidth && (ShapedType::isDynamic(shape[1]) || shape[1] > 1) && shape[3] >= gatheredChannels;
 }
 
 LogicalResult emitConv(Operation *op, KernelBuilder &b) {

@@ -30,6 +30,9 @@ struct ProductSpec {
   std::function<mlir::SmallVector<mlir::Value>(mlir::ValueRange batch, mlir::Value row, mlir::Value column)> index;
 };
 
+/// Rows of pixels no longer, and no fewer output channels, make a product of gathered windows.
+constexpr int64_t gatheredWidth = 10, gatheredChannels = 64;
+
 /// Whether the windows of a convolution with this result are copied to the rows of a product: images with short rows
 /// would make low register tiles, and with many output channels the copy costs next to nothing.
 bool gathersWindows(mlir::RankedTensorType acc, mlir::ArrayRef<int64_t> taps, int64_t allGroups);

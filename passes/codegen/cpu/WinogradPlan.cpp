@@ -1,6 +1,7 @@
 // Which convolutions Winograd's algorithm computes, in which blocks, and their filters.
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/cpu/Tile.h"
+#include "passes/codegen/cpu/Product.h"
 #include "passes/codegen/cpu/Winograd.h"
 
 #include <cmath>
@@ -143,8 +144,11 @@ static double directCycles(const CpuTarget &target, const WinogradSizes &s) {
   const int64_t lanes = std::max(1, target.vectorBits / 32);
   double pixels = double(s.images.value_or(1)) * s.height.value_or(assumedSize) * s.width.value_or(assumedSize);
   double columns = llvm::alignTo(s.outChannels, lanes);
-  // short rows make low register tiles
-  double efficiency = s.width.value_or(assumedSize) < 12 ? 0.82 : 0.87;
+  // Short rows make low register tiles, unless windows are gathered to the rows of a product. An unknown batch may be a
+  // large one, which pays for larger filters.
+  const int64_t width = s.width.value_or(assumedSize);
+  const bool gathered = s.images && width <= gatheredWidth && s.outChannels >= gatheredChannels;
+  double efficiency = gathered ? 0.9 : width < 12 ? 0.82 : 0.87;
   double compute = pixels * 9 * s.inChannels * columns / (2 * lanes) / efficiency;
   return combined(compute, 4.0 * 9 * s.inChannels * columns / streamBytesPerCycle);
 }

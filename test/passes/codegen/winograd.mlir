@@ -32,6 +32,34 @@ func.func @small_image(%x: tensor<1x14x14x256xf32>) -> tensor<1x14x14x256xf32> {
 
 // -----
 
+// 7x7 pixels: reading the larger filters would decide for one image, not for many.
+// CHECK-LABEL: @one_tiny_image
+// CHECK-NOT: winograd
+func.func @one_tiny_image(%x: tensor<1x7x7x512xf32>) -> tensor<1x7x7x512xf32> {
+  %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x512x512xf32>} : () -> tensor<3x3x512x512xf32>
+  // expected-remark @+1 {{no Winograd: direct code is estimated to be as fast}}
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x7x7x512xf32>, tensor<3x3x512x512xf32>) -> tensor<1x7x7x512xf32> {
+  ^bb0(%acc: tensor<1x7x7x512xf32>):
+    kernel.yield %acc : tensor<1x7x7x512xf32>
+  }
+  return %0 : tensor<1x7x7x512xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @tiny_images
+// CHECK: winograd
+func.func @tiny_images(%x: tensor<64x7x7x512xf32>) -> tensor<64x7x7x512xf32> {
+  %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x512x512xf32>} : () -> tensor<3x3x512x512xf32>
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<64x7x7x512xf32>, tensor<3x3x512x512xf32>) -> tensor<64x7x7x512xf32> {
+  ^bb0(%acc: tensor<64x7x7x512xf32>):
+    kernel.yield %acc : tensor<64x7x7x512xf32>
+  }
+  return %0 : tensor<64x7x7x512xf32>
+}
+
+// -----
+
 // Few channels: the transforms cost more than the products save.
 // CHECK-LABEL: @few_channels
 func.func @few_channels(%x: tensor<1x56x56x4xf32>) -> tensor<1x56x56x8xf32> {
