@@ -95,6 +95,18 @@ std::string keyOf(const LaunchGraph &cluster, const lathe_compile_request &reque
   return llvm::toHex(hash.final<16>(), true);
 }
 
+llvm::Expected<std::shared_ptr<LoadedCluster>> loadCluster(const CompiledObject &object, const std::vector<std::string> &values) {
+  auto module = loadObject(object.object, object.prefix);
+  if (!module)
+    return module.takeError();
+  auto loaded = std::make_shared<LoadedCluster>();
+  loaded->module = *module;
+  loaded->constant = object.constant;
+  loaded->dynamic = object.dynamic;
+  loaded->values = values;
+  return loaded;
+}
+
 } // namespace
 
 std::shared_ptr<const LoadedCluster> CompileCache::get(const lathe_compile_request &request, CompileFailure &failure) {
@@ -154,31 +166,33 @@ std::shared_ptr<const LoadedCluster> CompileCache::get(const lathe_compile_reque
         return false;
     return true;
   };
-  bool ok = disk.load(key, args.size(), matches, object, values);
-  bool fromDisk = ok;
-  if (!ok) {
+  std::shared_ptr<LoadedCluster> loaded;
+  if (disk.load(key, args.size(), matches, object, values)) {
+    // a file whose object cannot be linked is as good as none
+    if (auto stored = loadCluster(object, values)) {
+      loaded = *std::move(stored);
+    } else {
+      llvm::consumeError(stored.takeError());
+      disk.drop(key);
+    }
+  }
+  if (!loaded) {
     ClusterCompileOptions options;
     options.threads = std::max(1, request.threads);
     options.dynamicDims = request.dynamic_dims != 0;
-    ok = compileCluster(*cluster, args, options, object, failure);
-    for (size_t i = 0; ok && i < args.size(); ++i)
-      if (object.constant[i])
-        values[i] = argValue(*args[i]).str();
-  }
-  std::shared_ptr<LoadedCluster> loaded;
-  if (ok) {
-    auto module = loadObject(object.object, object.prefix);
-    if (module) {
-      if (!fromDisk)
+    object = {};
+    if (compileCluster(*cluster, args, options, object, failure)) {
+      values.assign(args.size(), "");
+      for (size_t i = 0; i < args.size(); ++i)
+        if (object.constant[i])
+          values[i] = argValue(*args[i]).str();
+      if (auto made = loadCluster(object, values)) {
         disk.store(key, object, values);
-      loaded = std::make_shared<LoadedCluster>();
-      loaded->module = *module;
-      loaded->constant = std::move(object.constant);
-      loaded->dynamic = std::move(object.dynamic);
-      loaded->values = std::move(values);
-    } else {
-      failure.code = LATHE_INTERNAL;
-      failure.message = llvm::toString(module.takeError());
+        loaded = *std::move(made);
+      } else {
+        failure.code = LATHE_INTERNAL;
+        failure.message = llvm::toString(made.takeError());
+      }
     }
   }
   lock.lock();

@@ -11,6 +11,7 @@
 #include "llvm/TargetParser/Host.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 using llvm::StringRef;
 
@@ -65,6 +66,22 @@ std::string pathOf(StringRef folder, StringRef key, int variant) {
   return path.str().str();
 }
 
+/// A whole file that nobody else could have written: what it holds is run.
+std::unique_ptr<llvm::MemoryBuffer> readOwnFile(const std::string &path) {
+  int fd;
+  if (llvm::sys::fs::openFileForRead(path, fd))
+    return nullptr;
+  llvm::sys::fs::file_status status;
+  std::unique_ptr<llvm::MemoryBuffer> buffer;
+  if (!llvm::sys::fs::status(fd, status) && status.type() == llvm::sys::fs::file_type::regular_file &&
+      (status.getUser() == geteuid() || status.getUser() == 0) &&
+      !(status.permissions() & (llvm::sys::fs::group_write | llvm::sys::fs::others_write)))
+    if (auto file = llvm::MemoryBuffer::getOpenFile(fd, path, status.getSize(), false, true))
+      buffer = std::move(*file);
+  close(fd);
+  return buffer;
+}
+
 std::string digest(StringRef bytes) {
   llvm::BLAKE3 hash;
   hash.update(bytes);
@@ -83,19 +100,19 @@ const std::string &buildIdentity() {
         names.push_back(feature.getKey().str());
     llvm::sort(names);
     text += llvm::join(names, ",");
-    // the file that holds this code changes with every build of the compiler
+    // the file that holds this code changes with every build of the compiler; a program may have been started under a name
+    // that leads nowhere from the present folder
     Dl_info info;
     llvm::sys::fs::file_status status;
-    if (dladdr(reinterpret_cast<void *>(&buildIdentity), &info) && info.dli_fname) {
-      std::string file = info.dli_fname;
-      if (llvm::sys::fs::status(file, status) ||
-          llvm::sys::fs::status("/proc/self/exe", status, true) || !status.getSize())
-        return text;
-      if (file.find(".so") != std::string::npos)
-        llvm::sys::fs::status(file, status);
-      text += "|" + std::to_string(status.getSize()) + "|" +
-              std::to_string(status.getLastModificationTime().time_since_epoch().count());
-    }
+    StringRef file = "/proc/self/exe";
+    if (dladdr(reinterpret_cast<void *>(&buildIdentity), &info) && info.dli_fname && StringRef(info.dli_fname).contains(".so"))
+      file = info.dli_fname;
+    if (llvm::sys::fs::status(file, status, true) || !status.getSize())
+      return std::string();
+    auto id = status.getUniqueID();
+    for (uint64_t number : {static_cast<uint64_t>(status.getSize()), static_cast<uint64_t>(id.getDevice()), static_cast<uint64_t>(id.getFile()),
+                            static_cast<uint64_t>(status.getLastModificationTime().time_since_epoch().count())})
+      text += "|" + std::to_string(number);
     return text;
   }();
   return identity;
@@ -105,13 +122,16 @@ bool DiskCache::load(
     const std::string &key, size_t numArgs,
     llvm::function_ref<bool(const std::vector<std::string> &, const std::vector<uint8_t> &)> matches,
     CompiledObject &object, std::vector<std::string> &values) const {
-  if (folder.empty())
+  if (folder.empty() || buildIdentity().empty())
     return false;
   for (int variant = 0; variant < kMaxVariants; ++variant) {
-    auto file = llvm::MemoryBuffer::getFile(pathOf(folder, key, variant), false, false);
-    if (!file)
+    std::string path = pathOf(folder, key, variant);
+    if (!llvm::sys::fs::exists(path))
       return false;
-    StringRef content = (*file)->getBuffer();
+    auto file = readOwnFile(path);
+    if (!file)
+      continue;
+    StringRef content = file->getBuffer();
     if (!content.consume_front(kMagic))
       continue;
     Reader reader(content);
@@ -138,9 +158,15 @@ bool DiskCache::load(
   return false;
 }
 
+void DiskCache::drop(const std::string &key) const {
+  for (int variant = 0; !folder.empty() && variant < kMaxVariants; ++variant)
+    llvm::sys::fs::remove(pathOf(folder, key, variant));
+}
+
 void DiskCache::store(const std::string &key, const CompiledObject &object,
                       const std::vector<std::string> &values) const {
-  if (folder.empty() || llvm::sys::fs::create_directories(folder))
+  if (folder.empty() || buildIdentity().empty() ||
+      llvm::sys::fs::create_directories(folder, true, llvm::sys::fs::owner_all))
     return;
   Writer body;
   body.text(key);
@@ -158,7 +184,8 @@ void DiskCache::store(const std::string &key, const CompiledObject &object,
   llvm::SmallString<256> model(folder), temporary;
   llvm::sys::path::append(model, "part-%%%%%%%%%%%%");
   int fd;
-  if (llvm::sys::fs::createUniqueFile(model, fd, temporary))
+  if (llvm::sys::fs::createUniqueFile(model, fd, temporary, llvm::sys::fs::OF_None,
+                                      llvm::sys::fs::owner_read | llvm::sys::fs::owner_write))
     return;
   bool ok;
   {

@@ -1,5 +1,6 @@
 // Compiled objects as files. A file is written under a name of its own and renamed, so that readers and other processes
-// see whole files only; whatever does not check out is taken as absent.
+// see whole files only; whatever does not check out (cut, changed, of another key or build, writable by other users) is taken
+// as absent.
 #ifndef LATHE_COMPILER_JIT_DISKCACHE_H
 #define LATHE_COMPILER_JIT_DISKCACHE_H
 
@@ -20,12 +21,15 @@ public:
             CompiledObject &object, std::vector<std::string> &values) const;
   /// Keeps an object; failing to is no error.
   void store(const std::string &key, const CompiledObject &object, const std::vector<std::string> &values) const;
+  /// Removes every variant of a key: one of them was no object that can be linked.
+  void drop(const std::string &key) const;
 
 private:
   std::string folder;
 };
 
-/// What objects depend on besides their graph: the compiler's version and build, and this machine's CPU.
+/// What objects depend on besides their graph: the compiler's version and build, and this machine's CPU. Empty where the
+/// build cannot be told: nothing is kept then.
 const std::string &buildIdentity();
 
 } // namespace lathe
