@@ -1,8 +1,11 @@
 #include "base/Tensor.h"
 
+#include "base/Memory.h"
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstdlib>
 #include <cstring>
@@ -41,18 +44,32 @@ static bool holdsObjects(DType type) { return type == DType::Resource || type ==
 // and prefetching stops at each page.
 constexpr size_t kHugePage = 2 << 20;
 
-// No byte more than asked for, so that an address sanitizer sees the first one outside.
+// No byte more than asked for, so that an address sanitizer sees the first one outside. Null where memory or the budget ends.
 static std::shared_ptr<void> alignedBuffer(size_t bytes) {
+  if (!takeMemory(bytes))
+    return nullptr;
   void *p = nullptr;
   const bool huge = bytes >= 2 * kHugePage;
-  if (posix_memalign(&p, huge ? kHugePage : kAlign, bytes) != 0 || !p)
+  if (posix_memalign(&p, huge ? kHugePage : kAlign, bytes) != 0 || !p) {
+    giveMemoryBack(bytes);
     return nullptr;
+  }
 #if defined(__linux__)
   if (huge)
     madvise(p, bytes / kHugePage * kHugePage, MADV_HUGEPAGE); // a wish: where there are none, small pages serve
 #endif
   std::memset(p, 0, bytes);
-  return std::shared_ptr<void>(p, [](void *q) { std::free(q); });
+  return std::shared_ptr<void>(p, [bytes](void *q) {
+    std::free(q);
+    giveMemoryBack(bytes);
+  });
+}
+
+/// As operator new does where memory ends: the command line's handler reports it, what calls kernels catches it.
+[[noreturn]] static void outOfMemory() {
+  if (std::new_handler handler = std::get_new_handler())
+    handler();
+  throw std::bad_alloc();
 }
 
 Tensor Tensor::allocate(DType type, std::vector<int64_t> dims) {
@@ -68,7 +85,8 @@ Tensor Tensor::allocate(DType type, std::vector<int64_t> dims) {
     t.things = std::make_shared<std::vector<ObjectPtr>>(t.count);
   else {
     t.buffer = alignedBuffer(t.count * dtypeSize(type));
-    assert(t.buffer && "out of memory");
+    if (!t.buffer)
+      outOfMemory();
   }
   return t;
 }
@@ -85,6 +103,7 @@ absl::StatusOr<Tensor> Tensor::tryAllocate(DType type, std::vector<int64_t> dims
   if (size == 0)
     return absl::InvalidArgumentError(absl::StrCat("a tensor of type ", dtypeName(type), " has no storage"));
   int64_t bytes;
+  maxBytes = std::min(maxBytes, memoryBudget());
   if (__builtin_mul_overflow(*n, size, &bytes) || bytes > maxBytes)
     return absl::ResourceExhaustedError(absl::StrCat("a tensor of type ", dtypeName(type), " and shape ",
                                                      dimsToString(dims), " is larger than ", maxBytes,
@@ -98,7 +117,8 @@ absl::StatusOr<Tensor> Tensor::tryAllocate(DType type, std::vector<int64_t> dims
   else if (holdsObjects(type))
     t.things = std::make_shared<std::vector<ObjectPtr>>(t.count);
   else if (!(t.buffer = alignedBuffer(bytes)))
-    return absl::ResourceExhaustedError(absl::StrCat("out of memory for a tensor of ", bytes, " bytes"));
+    return absl::ResourceExhaustedError(absl::StrCat("out of memory for a tensor of ", bytes, " bytes; tensors hold ",
+                                                     memoryInUse(), " bytes of at most ", memoryBudget()));
   return t;
 }
 
@@ -178,7 +198,8 @@ Tensor Tensor::clone() const {
     t.things = std::make_shared<std::vector<ObjectPtr>>(*things);
   if (buffer) {
     t.buffer = alignedBuffer(sizeBytes());
-    assert(t.buffer && "out of memory");
+    if (!t.buffer)
+      outOfMemory();
     std::memcpy(t.buffer.get(), buffer.get(), sizeBytes());
   }
   return t;

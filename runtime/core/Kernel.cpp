@@ -1,5 +1,7 @@
 #include "runtime/core/Compute.h"
 
+#include "runtime/core/InvalidUse.h"
+
 #include <algorithm>
 #include <condition_variable>
 #include <map>
@@ -64,6 +66,20 @@ std::map<std::string_view, const KernelFactory *> &registry() {
   return *all;
 }
 
+/// TensorFlow's op definitions ask for at least one tensor in a list called N, but for these.
+bool mayBeEmpty(std::string_view op) { return op == "StringJoin" || op.substr(0, 11) == "SparseCross"; }
+
+/// Refuses a count of inputs that kernels do not expect.
+absl::Status checkCounts(const NodeInfo &node) {
+  auto n = node.attrs.find("N");
+  if (n == node.attrs.end() || mayBeEmpty(node.op))
+    return absl::OkStatus();
+  for (const ops::Arg &arg : node.info->inputs)
+    if (const int64_t *count = std::get_if<int64_t>(&n->second); arg.numberAttr == "N" && count && *count < 1)
+      return absl::InvalidArgumentError(absl::StrCat("attribute 'N' is ", *count, ", expected at least 1"));
+  return absl::OkStatus();
+}
+
 } // namespace
 
 ArgRange NodeInfo::inputRange(std::string_view name) const { return rangeOf(*this, info->inputs, name); }
@@ -86,6 +102,8 @@ absl::Status resolveNode(NodeInfo &node) {
           absl::StrCat("attribute '", std::string(attr.name), "' is not of type ", std::string(attr.type)));
     }
   }
+  if (absl::Status counts = checkCounts(node); !counts.ok())
+    return counts;
   if (absl::Status inputs = resolveArgs(node, node.info->inputs, node.inputTypes, node.inputIsRef); !inputs.ok())
     return inputs;
   return resolveArgs(node, node.info->outputs, node.outputTypes, node.outputIsRef);
@@ -109,6 +127,8 @@ absl::StatusOr<std::vector<Tensor>> FunctionCaller::callAndWait(const FunctionRe
 }
 
 Tensor KernelContext::input(int i) const {
+  if (i < 0 || i >= numInputs())
+    throw InvalidUse(absl::StrCat("input ", i, " is missing, found ", inputs.size()));
   const Value &value = inputs[i];
   if (!value.ref)
     return value.tensor;
@@ -128,7 +148,13 @@ absl::StatusOr<Tensor> KernelContext::allocate(DType type, std::vector<int64_t> 
   return Tensor::tryAllocate(type, std::move(dims), kMaxTensorBytes);
 }
 
+absl::Status KernelContext::outputUnknown() const {
+  return absl::InternalError(absl::StrCat("output ", *unknownOutput, " was set, of ", outputs.size()));
+}
+
 absl::StatusOr<Tensor> KernelContext::allocateOutput(int i, std::vector<int64_t> dims) {
+  if (!hasOutput(i))
+    return outputsKnown();
   auto t = allocate(node->outputTypes[i], std::move(dims));
   if (t.ok())
     setOutput(i, *t);
@@ -149,9 +175,12 @@ absl::StatusOr<std::shared_ptr<Resource>> KernelContext::anyResource(int i) cons
 
 absl::Status computeGuarded(HostKernel &kernel, KernelContext &context) {
   try {
-    return kernel.compute(context);
+    absl::Status status = kernel.compute(context);
+    return status.ok() ? context.outputsKnown() : status;
   } catch (const std::bad_alloc &) {
     return absl::ResourceExhaustedError("out of memory");
+  } catch (const InvalidUse &e) {
+    return absl::InvalidArgumentError(e.what());
   } catch (const std::length_error &) { // a vector or string beyond what there can be
     return absl::ResourceExhaustedError("out of memory: a size is beyond any");
   }

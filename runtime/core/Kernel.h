@@ -17,6 +17,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -130,8 +131,17 @@ public:
   std::vector<Tensor> inputList(std::string_view name) const;
   const std::shared_ptr<Variable> &refInput(int i) const { return inputs[i].ref; }
 
-  void setOutput(int i, Tensor t) { outputs[i] = Value(std::move(t)); }
-  void setRefOutput(int i, std::shared_ptr<Variable> v) { outputs[i] = Value(std::move(v)); }
+  /// An output that the node does not have (its attributes decide how many there are) makes the execution fail.
+  void setOutput(int i, Tensor t) {
+    if (hasOutput(i))
+      outputs[i] = Value(std::move(t));
+  }
+  void setRefOutput(int i, std::shared_ptr<Variable> v) {
+    if (hasOutput(i))
+      outputs[i] = Value(std::move(v));
+  }
+  /// INTERNAL when a kernel set an output that is not there.
+  absl::Status outputsKnown() const { return unknownOutput ? outputUnknown() : absl::OkStatus(); }
   /// Zero-filled; an error when the size overflows or passes the limit of a tensor (kMaxTensorBytes).
   absl::StatusOr<Tensor> allocate(DType type, std::vector<int64_t> dims) const;
   /// allocate() and setOutput() in one.
@@ -150,9 +160,19 @@ public:
     return typed;
   }
   absl::StatusOr<std::shared_ptr<Resource>> anyResource(int i) const;
+
+private:
+  bool hasOutput(int i) {
+    if (i >= 0 && i < numOutputs())
+      return true;
+    unknownOutput = i;
+    return false;
+  }
+  absl::Status outputUnknown() const;
+  std::optional<int> unknownOutput;
 };
 
-/// Largest tensor that a host kernel may make.
+/// Largest tensor that a host kernel may make; all together stay within memoryBudget() (base/Memory.h).
 constexpr int64_t kMaxTensorBytes = INT64_C(1) << 36;
 
 class HostKernel {

@@ -1,10 +1,12 @@
 // Scheduling and running nodes. Frames are in StepFrames.cpp.
 #include "runtime/core/Compute.h"
+#include "runtime/core/InvalidUse.h"
 #include "runtime/session/StepFrames.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <chrono>
+#include <new>
 #include <thread>
 
 namespace lathe::rt {
@@ -28,7 +30,7 @@ struct Step::AsyncCall {
   KernelContext context;
   absl::Status status;
   int64_t startNanos = 0;
-  std::atomic<bool> met{false};
+  std::atomic<bool> met{false}, answered{false};
 };
 
 Step::Step(std::shared_ptr<const Executable> e, const StepOptions &options, CallFrame &frame)
@@ -273,12 +275,26 @@ bool Step::startAsync(const Tagged &t, KernelContext &context, absl::Status &res
   context = KernelContext();
   if (opts.stats)
     call->startNanos = nanosNow();
-  executable->nodes()[t.node].async->computeAsync(call->context, [call](absl::Status s) {
+  auto answer = [call](absl::Status s) {
+    if (call->answered.exchange(true, std::memory_order_acq_rel))
+      return;
     call->status = std::move(s);
     if (!call->met.exchange(true, std::memory_order_acq_rel))
       return; // the starter is still there and goes on
     call->step->resume(call);
-  });
+  };
+  absl::Status thrown;
+  try {
+    executable->nodes()[t.node].async->computeAsync(call->context, answer);
+  } catch (const std::bad_alloc &) {
+    thrown = absl::ResourceExhaustedError("out of memory");
+  } catch (const InvalidUse &e) {
+    thrown = absl::InvalidArgumentError(e.what());
+  }
+  if (!thrown.ok() && !call->answered.exchange(true, std::memory_order_acq_rel)) {
+    result = std::move(thrown);
+    return true; // what the kernel began may still look at the call, which is left to it
+  }
   if (!call->met.exchange(true, std::memory_order_acq_rel))
     return false;
   context = std::move(call->context);
@@ -332,6 +348,8 @@ absl::Status Step::finishNode(const Tagged &t, KernelContext &context, Ready &re
   Tagged sent = t;
   if (item.transfers)
     sent.dead = t.dead || (item.numOutputs && !context.outputs[0].present());
+  if (absl::Status known = context.outputsKnown(); !known.ok())
+    return known;
   if (!sent.dead && item.kind == NodeKind::Kernel)
     for (int i = 0; i < item.numOutputs; ++i) {
       const Value &v = context.outputs[i];

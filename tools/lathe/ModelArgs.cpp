@@ -1,3 +1,4 @@
+#include "base/Memory.h"
 #include "tools/lathe/Commands.h"
 #include "tools/lathe/Sanitize.h"
 
@@ -27,12 +28,11 @@ void startTimeout(int seconds) {
 }
 
 void limitMemory(int64_t bytes) {
+  if (bytes == 0)
+    bytes = defaultMemoryBudget();
+  setMemoryBudget(bytes);
   if (hasSanitizer()) // shadow memory counts as data
     return;
-  if (bytes == 0) {
-    int64_t machine = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-    bytes = std::max(machine / 10 * 9, int64_t(4) << 30);
-  }
   // allocations beyond it fail, which ends the process with status 1
   rlimit limit;
   getrlimit(RLIMIT_DATA, &limit);

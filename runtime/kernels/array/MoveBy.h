@@ -2,6 +2,7 @@
 #ifndef LATHE_RUNTIME_KERNELS_ARRAY_MOVEBY_H
 #define LATHE_RUNTIME_KERNELS_ARRAY_MOVEBY_H
 
+#include "base/Memory.h"
 #include "runtime/kernels/Common.h"
 
 namespace lathe::rt {
@@ -12,7 +13,7 @@ template <typename Source>
 absl::Status moveBy(KernelContext &context, int output, const Tensor &in, const std::vector<int64_t> &dims, Source source,
                     const Tensor &rest = Tensor()) {
   LATHE_TRY_VALUE(count, checkedNumElements(dims));
-  if (count > kMaxTensorBytes / 8)
+  if (count > memoryBudget() / 8)
     return absl::ResourceExhaustedError(absl::StrCat("a tensor of shape ", dimsToString(dims), " is too large"));
   std::vector<int64_t> from(count);
   std::vector<int64_t> at(dims.size(), 0);

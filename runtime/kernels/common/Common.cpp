@@ -1,5 +1,7 @@
 #include "runtime/kernels/Common.h"
 
+#include "runtime/core/InvalidUse.h"
+
 #include <cstring>
 
 namespace lathe::rt {
@@ -60,8 +62,7 @@ double realAt(const Tensor &t, int64_t i) {
   case DType::Variant:
   case DType::Complex64:
   case DType::Complex128:
-    assert(false && "not a real number");
-    return 0;
+    throw InvalidUse(absl::StrCat("expected numbers, found ", dtypeName(t.dtype())));
   default:
     return static_cast<double>(intAt(t, i));
   }
@@ -88,6 +89,8 @@ absl::StatusOr<std::vector<int64_t>> dimsOf(const Tensor &t, const char *what) {
 Tensor int64Vector(const std::vector<int64_t> &values) { return Tensor::vector<int64_t>(DType::Int64, values); }
 
 Tensor indexVector(DType type, const std::vector<int64_t> &values) {
+  if (type != DType::Int64 && type != DType::Int32)
+    throw InvalidUse(absl::StrCat("expected int32 or int64, found ", dtypeName(type)));
   if (type == DType::Int64)
     return int64Vector(values);
   Tensor t = Tensor::allocate(type, {static_cast<int64_t>(values.size())});

@@ -1,4 +1,5 @@
 // Counts of values: DenseCountSparseOutput, SparseCountSparseOutput, RaggedCountSparseOutput.
+#include "base/Memory.h"
 #include "runtime/kernels/ragged/Splits.h"
 
 #include <map>
@@ -92,7 +93,7 @@ absl::Status sparseCount(KernelContext &context) {
     return invalid("Weights and values must have the same shape. Weight shape: ", dimsToString(weights.dims()),
                    "; values shape: ", dimsToString(values.dims()));
   bool batched = dims.size() > 1;
-  if (batched && (dims[0] < 0 || dims[0] > kMaxTensorBytes / 64))
+  if (batched && (dims[0] < 0 || dims[0] > memoryBudget() / 64))
     return invalid("the number of rows ", dims[0], " is out of range");
   Counter counter(context, weights);
   Counts counts(batched ? dims[0] : 1);

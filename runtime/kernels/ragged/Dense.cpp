@@ -1,5 +1,6 @@
 // Ragged to dense and sparse, gathering rows, filling empty rows: RaggedTensorToTensor, RaggedTensorToSparse, RaggedGather,
 // RaggedFillEmptyRows.
+#include "base/Memory.h"
 #include "runtime/kernels/ragged/Splits.h"
 
 namespace lathe::rt {
@@ -119,7 +120,7 @@ absl::Status raggedToTensor(KernelContext &context) {
   LATHE_TRY_VALUE(dims, outputDims(shape, rows, levels, values));
   int64_t size = productOf(values.dims(), 1, values.rank());
   LATHE_TRY_VALUE(total, checkedNumElements(dims));
-  if (total > kMaxTensorBytes / 8)
+  if (total > memoryBudget() / 8)
     return absl::ResourceExhaustedError(absl::StrCat("a tensor of shape ", dimsToString(dims), " is too large"));
   // positions of the rows of each level in the output, -1 for those cut off
   std::vector<int64_t> at;
@@ -252,7 +253,7 @@ absl::Status raggedGather(KernelContext &context) {
     }
     for (int64_t k = start * inner; k < limit * inner; ++k)
       from.push_back(k);
-    if (from.size() > static_cast<size_t>(kMaxTensorBytes / 8))
+    if (from.size() > static_cast<size_t>(memoryBudget() / 8))
       return absl::ResourceExhaustedError("too many values gathered");
   }
   // a scalar index leaves the row itself
@@ -272,7 +273,7 @@ absl::Status raggedFillEmptyRows(KernelContext &context) {
   if (rowids.rank() != 1 || values.rank() != 1 || rowids.dim(0) != values.dim(0) || rest.rank() != 0)
     return invalid("value_rowids and values must be vectors of one length, default_value a scalar: ",
                    dimsToString(rowids.dims()), ", ", dimsToString(values.dims()), ", ", dimsToString(rest.dims()));
-  if (rows < 0 || rows > kMaxTensorBytes / 8)
+  if (rows < 0 || rows > memoryBudget() / 8)
     return invalid("nrows ", rows, " is out of range");
   std::vector<int64_t> counts(rows, 0), starts(rows), reverse;
   for (int64_t i = 0; i < rowids.numElements(); ++i) {

@@ -1,4 +1,5 @@
 // SparseCross, SparseCrossV2, SparseCrossHashed, RaggedCross: combinations of features, joined as strings or hashed.
+#include "base/Memory.h"
 #include "base/Hash.h"
 #include "runtime/kernels/sparse/Coo.h"
 
@@ -66,7 +67,7 @@ absl::StatusOr<std::vector<int64_t>> countCrosses(const std::vector<Column> &col
     for (const Column &column : columns)
       if (counts[b] && __builtin_mul_overflow(counts[b], column.counts[b], &counts[b]))
         return absl::ResourceExhaustedError("too many crosses");
-    if (__builtin_add_overflow(total, counts[b], &total) || total > kMaxTensorBytes / 8)
+    if (__builtin_add_overflow(total, counts[b], &total) || total > memoryBudget() / 8)
       return absl::ResourceExhaustedError("too many crosses");
   }
   return counts;
@@ -252,7 +253,7 @@ absl::Status raggedCross(KernelContext &context) {
                   : !shapes.empty() && shapes[0].numElements() > 0 ? intAt(shapes[0], 0)
                   : !dense.empty() && dense[0].rank() > 0          ? dense[0].dim(0)
                                                                    : 0;
-  if (batch < 0 || batch > kMaxTensorBytes / 8)
+  if (batch < 0 || batch > memoryBudget() / 8)
     return invalid("batch size ", batch, " is out of range");
   std::vector<Column> columns;
   size_t ragged = 0, sparse = 0, full = 0;

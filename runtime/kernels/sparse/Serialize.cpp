@@ -1,5 +1,6 @@
 // Sparse tensors as strings or variants, and kept in maps between steps: SerializeSparse, SerializeManySparse,
 // DeserializeSparse, DeserializeManySparse, AddSparseToTensorsMap, AddManySparseToTensorsMap, TakeManySparseFromTensorsMap.
+#include "base/Memory.h"
 #include "runtime/kernels/Wire.h"
 #include "runtime/kernels/sparse/Coo.h"
 
@@ -38,6 +39,8 @@ absl::StatusOr<Tensor> load(const Tensor &in, int64_t at, DType type) {
     if (!object)
       return invalid("element ", at, " of serialized_sparse holds no tensor");
     t = object->tensor;
+  } else if (in.dtype() != DType::String) {
+    return invalid("serialized_sparse is of type ", dtypeName(in.dtype()));
   } else {
     LATHE_TRY_VALUE(read, readTensor(in.strings()[at]));
     t = read;
@@ -58,7 +61,7 @@ LATHE_HOST_FUNCTION(SerializeSparse, serializeSparse);
 absl::Status takeApart(KernelContext &context, const Coo &in, std::vector<Parts> &rows) {
   if (in.rank() < 2)
     return invalid("Rank of input SparseTensor should be > 1, but saw rank: ", in.rank());
-  if (in.dims[0] > kMaxTensorBytes / 64)
+  if (in.dims[0] > memoryBudget() / 64)
     return absl::ResourceExhaustedError(absl::StrCat(in.dims[0], " rows are too many"));
   std::vector<std::vector<int64_t>> members(in.dims[0]);
   for (int64_t i = 0; i < in.count(); ++i) {

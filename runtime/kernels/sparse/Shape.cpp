@@ -1,5 +1,6 @@
 // Sparse ops that move values without computing on them: SparseReorder, SparseReshape, SparseConcat, SparseSplit,
 // SparseSlice and its gradient, SparseToDense, SparseFillEmptyRows.
+#include "base/Memory.h"
 #include "runtime/kernels/sparse/Coo.h"
 
 #include <algorithm>
@@ -251,7 +252,7 @@ absl::Status sparseFillEmptyRows(KernelContext &context) {
   if (in.rank() < 1)
     return invalid("Dense shape cannot be empty.");
   int64_t rows = in.dims[0], rank = in.rank();
-  if (rows > kMaxTensorBytes / 8)
+  if (rows > memoryBudget() / 8)
     return absl::ResourceExhaustedError(absl::StrCat(rows, " rows are too many"));
   std::vector<int64_t> ends(rows, 0);
   for (int64_t i = 0; i < in.count(); ++i) {

@@ -173,6 +173,8 @@ public:
       return absl::InvalidArgumentError(absl::StrCat("input is not a scalar: ", dimsToString(variable->value.dims())));
     if (variable->value.dtype() != context.node->outputTypes[0])
       return absl::InvalidArgumentError("the variable is of another type");
+    if (variable->value.dtype() != DType::Int64 && variable->value.dtype() != DType::Int32)
+      return absl::InvalidArgumentError(absl::StrCat("counts int32 and int64, not ", dtypeName(variable->value.dtype())));
     return variable->value.dtype() == DType::Int64 ? count<int64_t>(context, *variable) : count<int32_t>(context, *variable);
   }
   bool isExpensive() const override { return false; }

@@ -1,4 +1,5 @@
 // StringSplit, StringSplitV2, StringNGrams.
+#include "base/Memory.h"
 #include "runtime/kernels/Common.h"
 
 #include "absl/strings/ascii.h"
@@ -149,7 +150,7 @@ public:
     std::vector<int64_t> outEnds = {0};
     for (size_t row = 0; row + 1 < ends.size(); ++row) {
       rowGrams(data.strings().data() + ends[row], ends[row + 1] - ends[row], grams);
-      if (grams.size() > kMaxTensorBytes / sizeof(std::string))
+      if (grams.size() > memoryBudget() / sizeof(std::string))
         return absl::ResourceExhaustedError("too many n-grams");
       outEnds.push_back(static_cast<int64_t>(grams.size()));
     }
