@@ -101,11 +101,14 @@ Attribute AttributeReader::makeDense(RankedTensorType type, DType dtype, ArrayRe
     }
     return DenseElementsAttr::getFromRawBuffer(type, bytes);
   }
+  // MLIR makes equal names unique by trying one number after the other: n² look-ups for n constants
+  std::string name = blobs ? "const_" + std::to_string(blobs) : "const";
+  ++blobs;
   size_t align = std::min<size_t>(64, std::max<size_t>(1, size));
   if (!bytesOwner || reinterpret_cast<uintptr_t>(bytes.data()) % align != 0)
-    return DenseResourceElementsAttr::get(type, "const", HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, 64));
+    return DenseResourceElementsAttr::get(type, name, HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, 64));
   AsmResourceBlob blob(bytes, align, [bytesOwner = std::move(bytesOwner)](void *, size_t, size_t) {}, false);
-  return DenseResourceElementsAttr::get(type, "const", std::move(blob));
+  return DenseResourceElementsAttr::get(type, name, std::move(blob));
 }
 
 Attribute AttributeReader::readTensor(const Tensor &tensor, std::string &error) {

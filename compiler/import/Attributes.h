@@ -55,6 +55,7 @@ private:
   mlir::MLIRContext *context;
   int64_t maxBytes;
   std::shared_ptr<const void> owner;
+  int64_t blobs = 0; ///< made so far
 };
 
 /// A default value as the op registry writes it ("1", "0.5", "true", "\"NHWC\"", "DT_FLOAT", "[1, 2]", "[2,?]",

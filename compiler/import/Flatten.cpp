@@ -735,8 +735,9 @@ const std::vector<DType> *Flattener::mainOutputs(int node) {
   if (isCallOp(def.op()) || library.isFunction(def.op())) {
     const tf::AttrValue *f = attrs.find("f");
     bool direct = library.isFunction(def.op());
-    std::string name = direct ? def.op() : f && f->has_func() ? f->func().name() : "";
-    const Body *callee = library.getFunction(name, main->id(node));
+    if (!direct && (!f || !f->has_func()))
+      return nullptr; // said where the node is flattened
+    const Body *callee = library.getFunction(direct ? def.op() : f->func().name(), main->id(node));
     if (!callee)
       return nullptr;
     for (const auto &[key, value] : direct ? def.attr() : f->func().attr())

@@ -1,6 +1,9 @@
 // Tensors as constants and back, see Constants.h.
 #include "dialects/hlo/Constants.h"
 
+#include "dialects/hlo/BlobNames.h"
+#include "dialects/hlo/Hlo.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/APSInt.h"
@@ -18,6 +21,12 @@ RankedTensorType typeOfTensor(MLIRContext *context, const Tensor &tensor) {
   return RankedTensorType::get(tensor.dims(), element);
 }
 
+std::string nextBlobName(MLIRContext *context, StringRef base) {
+  auto *dialect = context->getLoadedDialect<HloDialect>();
+  auto *names = dialect ? dialect->getRegisteredInterface<BlobNames>() : nullptr;
+  return names ? names->next(base) : base.str();
+}
+
 ElementsAttr makeElements(MLIRContext *context, const Tensor &tensor) {
   RankedTensorType type = typeOfTensor(context, tensor);
   if (!type)
@@ -31,7 +40,7 @@ ElementsAttr makeElements(MLIRContext *context, const Tensor &tensor) {
   if (!splat && count > maxInlineElements) {
     // the blob keeps the tensor's buffer alive
     AsmResourceBlob blob(ArrayRef<char>(data, bytes), 64, [keep = tensor](void *, size_t, size_t) {}, false);
-    return DenseResourceElementsAttr::get(type, "constant", std::move(blob));
+    return DenseResourceElementsAttr::get(type, nextBlobName(context, "constant"), std::move(blob));
   }
   int64_t stored = splat ? 1 : count;
   if (type.getElementType().isInteger(1)) {
@@ -236,7 +245,7 @@ FailureOr<Tensor> readConstant(ElementsAttr attr) {
   }
   if (dtype == DType::Int4 || dtype == DType::UInt4)
     for (size_t i = 0; i < bytes; ++i)
-      data[i] = dtype == DType::UInt4 ? (data[i] & 15) : static_cast<char>(static_cast<int8_t>(data[i] << 4) >> 4);
+      data[i] = dtype == DType::UInt4 ? (data[i] & 15) : static_cast<char>(static_cast<int8_t>(static_cast<uint8_t>(data[i]) << 4) >> 4);
   return *tensor;
 }
 

@@ -195,7 +195,7 @@ void storeInts(DType type, const int64_t *from, int64_t count, void *to) {
     return;
   case DType::Int4:
     for (int64_t i = 0; i < count; ++i)
-      static_cast<int8_t *>(to)[i] = static_cast<int8_t>(static_cast<int8_t>(from[i] << 4) >> 4);
+      static_cast<int8_t *>(to)[i] = static_cast<int8_t>(static_cast<int8_t>(static_cast<uint8_t>(from[i]) << 4) >> 4);
     return;
   case DType::UInt4:
     for (int64_t i = 0; i < count; ++i)

@@ -1,4 +1,5 @@
 // The dialect, its attributes and their text forms.
+#include "dialects/hlo/BlobNames.h"
 #include "dialects/hlo/Hlo.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -14,6 +15,7 @@ using namespace lathe::hlo;
 #include "dialects/hlo/HloAttrs.cpp.inc"
 
 void HloDialect::initialize() {
+  addInterfaces<BlobNames>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "dialects/hlo/HloAttrs.cpp.inc"

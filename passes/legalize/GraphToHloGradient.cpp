@@ -235,6 +235,17 @@ LogicalResult Backward::run(ArrayRef<Value> arguments, ArrayRef<Operation *> for
   return success();
 }
 
+/// The gradient of a gradient doubles what it is made of: 20 of them, one in the other, are a million operations. Small ones
+/// need no look at all of the function.
+bool isTooLarge(NodeContext &c, size_t operations) {
+  constexpr size_t looked = 1000, most = 300000;
+  if (operations <= looked)
+    return false;
+  size_t all = 0;
+  c.ctx.function.walk([&](Operation *) { return ++all > most ? WalkResult::interrupt() : WalkResult::advance(); });
+  return all > most;
+}
+
 LogicalResult lowerGradient(NodeContext &c) {
   graph::FuncOp function = c.ctx.lookupFunction(c.attr("f"));
   if (!function)
@@ -258,6 +269,8 @@ LogicalResult lowerGradient(NodeContext &c) {
   SmallVector<Operation *> forward;
   for (Operation *op = before->getNextNode(); op && op != &*c.b.getInsertionPoint(); op = op->getNextNode())
     forward.push_back(op);
+  if (isTooLarge(c, forward.size()))
+    return c.error("the graph is too large once gradients of gradients are expanded");
   Backward backward(c);
   for (auto [k, result] : llvm::enumerate(results)) {
     Value y = c.ctx.materialize(result, c.loc), g = c.input(n + k);

@@ -32,12 +32,16 @@ namespace {
 
 constexpr size_t largestInput = 1 << 20;
 
+/// The passes that legalize runs; their patterns take longer to make than most inputs to compile.
+std::unique_ptr<mlir::PassManager> passes;
+
 /// A context for the next input. Making one takes longer than most inputs do, and what it uniques is never freed: a new one
 /// now and then.
 mlir::MLIRContext *nextContext() {
   static std::unique_ptr<mlir::MLIRContext> context;
   static int runs = 0;
   if (runs++ % 128 == 0) {
+    passes.reset();
     context = std::make_unique<mlir::MLIRContext>(mlir::MLIRContext::Threading::DISABLED);
     context->loadDialect<graph::GraphDialect, hlo::HloDialect, mlir::func::FuncDialect>();
     context->printOpOnDiagnostic(false);
@@ -78,13 +82,15 @@ void runLegalize(std::string_view bytes) {
   auto model = importModelBytes(context, llvm::StringRef(bytes.data(), bytes.size()), "graph.pb", smallOptions());
   if (failed(model))
     return;
-  mlir::PassManager pm(context);
-  cluster::buildClusterPipeline(pm);
-  legalize::buildLegalizePipeline(pm);
-  simplify::SimplifyOptions so;
-  so.foldBytes = 1 << 20;
-  simplify::buildSimplifyPipeline(pm, so);
-  if (failed(pm.run(*model->module)))
+  if (!passes) {
+    passes = std::make_unique<mlir::PassManager>(context);
+    cluster::buildClusterPipeline(*passes);
+    legalize::buildLegalizePipeline(*passes);
+    simplify::SimplifyOptions so;
+    so.foldBytes = 1 << 20;
+    simplify::buildSimplifyPipeline(*passes, so);
+  }
+  if (failed(passes->run(*model->module)))
     expect(!diagnostics.errors().empty(), "a pass failed without a message");
 }
 

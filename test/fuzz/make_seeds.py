@@ -30,6 +30,44 @@ def folders(limit):
             yield path, index[0], data[0]
 
 
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 128:
+            return value, at
+
+
+def encode(value):
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def without(message, path):
+    """A serialised message without the field at the path of field numbers."""
+    out, at = b"", 0
+    while at < len(message):
+        start = at
+        tag, at = varint(message, at)
+        if tag & 7 != 2:
+            at = varint(message, at)[1] if tag & 7 == 0 else at + (8 if tag & 7 == 1 else 4)
+            out += message[start:at]
+            continue
+        size, at = varint(message, at)
+        content, at = message[at:at + size], at + size
+        if tag >> 3 == path[0]:
+            if len(path) == 1:
+                continue
+            content = without(content, path[1:])
+        out += encode(tag) + encode(len(content)) + content
+    return out
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("target")
@@ -47,7 +85,15 @@ def main():
     if a.target in ("saved_model", "table"):
         for model, index, data in folders(15 * a.limit):
             out = os.path.join(a.folder, "seed")
+            if a.target == "saved_model":
+                # the list of ops and the object graph are most of it, and nothing that the importer reads
+                stripped = without(without(open(model, "rb").read(), (2, 1, 2)), (2, 7))
+                model = out + ".model"
+                with open(model, "wb") as f:
+                    f.write(stripped)
             subprocess.check_call([a.replay, "pack", model if a.target == "saved_model" else os.devnull, index, data, out])
+            if a.target == "saved_model":
+                os.remove(model)
             content = open(out, "rb").read()
             os.remove(out)
             write(content)
