@@ -99,6 +99,16 @@ def HloSplitBatch : Simplify_Pass<"hlo-split-batch"> {
   let statistics = [Statistic<"numSplit", "split", "functions whose batch is split">];
 }
 
+def HloFoldDepth : Simplify_Pass<"hlo-fold-depth"> {
+  let summary = "Turns convolutions over volumes into ones over images with more channels.";
+  let description = [{
+    A convolution in f32 with three spatial dimensions, no strides or dilations, and 3x3 taps besides those along the
+    depth reads neighbouring slices as channels of one image: then Winograd's algorithm for images serves. Expects the
+    layout of `hlo-canonicalize-products`; only the order of the sums changes.
+  }];
+  let statistics = [Statistic<"numFolded", "folded", "convolutions folded">];
+}
+
 def HloCanonicalizeProducts : Simplify_Pass<"hlo-canonicalize-products"> {
   let summary = "Gives dot_general one M, N and K dimension and convolutions the NHWC x HWIO layout.";
   let description = [{

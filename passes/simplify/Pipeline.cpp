@@ -33,6 +33,8 @@ void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOpt
   // Plain products and layouts first: scales and shapes only look at those.
   pm.addPass(createHloCanonicalizeProducts());
   pm.addPass(createHloSplitDilatedConv());
+  if (!options.exact)
+    pm.addPass(createHloFoldDepth());
   // a phase of one tap is a product
   pm.addPass(createHloCanonicalizeProducts());
   clean();
