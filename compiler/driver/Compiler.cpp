@@ -1,5 +1,6 @@
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/Cost.h"
+#include "compiler/emit/Target.h"
 
 #include "dialects/graph/Graph.h"
 #include "dialects/hlo/Hlo.h"
@@ -224,6 +225,34 @@ LogicalResult Compiler::runUntil(Phase last) {
   return success();
 }
 
+/// Reads the plans of the tuning file, after a search for those it lacks if that is asked for.
+llvm::Error Compiler::findPlans(EmitOptions &eo) {
+  if (opts.tuneCache.empty())
+    return llvm::Error::success();
+  if (opts.tune && !search)
+    return llvm::createStringError("--tune: not for a model with host operations");
+  auto target = resolveTarget(eo);
+  if (!target)
+    return target.takeError();
+  std::string warnings;
+  auto file = TuneFile::read(opts.tuneCache, opts.tune, warnings);
+  if (!file)
+    return file.takeError();
+  llvm::SmallVector<llvm::StringRef> lines;
+  llvm::StringRef(warnings).split(lines, '\n', -1, false);
+  for (llvm::StringRef line : lines)
+    emitWarning(UnknownLoc::get(&context)) << line;
+  const std::string name = tuningTarget(*target);
+  if (opts.tune) {
+    if (llvm::Error error = search(module(), eo, file->kernelsOf(name)))
+      return error;
+    if (llvm::Error error = file->write(opts.tuneCache))
+      return error;
+  }
+  eo.plans = file->plansFor(name);
+  return llvm::Error::success();
+}
+
 llvm::Expected<CompiledArtifact> Compiler::emit(EmitWants wants) {
   if (failed(runUntil(Phase::Fuse)))
     return llvm::createStringError(""); // said already, through diagnostics
@@ -245,6 +274,8 @@ llvm::Expected<CompiledArtifact> Compiler::emit(EmitWants wants) {
   eo.hosted = hosted;
   eo.wantAsm = wants.assembly;
   eo.wantLlvm = wants.llvm;
+  if (llvm::Error error = findPlans(eo))
+    return std::move(error);
   showProgress(opts.progress, "emit");
   if (opts.profile)
     annotateCosts(module());

@@ -3,6 +3,7 @@
 #define LATHE_COMPILER_DRIVER_COMPILER_H
 
 #include "compiler/driver/Options.h"
+#include "compiler/driver/TuneFile.h"
 #include "compiler/emit/Emit.h"
 #include "compiler/import/Import.h"
 
@@ -53,8 +54,11 @@ public:
   std::function<void(Phase, mlir::ModuleOp)> afterPhase;
   /// Called on every pass manager before it runs (MLIR's debugging flags).
   std::function<mlir::LogicalResult(mlir::PassManager &)> configurePassManager;
+  /// With options().tune: finds plans for the module's kernels and adds them (compiler/jit/Tune.h).
+  std::function<llvm::Error(mlir::ModuleOp, const EmitOptions &, std::map<std::string, TunedKernel> &)> search;
 
 private:
+  llvm::Error findPlans(EmitOptions &eo);
   mlir::LogicalResult runPhase(Phase phase);
   void finishPhase(Phase phase, double seconds);
   void boundInputs();

@@ -58,6 +58,8 @@ struct CompilerOptions {
   bool exact = false, fuse = true, allowHost = false, unknownLeading = false;
   std::string sanitize;
   bool releaseConstants = false; ///< free constants as soon as this compilation is done with them; no other may share them
+  std::string tuneCache; ///< plans of kernels, see TuneFile.h; empty: estimates only
+  bool tune = false;     ///< search for plans that tuneCache lacks, and keep them there
   bool profile = false; ///< call the trace hook around each kernel
   int optLevel = 3;
 

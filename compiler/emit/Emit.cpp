@@ -171,6 +171,7 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
       return createStringError("the model could not be compiled");
     artifact.report.bf16Kernels = *marked;
   }
+  artifact.report.planned = cpu::attachPlans(kernelModule, options.plans);
   if (mlir::failed(cpu::packWeights(kernelModule, target->kernelTarget, {options.exact, false, options.releaseConstants})))
     return createStringError("the model could not be compiled");
   artifact.triple = target->triple;

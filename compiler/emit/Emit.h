@@ -4,6 +4,7 @@
 #define LATHE_COMPILER_EMIT_EMIT_H
 
 #include "base/DType.h"
+#include "passes/codegen/cpu/Plan.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
@@ -44,6 +45,7 @@ struct EmitOptions {
   bool profile = false;              ///< call lathe_run_args.trace around each kernel
   bool releaseConstants = false;     ///< free what is packed or written: nothing else may use the module's constants
   bool externalWeights = false;      ///< constants go to CompiledArtifact::weights instead of into the object
+  cpu::PlanTable plans;              ///< of a tuning file, for this target
   const HostedPayload *hosted = nullptr; ///< the object calls host kernels
   bool wantAsm = false, wantLlvm = false;
   bool wantObject = true;
@@ -58,6 +60,7 @@ struct EmitReport {
   int64_t kernelCalls = 0;
   int64_t codeBytes = 0;      ///< executable sections of the object
   int64_t bf16Kernels = 0;    ///< kernel calls that take bf16 operands
+  int64_t planned = 0;        ///< kernel calls whose plan a tuning file named
   int64_t copies = 0;         ///< memcpy steps that the plan could not avoid
   double emitKernelsSeconds = 0, optimizeSeconds = 0, codegenSeconds = 0;
 };

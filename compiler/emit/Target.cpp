@@ -2,6 +2,9 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/SubtargetFeature.h"
 #include <algorithm>
@@ -101,6 +104,13 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
   t.kernelTarget = cpu::CpuTarget::get(t.triple, t.allFeatures);
   t.kernelTarget.amxBf16 &= triple.isOSLinux(); // the permission is asked for as Linux wants it
   return t;
+}
+
+std::string tuningTarget(const ResolvedTarget &target) {
+  std::string text;
+  raw_string_ostream os(text);
+  os << target.triple << ' ' << target.cpu << ' ' << format_hex_no_prefix(xxh3_64bits(target.allFeatures), 16);
+  return text;
 }
 
 } // namespace lathe

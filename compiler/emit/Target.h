@@ -19,6 +19,9 @@ struct ResolvedTarget {
 
 llvm::Expected<ResolvedTarget> resolveTarget(const EmitOptions &options);
 
+/// The target as tuning files name it: plans for one are none for another.
+std::string tuningTarget(const ResolvedTarget &target);
+
 } // namespace lathe
 
 #endif

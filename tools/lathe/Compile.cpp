@@ -144,6 +144,7 @@ int execute(CompileArgs &a) {
   own.releaseConstants = true; // nothing else lives in this context
   Compiler compiler(*context, own);
   useMlirFlags(compiler);
+  useTuning(compiler);
   bool written = true;
   std::string needsHost;
   auto failed = [&](const std::string &message) -> int {
@@ -225,7 +226,7 @@ int execute(CompileArgs &a) {
     nlohmann::json j = {{"compile_s", seconds}, {"phases_s", times}, {"peak_memory_bytes", usage.ru_maxrss * 1024},
                         {"arena_bytes", r.arenaBytes}, {"sum_of_buffers_bytes", r.sumOfBuffers},
                         {"constant_bytes", r.constantBytes}, {"code_bytes", r.codeBytes}, {"kernels", r.kernels},
-                        {"kernel_calls", r.kernelCalls}, {"copies", r.copies}};
+                        {"kernel_calls", r.kernelCalls}, {"copies", r.copies}, {"planned_calls", r.planned}};
     printf("%s\n", j.dump().c_str());
   } else {
     fprintf(stderr, "%s: %.1f s, %lld kernels in %lld calls, code %.1f KB, constants %.2f MB, workspace %.2f MB (sum of buffers %.2f MB)\n",

@@ -80,6 +80,11 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
   app.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
   app.add_flag("--no-fuse", noFuse, "One kernel an operation");
   app.add_flag("--allow-host", options.allowHost, "Where operations have no compiled form, make an object that runs them by host kernels");
+  app.add_option("--tune-cache", options.tuneCache,
+                 "Plans of kernels that --tune found: they are used instead of estimates, and nothing is measured")
+      ->type_name("FILE");
+  app.add_flag("--tune", options.tune,
+               "Measure on this machine how each product and convolution is fastest, and keep it in --tune-cache");
   app.add_option("--sanitize", options.sanitize,
                  "address: instrument the code and give every buffer and constant a heap block of its own")
       ->type_name("KIND")
@@ -123,6 +128,14 @@ bool ModelArgs::finish() {
   for (const std::string &text : entries)
     if (!take(parseEntry(text), options.entries))
       return false;
+  if (options.tune && options.tuneCache.empty()) {
+    fail("--tune: expected --tune-cache FILE, which keeps what is found");
+    return false;
+  }
+  if (options.tune && (options.precision != "f32" || !options.sanitize.empty())) {
+    fail("--tune: not with --precision bf16 or --sanitize");
+    return false;
+  }
   options.keepVariables |= !options.entries.empty();
   options.fuse = !noFuse;
   if (!compileTo.empty()) {

@@ -1,5 +1,6 @@
 #include "tools/lathe/Session.h"
 
+#include "compiler/jit/Tune.h"
 #include "compiler/support/Diagnostics.h"
 #include "tools/lathe/Sanitize.h"
 
@@ -7,6 +8,7 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <chrono>
+#include <unistd.h>
 
 namespace lathe::cli {
 
@@ -39,6 +41,23 @@ void useMlirFlags(Compiler &compiler) {
   compiler.configurePassManager = [](mlir::PassManager &pm) { return mlir::applyPassManagerCLOptions(pm); };
 }
 
+void useTuning(Compiler &compiler) {
+  compiler.search = [](mlir::ModuleOp module, const EmitOptions &options, std::map<std::string, TunedKernel> &known) -> llvm::Error {
+    const bool terminal = isatty(STDERR_FILENO);
+    auto report = tuneKernels(module, options, known, [&](const std::string &name) {
+      if (terminal)
+        fprintf(stderr, "\r\033[Ktuning %s ...", name.c_str());
+    });
+    if (terminal)
+      fprintf(stderr, "\r\033[K");
+    if (!report)
+      return report.takeError();
+    fprintf(stderr, "tuned %u kernels, %u of them differently from the estimates: %.0f us instead of %.0f us for one call of each\n",
+            report->searched, report->improved, report->us, report->estimatedUs);
+    return llvm::Error::success();
+  };
+}
+
 int load(ModelArgs &args, Loaded &out, std::string *errors) {
   llvm::StringRef model = args.options.model;
   if (model.ends_with(".so")) {
@@ -63,6 +82,7 @@ int load(ModelArgs &args, Loaded &out, std::string *errors) {
   std::unique_ptr<mlir::MLIRContext> context = makeContext(errors ? &text : nullptr);
   Compiler compiler(*context, args.options);
   useMlirFlags(compiler);
+  useTuning(compiler);
   if (mlir::failed(compiler.import()))
     return failed(llvm::Error::success());
   auto artifact = compiler.emit();

@@ -40,6 +40,9 @@ private:
 /// Prints an llvm::Error as ours.
 int fail(llvm::Error error);
 
+/// Lets a compiler search for plans (--tune); what it found is told on stderr.
+void useTuning(Compiler &compiler);
+
 /// Applies MLIR's command-line flags to a compiler's pass managers.
 void useMlirFlags(Compiler &compiler);
 

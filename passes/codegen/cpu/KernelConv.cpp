@@ -33,7 +33,9 @@ struct ConvAttributes {
   int64_t groups = 1, batchGroups = 1;
   std::optional<int64_t> panel;
 
-  explicit ConvAttributes(Operation *o) {
+  KernelPlan plan;
+
+  explicit ConvAttributes(Operation *o) : plan(KernelPlan::of(o)) {
     auto read = [&](auto op) {
       input = cast<RankedTensorType>(op.getInput().getType());
       filter = cast<RankedTensorType>(op.getFilter().getType());
@@ -245,6 +247,7 @@ LogicalResult ConvEmitter::emitPointwise() {
   spec.bColumn = b.i64(1);
   if (packed)
     spec.panel = *attributes.panel;
+  spec.plan = attributes.plan;
   spec.columnDim = accDims.size() - 1;
   spec.resultRow = outChannels;
   SmallVector<Value> sizes = b.dims(acc);
@@ -271,9 +274,9 @@ LogicalResult ConvEmitter::emitPointwise() {
 void ConvEmitter::plan() {
   Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
   std::optional<int64_t> width = hlo::constantValue(pixel.outExpr);
-  tile = groupColumns ? chooseTile(b.target, accElem, width, groupColumns) : TileShape();
+  tile = groupColumns ? chooseTile(b.target, accElem, width, groupColumns, attributes.plan) : TileShape();
   if (packed)
-    tile = panelTile(b.target, accElem, *attributes.panel, width);
+    tile = panelTile(b.target, accElem, *attributes.panel, width, attributes.plan);
   pixels = RowTiles(width, tile.rows);
   int64_t columns = tile.columns();
   tailColumns = groupColumns ? *groupColumns % columns : 0;
@@ -313,6 +316,8 @@ void ConvEmitter::plan() {
     work.panelBytes = steps * columns * elemBytes(accElem);
     work.enterCycles = slab ? rowBytes / 16.0 : 0;
     blockRows = rowsPerBlock(b.target, work, rows);
+    if (attributes.plan.block && b.target.threads <= 1)
+      blockRows = std::clamp<int64_t>(*attributes.plan.block, 1, work.rows);
   } else {
     blockRows = std::min<int64_t>(rows, 8);
   }

@@ -15,6 +15,7 @@ ProductSpec dotSpec(kernel::DotOp op, KernelBuilder &b) {
   SmallVector<AffineExpr> accDims = hlo::getDims(op.getAccType());
 
   ProductSpec spec;
+  spec.plan = KernelPlan::of(op);
   spec.aElem = lhs.getElementType();
   spec.bElem = rhs.getElementType();
   spec.accElem = op.getAccType().getElementType();

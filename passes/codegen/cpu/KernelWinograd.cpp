@@ -73,7 +73,10 @@ void WinogradEmitter::plan() {
   oc = sizes.outChannels;
   WinogradPlan best = planWinograd(b.target, sizes, m, panel, panelsPerUnit);
   tilesPerBlock = best.tilesPerBlock;
-  shape = panelTile(b.target, f32, panel, tilesPerBlock);
+  const KernelPlan given = KernelPlan::of(op);
+  if (given.block && b.target.threads <= 1)
+    tilesPerBlock = std::min(*given.block, std::max<int64_t>(1, winogradTiles(sizes, m)));
+  shape = panelTile(b.target, f32, panel, tilesPerBlock, given);
   rows = RowTiles(tilesPerBlock, shape.rows);
 
   SmallVector<AffineExpr> in = hlo::getDims(input), out = hlo::getDims(op.getAccType());

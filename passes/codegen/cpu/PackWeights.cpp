@@ -69,6 +69,8 @@ private:
   LogicalResult replace(Operation *op, std::string key, llvm::function_ref<Tensor(const Tensor &)> make);
   /// Frees the constant's memory if nothing of the module reads it any more.
   void release(hlo::ConstantOp constant);
+  /// The algorithm that the op's plan names, or the one that estimates prefer. A plan does not decide about accuracy.
+  WinogradChoice planned(kernel::ConvOp op, const Tensor &filter);
   /// Sets `done` when the convolution is computed by Winograd's algorithm.
   LogicalResult tryWinograd(kernel::ConvOp op, bool &done);
 
@@ -156,7 +158,8 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
   }
   view.batch = view.batchOffsets.size();
   int64_t m = acc.getDimSize(op.getResultDims()[batchRank]);
-  TileShape tile = chooseTile(target, acc.getElementType(), ShapedType::isDynamic(m) ? std::nullopt : std::optional(m), view.n);
+  TileShape tile = chooseTile(target, acc.getElementType(), ShapedType::isDynamic(m) ? std::nullopt : std::optional(m), view.n,
+                              KernelPlan::of(op));
   int64_t panel = tile.columns();
   shape.insert(shape.end(), {int64_t(llvm::divideCeil(view.n, panel)), view.k, panel});
   if (failed(replace(op, view, panel, shape)))
@@ -164,6 +167,32 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
   op.setPanel(panel);
   op.setRhsDims(llvm::to_vector(llvm::seq<int64_t>(0, shape.size())));
   return success();
+}
+
+WinogradChoice Packer::planned(kernel::ConvOp op, const Tensor &filter) {
+  const KernelPlan plan = KernelPlan::of(op);
+  WinogradChoice choice;
+  if (plan.winograd && !*plan.winograd) {
+    choice.refusal = WinogradRefusal::NotFaster;
+    return choice;
+  }
+  if (!plan.winograd)
+    return chooseWinograd(op, filter, target);
+  if (sampleWinogradError(filter, *plan.winograd) > winogradErrorLimit) {
+    choice.refusal = WinogradRefusal::Inexact;
+    return choice;
+  }
+  choice = chooseWinograd(op, filter, target, *plan.winograd);
+  if (!choice.plan || (!plan.vecs && !plan.perUnit))
+    return choice;
+  const int64_t lanes = target.lanes(op.getAccType().getElementType());
+  const int64_t panel = plan.vecs ? *plan.vecs * lanes : choice.plan->panel;
+  const int64_t panels = llvm::divideCeil(op.getAccType().getShape().back(), panel);
+  int64_t perUnit = plan.perUnit.value_or(panel == choice.plan->panel ? choice.plan->panelsPerUnit : 1);
+  if (panels % perUnit)
+    perUnit = 1;
+  choice.plan = planWinograd(target, WinogradSizes::of(op), *plan.winograd, panel, perUnit);
+  return choice;
 }
 
 LogicalResult Packer::tryWinograd(kernel::ConvOp op, bool &done) {
@@ -178,7 +207,7 @@ LogicalResult Packer::tryWinograd(kernel::ConvOp op, bool &done) {
     FailureOr<Tensor> filter = hlo::readConstant(constant.getValue());
     if (failed(filter))
       return op->emitOpError("constant operand cannot be read");
-    choice = chooseWinograd(op, filter->reshaped({type.getShape().begin(), type.getShape().end()}), target);
+    choice = planned(op, filter->reshaped({type.getShape().begin(), type.getShape().end()}));
   }
   done = choice.plan.has_value();
   if (!done) {
@@ -237,7 +266,7 @@ LogicalResult Packer::packConv(kernel::ConvOp op) {
   } else if (!pointwise && !ShapedType::isDynamic(sizes.back())) {
     rows = sizes.back();
   }
-  int64_t panel = chooseTile(target, acc.getElementType(), rows, view.n).columns();
+  int64_t panel = chooseTile(target, acc.getElementType(), rows, view.n, KernelPlan::of(op)).columns();
   if (failed(replace(op, view, panel, {groups, int64_t(llvm::divideCeil(view.n, panel)), view.k, panel})))
     return failure();
   op.setPanel(panel);

@@ -66,11 +66,11 @@ void ProductEmitter::plan() {
   kValue = b.dim(spec.k);
   for (AffineExpr e : spec.batch)
     batchDims.push_back(b.dim(e));
-  tile = chooseTile(b.target, accElem, m, n);
+  tile = chooseTile(b.target, accElem, m, n, spec.plan);
   packed = spec.panel.has_value();
   bStep = spec.bStep;
   if (packed) {
-    tile = panelTile(b.target, accElem, *spec.panel, m);
+    tile = panelTile(b.target, accElem, *spec.panel, m, spec.plan);
     bStep = b.i64(tile.columns());
   }
   choosePacking();
@@ -109,6 +109,8 @@ void ProductEmitter::choosePacking() {
     work.rowBytes = tileBytes;
     work.panelBytes = depth * width * accBytes;
     tilesPerBlock = std::max<int64_t>(1, rowsPerBlock(b.target, work, fitting));
+    if (spec.plan.block && b.target.threads <= 1)
+      tilesPerBlock = std::clamp<int64_t>(*spec.plan.block, 1, std::max<int64_t>(1, rows.numTiles));
     blocks = getAffineConstantExpr(llvm::divideCeil(rows.numTiles, tilesPerBlock), b.getContext());
   } else {
     tilesPerBlock = std::min<int64_t>(fitting, 16);
@@ -116,7 +118,7 @@ void ProductEmitter::choosePacking() {
   }
 
   if (k && tile.lanes > 1 && tilesPerBlock > 1)
-    depthBlock = chooseDepthBlock(*k);
+    depthBlock = !spec.plan.depth ? chooseDepthBlock(*k) : *spec.plan.depth < *k ? *spec.plan.depth : 0;
 
   bool narrowB = memType(bElem) != memType(accElem);
   bool masked = tailColumns % tile.lanes != 0;

@@ -4,6 +4,7 @@
 
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/KernelCodegen.h"
+#include "passes/codegen/cpu/Plan.h"
 #include "passes/codegen/cpu/Tile.h"
 
 #include <functional>
@@ -24,6 +25,7 @@ struct ProductSpec {
   std::function<void(mlir::Value row, mlir::Value to)> fillRow;
   mlir::Value resultRow;         ///< stride of m in the result, or null when not known
   mlir::Value bStep, bColumn;    ///< strides of k and n; unused when packed
+  KernelPlan plan;               ///< what is not to be estimated
   std::optional<int64_t> panel;  ///< b is [batch..., ceil(n / panel), k, panel]
   unsigned columnDim = 0;        ///< dimension of the result along which n runs
   /// Index in the result of an element.

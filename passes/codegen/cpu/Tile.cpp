@@ -59,13 +59,29 @@ TileShape chooseTile(const CpuTarget &target, Type accElem, std::optional<int64_
   return best;
 }
 
-TileShape panelTile(const CpuTarget &target, Type accElem, int64_t panel, std::optional<int64_t> rows) {
+TileShape chooseTile(const CpuTarget &target, Type accElem, std::optional<int64_t> rows, std::optional<int64_t> columns,
+                     const KernelPlan &plan) {
+  TileShape tile = chooseTile(target, accElem, rows, columns);
+  if (tile.lanes == 1 || (!plan.vecs && !plan.rows))
+    return tile;
+  if (plan.vecs) {
+    tile.vecs = *plan.vecs;
+    tile.rows = maxTileRows(target, tile.vecs);
+  }
+  if (plan.rows)
+    tile.rows = *plan.rows;
+  if (rows)
+    tile.rows = RowTiles(std::max<int64_t>(*rows, 1), tile.rows).height;
+  return tile;
+}
+
+TileShape panelTile(const CpuTarget &target, Type accElem, int64_t panel, std::optional<int64_t> rows, const KernelPlan &plan) {
   TileShape tile;
   tile.lanes = std::max(1u, target.lanes(accElem));
   while (panel % tile.lanes)
     tile.lanes /= 2;
   tile.vecs = panel / tile.lanes;
-  tile.rows = maxTileRows(target, tile.vecs);
+  tile.rows = plan.rows ? *plan.rows : maxTileRows(target, tile.vecs);
   if (rows)
     tile.rows = RowTiles(std::max<int64_t>(*rows, 1), tile.rows).height;
   return tile;

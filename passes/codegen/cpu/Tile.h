@@ -5,6 +5,7 @@
 
 #include "passes/codegen/cpu/ElementEmitter.h"
 #include "passes/codegen/cpu/KernelCodegen.h"
+#include "passes/codegen/cpu/Plan.h"
 
 #include <optional>
 
@@ -21,11 +22,16 @@ struct TileShape {
 TileShape chooseTile(const CpuTarget &target, mlir::Type accElem, std::optional<int64_t> rows,
                      std::optional<int64_t> columns);
 
+/// The same with what the plan says.
+TileShape chooseTile(const CpuTarget &target, mlir::Type accElem, std::optional<int64_t> rows,
+                     std::optional<int64_t> columns, const KernelPlan &plan);
+
 /// Accumulator rows that fit the registers beside `vecs` vectors of the right operand.
 unsigned maxTileRows(const CpuTarget &target, unsigned vecs);
 
 /// The tile for an operand that comes in panels of this width.
-TileShape panelTile(const CpuTarget &target, mlir::Type accElem, int64_t panel, std::optional<int64_t> rows);
+TileShape panelTile(const CpuTarget &target, mlir::Type accElem, int64_t panel, std::optional<int64_t> rows,
+                    const KernelPlan &plan = {});
 
 /// Rows cut into tiles without masks. A static count is cut into at most two heights that differ by one: the
 /// first `numHigh` tiles have `low + 1` rows, the others `low`. A run-time count is cut into full tiles, then

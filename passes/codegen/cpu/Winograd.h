@@ -31,6 +31,8 @@ struct WinogradPlan {
   double cycles = 0;         ///< estimate for the whole layer
 };
 
+/// Tiles of all images; unknown sizes are taken for what estimates assume.
+int64_t winogradTiles(const WinogradSizes &sizes, int64_t m);
 /// The best plan for tiles of `m` x `m`.
 WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &sizes, int64_t m);
 /// The best plan whose filter is packed in this way.

@@ -66,7 +66,7 @@ static double combined(double compute, double traffic) {
   return std::max(compute, traffic) + 0.25 * std::min(compute, traffic);
 }
 
-static int64_t tileCount(const WinogradSizes &s, int64_t m) {
+int64_t winogradTiles(const WinogradSizes &s, int64_t m) {
   return s.images.value_or(1) * llvm::divideCeil(s.height.value_or(assumedSize), m) *
          llvm::divideCeil(s.width.value_or(assumedSize), m);
 }
@@ -77,7 +77,7 @@ WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &s, int64
   const int64_t points = (m + 2) * (m + 2), panels = llvm::divideCeil(s.outChannels, panel);
   const int64_t lanes = std::max(1, target.vectorBits / 32), vecs = std::max<int64_t>(1, panel / lanes);
   const unsigned maxRows = maxTileRows(target, vecs);
-  const int64_t tiles = std::max<int64_t>(1, tileCount(s, m));
+  const int64_t tiles = std::max<int64_t>(1, winogradTiles(s, m));
   const int64_t groups = std::max<int64_t>(1, panels / panelsPerUnit);
   int64_t inLanes = lanes;
   while (inLanes > std::max<int64_t>(1, s.inChannels))
