@@ -8,6 +8,9 @@
 namespace lathe::rt {
 namespace {
 
+/// More would only be a way to make a small file take much memory.
+constexpr int64_t kMaxArguments = 1 << 16;
+
 const std::map<std::string_view, NodeKind> &kinds() {
   static const auto *all = new std::map<std::string_view, NodeKind>{
       {"Const", NodeKind::Const},          {"_Arg", NodeKind::Arg},
@@ -79,7 +82,8 @@ absl::Status Executable::classify(int index, const KernelMaker &makeKernel) {
   case NodeKind::Arg:
   case NodeKind::Retval: {
     int64_t i = intAttr("index", -1);
-    if (i < 0 || i > static_cast<int64_t>(items.size()))
+    // arguments that nothing uses have no node, so that their number says nothing
+    if (i < 0 || i >= kMaxArguments)
       return absl::InvalidArgumentError("bad index");
     item.argIndex = static_cast<int>(i);
     int &count = item.kind == NodeKind::Arg ? args : results;

@@ -97,6 +97,12 @@ const char *kLibrary = R"pb(
       ret { key: "r" value: "f:r:0" }
     }
     function {
+      signature { name: "last" input_arg { name: "a" type: DT_STRING } input_arg { name: "b" type: DT_STRING }
+                  input_arg { name: "c" type: DT_STRING } input_arg { name: "d" type: DT_STRING }
+                  input_arg { name: "e" type: DT_STRING } output_arg { name: "r" type: DT_STRING } }
+      ret { key: "r" value: "e" }
+    }
+    function {
       signature { name: "yes" input_arg { name: "a" type: DT_STRING } output_arg { name: "r" type: DT_BOOL } }
       node_def { name: "c" op: "Const" attr { key: "dtype" value { type: DT_BOOL } }
                  attr { key: "value" value { tensor { dtype: DT_BOOL tensor_shape {} bool_val: true } } } }
@@ -122,6 +128,15 @@ TEST(Functions, CallByOpAndByAttribute) {
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_EQ(textOf((*out)[0]), "aaaa");
   EXPECT_EQ(textOf((*out)[1]), "aaaaaaaa");
+}
+
+TEST(Functions, MoreArgumentsThanNodes) {
+  GraphBuilder b;
+  b.graph = graphOf(kLibrary);
+  b.placeholder("x").placeholder("y").add("f", "last", {"x", "x", "x", "x", "y"}, DType::String, "");
+  auto out = run(b.graph, {{"x", text("a")}, {"y", text("b")}}, {"f"});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(textOf((*out)[0]), "b");
 }
 
 TEST(Functions, RecursionEnds) {
