@@ -1,4 +1,5 @@
 // Elementwise mathematics: one or two (broadcast) operands, with the semantics of TensorFlow's CPU kernels.
+#include "passes/legalize/ComplexDivide.h"
 #include "passes/legalize/NodeContext.h"
 
 #include <limits>
@@ -72,7 +73,7 @@ void checkDivisor(NodeContext &c, Value y) {
 
 Value truncateDiv(NodeContext &c, Value x, Value y) {
   checkDivisor(c, y);
-  return c.div(x, y);
+  return Emitter::isComplex(x) ? divideComplex(c, x, y) : c.div(x, y);
 }
 
 /// Remainder and divisor disagree in sign, and there is a remainder.

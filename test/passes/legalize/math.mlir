@@ -77,3 +77,18 @@ graph.func @digamma(%x: tensor<3xf32> {graph.name = "x"}) -> (tensor<*xf32> {gra
   %y, %yc = graph.node "Digamma"(%x) {} : (tensor<3xf32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// Elements after the last whole vector of four divide by C's rules; of eight there are none.
+// CHECK-LABEL: func.func @complex_quotient
+// CHECK: hlo.divide %arg0, %arg1
+// CHECK-NOT: hlo.is_nan
+// CHECK: hlo.divide %arg2, %arg3
+// CHECK: hlo.is_nan
+// CHECK: hlo.select
+graph.func @complex_quotient(%a: tensor<8xcomplex<f32>> {graph.name = "a"}, %b: tensor<8xcomplex<f32>> {graph.name = "b"}, %x: tensor<9xcomplex<f32>> {graph.name = "x"}, %y: tensor<9xcomplex<f32>> {graph.name = "y"}) -> (tensor<*xcomplex<f32>> {graph.name = "p"}, tensor<*xcomplex<f32>> {graph.name = "q"}) {
+  %p, %pc = graph.node "RealDiv"(%a, %b) {} : (tensor<8xcomplex<f32>>, tensor<8xcomplex<f32>>) -> tensor<*xcomplex<f32>>
+  %q, %qc = graph.node "RealDiv"(%x, %y) {} : (tensor<9xcomplex<f32>>, tensor<9xcomplex<f32>>) -> tensor<*xcomplex<f32>>
+  graph.return %p, %q : tensor<*xcomplex<f32>>, tensor<*xcomplex<f32>>
+}
