@@ -342,7 +342,7 @@ LogicalResult DepthwiseConvOp::verify() {
 LogicalResult PoolOp::verify() {
   if (failed(verifyCore(*this, getExtras())))
     return failure();
-  if (!llvm::is_contained({"max", "min", "sum", "avg"}, getKind()))
+  if (!llvm::is_contained({"max", "max_number", "min", "sum", "avg"}, getKind()))
     return emitOpError() << "unknown kind '" << getKind() << "'";
   auto in = cast<RankedTensorType>(getInput().getType());
   if (in.getRank() < 2 || in.getRank() != getAccType().getRank())

@@ -175,8 +175,9 @@ def Kernel_DepthwiseConvOp : Kernel_ConvLikeOp<"depthwise_conv"> {
 def Kernel_PoolOp : Kernel_CoreOp<"pool"> {
   let summary = "pooling windows with an epilogue";
   let description = [{
-    Input `[n, spatial..., c]`, result of the same form. `kind` is "max", "min", "sum" or "avg" (sum divided by
-    the number of window elements inside the input). Arrays have one entry per spatial dimension, padding two.
+    Input `[n, spatial..., c]`, result of the same form. `kind` is "max", "min", "sum", "avg" (sum divided by
+    the number of window elements inside the input) or "max_number", which starts at the lowest finite number and
+    never takes a NaN. Arrays have one entry per spatial dimension, padding two.
     Padding counts as the identity of the kind.
   }];
   let arguments = (ins AnyRankedTensor:$input, Variadic<AnyRankedTensor>:$extras, StrAttr:$kind,

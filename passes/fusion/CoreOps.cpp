@@ -3,6 +3,7 @@
 #include "passes/fusion/CoreOps.h"
 
 #include "dialects/hlo/Hlo.h"
+#include "dialects/hlo/MaxNumber.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/fusion/OpInfo.h"
 
@@ -94,10 +95,19 @@ static bool isDepthwise(hlo::ConvolutionOp op) {
 // Pooling
 //===----------------------------------------------------------------------===//
 
-/// "max", "min" or "sum" when the body is that and the start value its identity; else empty.
+/// "max", "min" or "sum" when the body is that and the start value its identity, "max_number" with the lowest finite
+/// number; else empty.
 static StringRef poolKind(hlo::ReduceWindowOp op) {
   if (op.getInputs().size() != 1 || !llvm::hasSingleElement(op.getBody()))
     return "";
+  DenseElementsAttr init;
+  if (!matchPattern(op.getInitValues().front(), m_Constant(&init)) || !init.isSplat())
+    return "";
+  Type element = init.getElementType();
+  if (isa<FloatType>(element) && hlo::isMaxNumber(op.getBody())) {
+    APFloat start = init.getSplatValue<APFloat>();
+    return start.isLargest() && start.isNegative() ? "max_number" : "";
+  }
   Block &body = op.getBody().front();
   if (body.getOperations().size() != 2 || body.getNumArguments() != 2)
     return "";
@@ -106,10 +116,8 @@ static StringRef poolKind(hlo::ReduceWindowOp op) {
               ((inner.getOperand(0) == body.getArgument(0) && inner.getOperand(1) == body.getArgument(1)) ||
                (inner.getOperand(0) == body.getArgument(1) && inner.getOperand(1) == body.getArgument(0))) &&
               body.back().getOperands() == inner.getResults();
-  DenseElementsAttr init;
-  if (!both || !matchPattern(op.getInitValues().front(), m_Constant(&init)) || !init.isSplat())
+  if (!both)
     return "";
-  Type element = init.getElementType();
   if (isa<FloatType>(element)) {
     APFloat start = init.getSplatValue<APFloat>();
     if (isa<hlo::AddOp>(inner))

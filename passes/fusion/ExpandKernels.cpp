@@ -4,6 +4,7 @@
 
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Hlo.h"
+#include "dialects/hlo/MaxNumber.h"
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 
@@ -99,6 +100,7 @@ Value reduceWindow(OpBuilder &b, kernel::PoolOp op, Value input, StringRef kind)
   Location loc = op.getLoc();
   Type element = typeOf(input).getElementType();
   Value init = kind == "max"   ? hlo::makeLowest(b, loc, element)
+               : kind == "max_number" ? hlo::makeLowest(b, loc, element, /*infinite=*/false)
                : kind == "min" ? hlo::makeHighest(b, loc, element)
                                : hlo::makeScalar(b, loc, 0, element);
   hlo::ReduceWindow window;
@@ -122,6 +124,8 @@ Value reduceWindow(OpBuilder &b, kernel::PoolOp op, Value input, StringRef kind)
       [&](OpBuilder &b, Location loc, ValueRange args) -> SmallVector<Value> {
         if (kind == "max")
           return {hlo::MaxOp::create(b, loc, args[0], args[1])};
+        if (kind == "max_number")
+          return {hlo::makeMaxNumber(b, loc, args[0], args[1])};
         if (kind == "min")
           return {hlo::MinOp::create(b, loc, args[0], args[1])};
         return {hlo::AddOp::create(b, loc, args[0], args[1])};

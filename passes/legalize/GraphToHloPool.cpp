@@ -1,4 +1,6 @@
 // Pooling and its gradients: windows over the spatial dimensions.
+#include "dialects/hlo/Constants.h"
+#include "dialects/hlo/MaxNumber.h"
 #include "passes/legalize/Pool.h"
 
 using namespace mlir;
@@ -81,8 +83,17 @@ LogicalResult lowerMaxPool(NodeContext &c, int64_t firstSizeInput) {
   if (failed(pool))
     return failure();
   PoolShape s = shapeOf(*pool, Emitter::rank(x));
-  return c.setResult(0, c.make<hlo::ReduceWindowOp>(ValueRange(x), ValueRange(c.lowest(Emitter::elementType(x))),
-                                                    ArrayRef<int64_t>(s.window), s.config, body<hlo::MaxOp>));
+  Type type = Emitter::elementType(x);
+  bool isFloat = isa<FloatType>(type);
+  // TensorFlow starts at the lowest finite number and never takes a NaN
+  Value lowest = hlo::makeLowest(c.b, c.loc, type, /*infinite=*/false);
+  auto number = [](OpBuilder &b, Location l, ValueRange args) -> SmallVector<Value> {
+    return {hlo::makeMaxNumber(b, l, args[0], args[1])};
+  };
+  return c.setResult(0, isFloat ? c.make<hlo::ReduceWindowOp>(ValueRange(x), ValueRange(lowest),
+                                                              ArrayRef<int64_t>(s.window), s.config, number)
+                                : c.make<hlo::ReduceWindowOp>(ValueRange(x), ValueRange(lowest),
+                                                              ArrayRef<int64_t>(s.window), s.config, body<hlo::MaxOp>));
 }
 
 /// How many elements each window has inside the input, as a tensor [1, oh, ow, 1]; null where all are full.

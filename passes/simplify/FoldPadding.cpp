@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/hlo/MaxNumber.h"
 #include "passes/simplify/Match.h"
 #include "passes/simplify/Passes.h"
 
@@ -88,14 +89,16 @@ bool foldWindow(hlo::ReduceWindowOp op) {
   if (!value || !init)
     return false;
   Operation *combiner = simpleCombiner(op.getBody());
-  if (!combiner)
+  bool isMaxNumber = hlo::isMaxNumber(op.getBody());
+  if (!combiner && !isMaxNumber)
     return false;
-  bool equal = *value == *init && (isa<hlo::MaxOp, hlo::MinOp>(combiner) || (isa<hlo::AddOp>(combiner) && *init == 0));
+  bool equal = *value == *init && (isMaxNumber || isa<hlo::MaxOp, hlo::MinOp>(combiner) ||
+                                   (isa<hlo::AddOp>(combiner) && *init == 0));
   if (!equal) {
     // Zeros around values that are not negative never win a maximum as long as each window holds a value.
     auto from = cast<RankedTensorType>(pad.getOperand().getType());
     auto to = cast<RankedTensorType>(op.getResult(0).getType());
-    if (!isa<hlo::MaxOp>(combiner) || *value != 0 || *init > 0 || !isNotNegative(pad.getOperand()) ||
+    if (!(isMaxNumber || isa<hlo::MaxOp>(combiner)) || *value != 0 || *init > 0 || !isNotNegative(pad.getOperand()) ||
         !allOnes(op.getWindowDilations()))
       return false;
     auto strides = hlo::getListOr(op.getWindowStrides(), rank, 1);

@@ -26,7 +26,7 @@ struct WindowDim {
   Value start, firstTap, lastTap;
 };
 
-enum class WindowKind { Convolution, Max, Min, Sum, Average };
+enum class WindowKind { Convolution, Max, MaxNumber, Min, Sum, Average };
 
 class WindowEmitter {
 public:
@@ -111,6 +111,7 @@ void WindowEmitter::readPool(kernel::PoolOp pool) {
   bElem = input.getElementType();
   StringRef name = pool.getKind();
   kind = name == "max"   ? WindowKind::Max
+         : name == "max_number" ? WindowKind::MaxNumber
          : name == "min" ? WindowKind::Min
          : name == "sum" ? WindowKind::Sum
                          : WindowKind::Average;
@@ -127,6 +128,8 @@ void WindowEmitter::readPool(kernel::PoolOp pool) {
 
 Value WindowEmitter::initial(unsigned lanes) {
   Type t = regType(accElem, lanes);
+  if (kind == WindowKind::MaxNumber)
+    return b.cst(t, APFloat::getLargest(cast<FloatType>(bElem).getFloatSemantics(), /*Negative=*/true).convertToDouble());
   if (kind != WindowKind::Max && kind != WindowKind::Min)
     return b.cst(t, 0.0);
   bool isMax = kind == WindowKind::Max;
@@ -141,6 +144,8 @@ Value WindowEmitter::initial(unsigned lanes) {
 Value WindowEmitter::combine(Value a, Value x) {
   bool isFloat = isa<FloatType>(getElementTypeOrSelf(a.getType())), isUnsigned = isUnsignedElem(accElem);
   switch (kind) {
+  case WindowKind::MaxNumber: // one instruction
+    return arith::SelectOp::create(b, arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, a), x, a);
   case WindowKind::Max:
     if (isFloat)
       return arith::MaximumFOp::create(b, a, x);

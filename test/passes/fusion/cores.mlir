@@ -83,3 +83,17 @@ func.func @pools(%x: tensor<1x7x7x8xf32>) -> (tensor<1x4x4x8xf32>, tensor<1x4x4x
   }) {window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>, padding = dense<[[0, 0], [0, 1], [0, 1], [0, 0]]> : tensor<4x2xi64>} : (tensor<1x7x7x8xf32>, tensor<f32>) -> tensor<1x4x4x8xf32>
   return %p, %q : tensor<1x4x4x8xf32>, tensor<1x4x4x8xf32>
 }
+
+// Max pooling that never takes a NaN, as TensorFlow's starts at the lowest finite number.
+// CHECK-LABEL: @max_number
+// CHECK: kernel.pool(%arg0) {kind = "max_number"
+func.func @max_number(%x: tensor<1x6x6x8xf32>) -> tensor<1x3x3x8xf32> {
+  %low = hlo.constant dense<-3.40282347E+38> : tensor<f32>
+  %p = "hlo.reduce_window"(%x, %low) ({
+  ^bb0(%best: tensor<f32>, %next: tensor<f32>):
+    %more = hlo.compare GT, %next, %best : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %m = hlo.select %more, %next, %best : (tensor<i1>, tensor<f32>, tensor<f32>) -> tensor<f32>
+    hlo.return %m : tensor<f32>
+  }) {window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>} : (tensor<1x6x6x8xf32>, tensor<f32>) -> tensor<1x3x3x8xf32>
+  return %p : tensor<1x3x3x8xf32>
+}

@@ -103,3 +103,17 @@ graph.func @max_pool_grad(%x: tensor<1x4x4x2xf32> {graph.name = "x"}, %g: tensor
   %y, %yc = graph.node "MaxPoolGrad"(%x, %g, %g) {ksize = [1, 2, 2, 1], strides = [1, 2, 2, 1], padding = "VALID"} : (tensor<1x4x4x2xf32>, tensor<1x2x2x2xf32>, tensor<1x2x2x2xf32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// Max pooling starts at the lowest finite number and takes what is greater: never a NaN.
+// CHECK-LABEL: func.func @max_pool
+// CHECK: hlo.constant dense<-3.40282347E+38>
+// CHECK: "hlo.reduce_window"
+// CHECK: ^bb0(%[[BEST:.*]]: tensor<f32>, %[[NEXT:.*]]: tensor<f32>):
+// CHECK: %[[MORE:.*]] = hlo.compare GT, %[[NEXT]], %[[BEST]]
+// CHECK: hlo.select %[[MORE]], %[[NEXT]], %[[BEST]]
+graph.func @max_pool(%x: tensor<1x4x4x2xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %yc = graph.node "MaxPool"(%x) {ksize = [1, 2, 2, 1], strides = [1, 2, 2, 1], padding = "VALID"} : (tensor<1x4x4x2xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
