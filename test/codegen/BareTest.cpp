@@ -24,6 +24,29 @@ TEST(Bare, ScatterAdds) {
                1e-6);
 }
 
+// So many inputs that the kernel finds them in a table: along the rows and as whole pieces.
+TEST(Bare, ConcatenatesMany) {
+  for (bool rows : {false, true}) {
+    std::vector<std::string> types;
+    std::vector<Tensor> inputs;
+    std::string names, operands;
+    int64_t total = 0;
+    for (int64_t i = 0; i < 40; ++i) {
+      int64_t n = 1 + i % 5 * 7;
+      total += n;
+      types.push_back(rows ? "tensor<3x" + std::to_string(n) + "xf32>" : "tensor<" + std::to_string(n) + "x3xf32>");
+      inputs.push_back(randomTensor(DType::Float32, rows ? std::vector<int64_t>{3, n} : std::vector<int64_t>{n, 3}, i));
+      names += (i ? ", %x" : "%x") + std::to_string(i);
+      operands += (i ? ", " : "") + types.back();
+    }
+    std::string out = rows ? "tensor<3x" + std::to_string(total) + "xf32>" : "tensor<" + std::to_string(total) + "x3xf32>";
+    EXPECT_MATCH(function(types, out,
+                          "%r = \"hlo.concatenate\"(" + names + ") {dimension = " + (rows ? "1" : "0") + " : i64} : (" + operands +
+                              ") -> " + out),
+                 inputs, 0);
+  }
+}
+
 TEST(Bare, SortsStably) {
   for (std::string e : {"f32", "i32", "i8"}) {
     std::string t = "tensor<3x101x2x" + e + ">", s = "tensor<" + e + ">";

@@ -148,8 +148,8 @@ void JitModule::call(void *f, std::vector<void *> pointers, int64_t begin, int64
     a.push_back(reinterpret_cast<intptr_t>(p));
   a.push_back(begin);
   a.push_back(end);
-  a.resize(std::max<size_t>(a.size(), 32)); // superfluous arguments lie on the stack unread
-  callWith(f, a, std::make_index_sequence<32>());
+  a.resize(std::max<size_t>(a.size(), 64)); // superfluous arguments lie on the stack unread
+  callWith(f, a, std::make_index_sequence<64>());
 }
 
 } // namespace lathe::test

@@ -30,6 +30,9 @@ static Value bytesOf(KernelBuilder &b, Value tensor) {
   return b.mul(b.numElements(tensorType(tensor)), b.i64(elemBytes(elementType(tensor))));
 }
 
+/// From here on the inputs of a concatenate go through a table: code for each would take LLVM's time squared.
+static constexpr size_t kTableFrom = 33;
+
 // A row of the result a unit: the inputs' pieces one after the other, as plain bits.
 LogicalResult emitConcatenate(Operation *op, KernelBuilder &b) {
   auto c = cast<hlo::ConcatenateOp>(op);
@@ -47,20 +50,41 @@ LogicalResult emitConcatenate(Operation *op, KernelBuilder &b) {
   bool masked = b.target.hasMaskedMemory(carrier);
   b.setExtent(outer);
   b.setWork(hlo::constantValue(hlo::simplify(dims[d] * inner)).value_or(256));
+  auto sizeOf = [&](Value in) { return b.mul(b.dim(hlo::getDim(tensorType(in), d)), b.dim(inner)); };
+  auto copy = [&](Value row, Value source, Value size, Value to) {
+    if (outer == b.getAffineConstantExpr(1)) {
+      emitCopy(b, b.ptrAt(b.results[0], carrier, to), source, b.mul(size, b.i64(width)));
+      return;
+    }
+    Value from = b.mul(row, size);
+    (void)vectorLoop(b, b.i64(0), size, lanes, masked, [&](Value i, unsigned n, Value mask) {
+      b.storeElem(carrier, b.loadElem(carrier, source, b.add(from, i), n, mask), b.results[0], b.add(to, i), mask);
+      return success();
+    });
+  };
+  size_t count = c.getInputs().size();
+  if (count >= kTableFrom) {
+    Type word = b.getI64Type();
+    Value sources = b.alloca(count * 8), sizes = b.alloca(count * 8);
+    for (auto [k, in] : llvm::enumerate(c.getInputs())) {
+      LLVM::StoreOp::create(b, b.operands[k], b.ptrAt(sources, word, b.i64(k)));
+      b.storeElem(word, sizeOf(in), sizes, b.i64(k));
+    }
+    b.units([&](Value row) {
+      b.loop(b.i64(0), b.i64(count), b.i64(1), ValueRange{b.mul(row, rowSize)}, [&](Value k, ValueRange at) {
+        Value source = LLVM::LoadOp::create(b, b.operands[0].getType(), b.ptrAt(sources, word, k));
+        Value size = b.loadElem(word, sizes, k);
+        copy(row, source, size, at[0]);
+        return SmallVector<Value>{b.add(at[0], size)};
+      });
+    });
+    return success();
+  }
   b.units([&](Value row) {
     Value to = b.mul(row, rowSize);
     for (auto [k, in] : llvm::enumerate(c.getInputs())) {
-      Value size = b.mul(b.dim(hlo::getDim(tensorType(in), d)), b.dim(inner));
-      Value from = b.mul(row, size);
-      if (outer == b.getAffineConstantExpr(1)) {
-        emitCopy(b, b.ptrAt(b.results[0], carrier, to), b.operands[k], b.mul(size, b.i64(width)));
-      } else {
-        Value source = b.operands[k], start = to;
-        (void)vectorLoop(b, b.i64(0), size, lanes, masked, [&](Value i, unsigned n, Value mask) {
-          b.storeElem(carrier, b.loadElem(carrier, source, b.add(from, i), n, mask), b.results[0], b.add(start, i), mask);
-          return success();
-        });
-      }
+      Value size = sizeOf(in);
+      copy(row, b.operands[k], size, to);
       to = b.add(to, size);
     }
   });
