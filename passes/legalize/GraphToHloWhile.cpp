@@ -1,0 +1,454 @@
+// Functional loops: the condition and body functions become the regions of hlo.while; what is not a tensor (lists,
+// variables) is carried as the tensors behind it.
+#include "passes/legalize/Control.h"
+#include "llvm/ADT/ScopeExit.h"
+
+using namespace mlir;
+
+namespace lathe::legalize {
+namespace {
+
+using Kind = GraphValue::Kind;
+using State = ControlState;
+
+/// Loops are translated again when a translation shows what has to be carried; more often is a mistake.
+constexpr int kMaxAttempts = 8;
+
+/// Room for lists in loops whose number of iterations nothing bounds: more items are a run-time error.
+constexpr int64_t kUnboundedItems = 4096;
+constexpr int64_t kUnboundedBytes = int64_t(64) << 20;
+
+int64_t itemsFor(const ListValue &list) {
+  auto type = list.buffer ? dyn_cast<RankedTensorType>(list.buffer.getType()) : RankedTensorType();
+  if (!type || !type.hasStaticShape())
+    return kUnboundedItems;
+  int64_t bytes = 16;
+  for (int64_t d : type.getShape().drop_front())
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(d, 1), &bytes))
+      return 1;
+  return std::clamp<int64_t>(kUnboundedBytes / bytes, 1, kUnboundedItems);
+}
+
+/// Results of the body that are its arguments, through identities.
+SmallVector<bool> findInvariants(graph::FuncOp body) {
+  Block &block = body.getBody().front();
+  auto outputs = cast<graph::ReturnOp>(block.getTerminator()).getOutputs();
+  SmallVector<bool> result(outputs.size(), false);
+  for (auto [i, output] : llvm::enumerate(outputs)) {
+    Value v = output;
+    for (int steps = 0; steps < 64; ++steps) {
+      auto node = v.getDefiningOp<graph::NodeOp>();
+      if (!node || (node.getOp() != "Identity" && node.getOp() != "StopGradient") || node.getInputs().size() != 1)
+        break;
+      v = node.getInputs()[0];
+    }
+    auto arg = dyn_cast<BlockArgument>(v);
+    result[i] = arg && arg.getOwner() == &block && arg.getArgNumber() == i;
+  }
+  return result;
+}
+
+/// One loop under translation.
+class Loop {
+public:
+  Loop(NodeContext &c, graph::FuncOp cond, graph::FuncOp body) : c(c), cond(cond), body(body) {}
+  LogicalResult run();
+
+private:
+  enum class Outcome { Done, Again, Failed };
+  Outcome attempt();
+  /// The tensors behind a carried value; the value for the body's block made from the block's arguments by `read`.
+  void flatten(const GraphValue &v, SmallVectorImpl<Value> &values);
+  GraphValue unflatten(const GraphValue &v, ValueRange values, unsigned &next);
+  bool prepare(GraphValue &v);
+  Outcome reconcile(StringRef what, GraphValue &init, const GraphValue &arg, GraphValue after,
+                    SmallVectorImpl<Value> &returned);
+
+  /// How often the body runs at most, if the condition compares a counter with a constant.
+  struct Trips {
+    int64_t bound;
+    bool exact;
+  };
+  std::optional<Trips> tripCount();
+  std::optional<Trips> tripCount(Value condition, bool whole);
+  std::optional<int64_t> foldInt(Value v);
+
+  NodeContext &c;
+  graph::FuncOp cond, body;
+  /// Of the attempt under way.
+  Operation *loop = nullptr;
+  Value condition;
+  GraphValues outputs;
+  SmallVector<bool> invariant;
+  /// What enters the loop: one value an input, then one a state key.
+  GraphValues init;
+  SmallVector<StringRef> keys;
+  GraphValues results;
+};
+
+std::optional<int64_t> Loop::foldInt(Value v) {
+  auto t = c.ctx.fold(v);
+  if (!t || t->numElements() != 1)
+    return std::nullopt;
+  if (t->dtype() == DType::Int32)
+    return *t->data<int32_t>();
+  return t->dtype() == DType::Int64 ? std::optional<int64_t>(*t->data<int64_t>()) : std::nullopt;
+}
+
+std::optional<Loop::Trips> Loop::tripCount(Value v, bool whole) {
+  if (auto both = v.getDefiningOp<hlo::AndOp>()) {
+    auto a = tripCount(both.getLhs(), false), b = tripCount(both.getRhs(), false);
+    if (a && b)
+      return Trips{std::min(a->bound, b->bound), false};
+    return a ? a : b;
+  }
+  auto compare = v.getDefiningOp<hlo::CompareOp>();
+  if (!compare)
+    return std::nullopt;
+  Value counter = compare.getLhs(), limitValue = compare.getRhs();
+  auto direction = compare.getComparisonDirection();
+  bool swapped = direction == Compare::GT || direction == Compare::GE;
+  if (swapped)
+    std::swap(counter, limitValue);
+  if (direction == Compare::EQ || direction == Compare::NE)
+    return std::nullopt;
+  auto arg = dyn_cast<BlockArgument>(counter);
+  if (!arg || arg.getOwner()->getParentOp() != loop)
+    return std::nullopt;
+  unsigned k = arg.getArgNumber();
+  auto limit = foldInt(limitValue), start = foldInt(loop->getOperand(k));
+  // Which graph value the argument is.
+  unsigned next = 0;
+  std::optional<int64_t> step;
+  for (auto [i, entry] : llvm::enumerate(init)) {
+    if (i < invariant.size() && invariant[i])
+      continue;
+    SmallVector<Value> values;
+    flatten(entry, values);
+    if (next == k && entry.kind == Kind::Tensor && i < outputs.size() && outputs[i].tensor) {
+      auto add = outputs[i].tensor.getDefiningOp<hlo::AddOp>();
+      Value own = loop->getRegion(1).front().getArgument(k);
+      if (add && (add.getLhs() == own || add.getRhs() == own))
+        step = foldInt(add.getLhs() == own ? add.getRhs() : add.getLhs());
+      break;
+    }
+    next += values.size();
+  }
+  if (!limit || !start || !step || *step <= 0)
+    return std::nullopt;
+  int64_t distance;
+  if (__builtin_sub_overflow(*limit, *start, &distance) || distance > (int64_t(1) << 40))
+    return std::nullopt;
+  bool inclusive = direction == Compare::LE || direction == Compare::GE;
+  int64_t trips = distance < 0 ? 0 : inclusive ? distance / *step + 1 : (distance + *step - 1) / *step;
+  return Trips{trips, whole};
+}
+
+std::optional<Loop::Trips> Loop::tripCount() { return condition ? tripCount(condition, true) : std::nullopt; }
+
+bool Loop::prepare(GraphValue &v) {
+  if (v.kind == Kind::Reference || (v.kind == Kind::Tensor && !v.tensor)) {
+    Value tensor = c.ctx.materialize(v, c.loc);
+    if (!tensor)
+      return false;
+    v = GraphValue::ofTensor(tensor);
+  }
+  return true;
+}
+
+void Loop::flatten(const GraphValue &v, SmallVectorImpl<Value> &values) {
+  if (v.kind == Kind::Tensor)
+    values.push_back(v.tensor);
+  if (v.kind == Kind::List && v.list.buffer) {
+    values.push_back(v.list.buffer);
+    if (v.list.count)
+      values.push_back(v.list.count);
+  }
+}
+
+GraphValue Loop::unflatten(const GraphValue &v, ValueRange values, unsigned &next) {
+  GraphValue result = v;
+  if (v.kind == Kind::Tensor)
+    result.tensor = values[next++];
+  if (v.kind == Kind::List && v.list.buffer) {
+    result.list.buffer = values[next++];
+    if (v.list.count)
+      result.list.count = values[next++];
+  }
+  return result;
+}
+
+Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValue &arg, GraphValue after,
+                              SmallVectorImpl<Value> &returned) {
+  auto sameShape = [&](Value now, Value was) {
+    if (Emitter::elementType(now) != Emitter::elementType(was) || Emitter::rank(now) != Emitter::rank(was))
+      return false;
+    for (int64_t d = 0; d < Emitter::rank(now); ++d)
+      if (!c.ctx.unify(c.dim(now, d), c.dim(was, d), c.name()))
+        return false;
+    return true;
+  };
+  auto shapeError = [&](Value was, Value now) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << what << " changes in the loop from " << was.getType() << " to " << now.getType();
+    (void)c.error(text);
+    return Outcome::Failed;
+  };
+  if (arg.kind == Kind::Tensor) {
+    Value now = c.ctx.materialize(after, c.loc);
+    if (!now) {
+      (void)c.error(what + " becomes something that is no tensor");
+      return Outcome::Failed;
+    }
+    if (!sameShape(now, arg.tensor))
+      return shapeError(arg.tensor, now);
+    returned.push_back(now);
+    return Outcome::Done;
+  }
+  if (arg.kind == Kind::List) {
+    if (after.kind != Kind::List) {
+      (void)c.error(what + " becomes something that is no list");
+      return Outcome::Failed;
+    }
+    if (!arg.list.buffer) {
+      if (!after.list.buffer && c.ctx.resolve(after.list.length) == c.ctx.resolve(arg.list.length))
+        return Outcome::Done;
+      if (after.list.buffer) {
+        // The body shows the shape of the elements: once more with a buffer from the start.
+        Dims element = c.dims(after.list.buffer);
+        element.erase(element.begin());
+        entry.list.elementDims = element;
+        return Outcome::Again;
+      }
+    }
+    if (!after.list.buffer && failed(typeList(c, after.list, std::nullopt)))
+      return Outcome::Failed;
+    if (!arg.list.count &&
+        (after.list.count || c.ctx.resolve(after.list.length) != c.ctx.resolve(arg.list.length))) {
+      auto was = constantOf(c.ctx.resolve(arg.list.length)), now = constantOf(c.ctx.resolve(after.list.length));
+      auto trips = tripCount();
+      if (entry.list.maxItems > 0)
+        entry.list.capacity = c.size(entry.list.maxItems);
+      else if (was && now && *now < *was)
+        entry.list.capacity = c.size(*was);
+      else if (was && now && trips && trips->bound * (*now - *was) < (int64_t(1) << 24))
+        entry.list.capacity = c.size(*was + trips->bound * (*now - *was));
+      else if (was && now && *was <= kUnboundedItems)
+        entry.list.capacity = c.size(*was + itemsFor(after.list));
+      else {
+        (void)c.error(what + ": a list that grows in a loop needs max_num_elements (maximum_iterations of the loop)");
+        return Outcome::Failed;
+      }
+      entry.list.grows = true;
+      return Outcome::Again;
+    }
+    if (arg.list.count && failed(makeCounted(c, after.list, arg.list.length)))
+      return Outcome::Failed;
+    if (!sameShape(after.list.buffer, arg.list.buffer))
+      return shapeError(arg.list.buffer, after.list.buffer);
+    returned.push_back(after.list.buffer);
+    if (arg.list.count) {
+      returned.push_back(after.list.count);
+      // One more or less in every iteration of a known number: the length is known afterwards.
+      auto trips = tripCount();
+      auto start = c.ctx.fold(entry.list.count);
+      auto stepOp = after.list.count.getDefiningOp();
+      if (trips && trips->exact && start && isa_and_nonnull<hlo::AddOp, hlo::SubtractOp>(stepOp) &&
+          stepOp->getOperand(0) == arg.list.count)
+        if (auto step = c.ctx.fold(stepOp->getOperand(1)))
+          entry.list.finalLength = *start->data<int32_t>() +
+                                   trips->bound * (isa<hlo::AddOp>(stepOp) ? 1 : -1) * *step->data<int32_t>();
+    }
+    return Outcome::Done;
+  }
+  if (!sameValue(c.ctx, arg, after)) {
+    (void)c.error(what + " is another variable or array after an iteration");
+    return Outcome::Failed;
+  }
+  return Outcome::Done;
+}
+
+Loop::Outcome Loop::attempt() {
+  unsigned n = c.numInputs();
+  State before = c.ctx.state;
+  auto restore = llvm::scope_exit([&] { c.ctx.state = before; });
+  for (auto [i, v] : llvm::enumerate(init)) {
+    if (i < n && invariant[i])
+      continue;
+    if (!prepare(v))
+      return Outcome::Failed;
+    if (v.kind == Kind::List) {
+      if (knowsElement(v.list) && failed(typeList(c, v.list, std::nullopt)))
+        return Outcome::Failed;
+      if (v.list.grows && !v.list.count && failed(makeCounted(c, v.list, v.list.capacity)))
+        return Outcome::Failed;
+    }
+  }
+  SmallVector<Value> operands;
+  for (auto [i, v] : llvm::enumerate(init))
+    if (i >= n || !invariant[i])
+      flatten(v, operands);
+  SmallVector<Type> types(ValueRange(operands).getTypes());
+  SmallVector<Location> locs(types.size(), c.loc);
+  Operation *op = createWithRegions(c, hlo::WhileOp::getOperationName(), operands, types, 2);
+  loop = op;
+  condition = Value();
+  outputs.clear();
+  auto discard = [&](Outcome outcome) {
+    op->erase();
+    c.ctx.clearFolded();
+    return outcome;
+  };
+  auto enter = [&](unsigned region, SmallVectorImpl<GraphValue> &values) {
+    Block *block = c.b.createBlock(&op->getRegion(region), {}, types, locs);
+    unsigned next = 0;
+    for (auto [i, v] : llvm::enumerate(init))
+      values.push_back(i < n && invariant[i] ? v : unflatten(v, block->getArguments(), next));
+    c.ctx.state = before;
+    for (auto [k, key] : llvm::enumerate(keys))
+      c.ctx.state[key] = values[n + k];
+  };
+
+  {
+    OpBuilder::InsertionGuard guard(c.b);
+    GraphValues values, decision;
+    enter(0, values);
+    if (failed(c.ctx.lowerBody(cond, ArrayRef(values).take_front(n), decision)))
+      return discard(Outcome::Failed);
+    if (decision.size() != 1) {
+      (void)c.error("the condition must have one result");
+      return discard(Outcome::Failed);
+    }
+    condition = c.ctx.materialize(decision[0], c.loc);
+    if (!condition) {
+      (void)c.error("the condition is no tensor");
+      return discard(Outcome::Failed);
+    }
+    condition = conditionOf(c, condition);
+    if (!condition)
+      return discard(Outcome::Failed);
+    hlo::ReturnOp::create(c.b, c.loc, c.reshape(condition, ArrayRef<int64_t>()));
+  }
+  {
+    OpBuilder::InsertionGuard guard(c.b);
+    GraphValues values;
+    enter(1, values);
+    if (failed(c.ctx.lowerBody(body, ArrayRef(values).take_front(n), outputs)))
+      return discard(Outcome::Failed);
+    if (outputs.size() != n) {
+      (void)c.error("the body must have as many results as arguments");
+      return discard(Outcome::Failed);
+    }
+    // Variables that the body writes are carried, which needs another attempt.
+    bool again = false;
+    for (auto &[key, value] : c.ctx.state) {
+      if (llvm::is_contained(keys, key))
+        continue;
+      auto it = before.find(key);
+      if (it != before.end() && sameValue(c.ctx, it->second, value))
+        continue;
+      if (it == before.end()) {
+        // The gradient of an array from outside belongs outside, too.
+        int64_t array = -1;
+        if (StringRef(key).starts_with("array ") && !StringRef(key).drop_front(6).getAsInteger(10, array) &&
+            c.ctx.arrays[array].source >= 0 && before.count(c.ctx.arrayKey(c.ctx.arrays[array].source))) {
+          keys.push_back(key);
+          GraphValue start = GraphValue::ofList(c.ctx.newArrayContents(array));
+          start.list.length = c.ctx.resolve(value.list.length);
+          init.push_back(start);
+          before[key] = start;
+          again = true;
+          break;
+        }
+        auto variable = llvm::find_if(c.ctx.variables, [name = key](const VariableInfo &v) { return v.name == name; });
+        if (variable == c.ctx.variables.end())
+          continue;
+        if (value.tensor && value.tensor == variable->argument) {
+          before[key] = value;
+          continue;
+        }
+        State now = c.ctx.state;
+        c.ctx.state = before;
+        auto start = c.ctx.readVariable(key, c.loc);
+        before = c.ctx.state;
+        c.ctx.state = now;
+        if (failed(start))
+          return discard(Outcome::Failed);
+        keys.push_back(key);
+        init.push_back(*start);
+        again = true;
+        break;
+      }
+      keys.push_back(key);
+      init.push_back(it->second);
+      again = true;
+    }
+    if (again)
+      return discard(Outcome::Again);
+    SmallVector<Value> returned;
+    for (size_t i = 0; i < init.size(); ++i) {
+      if (i < n && invariant[i])
+        continue;
+      std::string what = i < n ? ("loop variable " + Twine(i)).str() : ("variable " + keys[i - n]).str();
+      Outcome outcome = reconcile(what, init[i], values[i], i < n ? outputs[i] : c.ctx.state[keys[i - n]], returned);
+      if (outcome == Outcome::Failed)
+        return discard(outcome);
+      again |= outcome == Outcome::Again;
+    }
+    if (again)
+      return discard(Outcome::Again);
+    hlo::ReturnOp::create(c.b, c.loc, returned);
+  }
+  // Unified sizes have changed types on the way.
+  for (auto [result, operand] : llvm::zip(op->getResults(), op->getOperands()))
+    result.setType(operand.getType());
+  unsigned next = 0;
+  for (auto [i, v] : llvm::enumerate(init)) {
+    GraphValue out = i < n && invariant[i] ? v : unflatten(v, op->getResults(), next);
+    if (out.kind == Kind::List && out.list.count && out.list.finalLength >= 0) {
+      out.list.buffer = c.sliceDim(out.list.buffer, 0, c.size(0), c.size(out.list.finalLength));
+      out.list.length = c.size(out.list.finalLength);
+      out.list.count = Value();
+    }
+    out.list.grows = false;
+    if (i < n)
+      results.push_back(out);
+    else
+      before[keys[i - n]] = out;
+  }
+  return Outcome::Done;
+}
+
+LogicalResult Loop::run() {
+  unsigned n = c.numInputs();
+  if (c.numResults() != n || cond.getArgumentTypes().size() != n || body.getArgumentTypes().size() != n ||
+      body.getResultTypes().size() != n)
+    return c.error("the condition and the body do not fit the loop's " + Twine(n) + " variables");
+  invariant = findInvariants(body);
+  for (unsigned i = 0; i < n; ++i)
+    init.push_back(c.value(i));
+  for (int tries = 0; tries < kMaxAttempts; ++tries) {
+    Outcome outcome = attempt();
+    if (outcome == Outcome::Again)
+      continue;
+    if (outcome == Outcome::Failed)
+      return failure();
+    for (unsigned i = 0; i < n; ++i)
+      if (failed(c.setResult(i, results[i])))
+        return failure();
+    return success();
+  }
+  return c.error("what the loop carries is not the same in all iterations");
+}
+
+} // namespace
+
+LogicalResult lowerWhile(NodeContext &c) {
+  graph::FuncOp cond = c.ctx.lookupFunction(c.attr("cond")), body = c.ctx.lookupFunction(c.attr("body"));
+  if (!cond || !body)
+    return c.error("the condition or body function is missing");
+  return Loop(c, cond, body).run();
+}
+
+} // namespace lathe::legalize
