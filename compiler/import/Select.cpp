@@ -377,10 +377,10 @@ EntryPlan Selector::plan(StringRef name, const std::vector<std::string> &outputs
                    dtypeName(value.dtype()));
     plan.constants.push_back({tensor.at, &value});
   }
-  auto has = [&](MainTensor at) {
-    return llvm::any_of(plan.inputs, [&](const NamedTensor &t) { return t.at == at; }) ||
-           llvm::any_of(plan.constants, [&](auto &c) { return c.first == at; });
-  };
+  std::set<MainTensor> fed;
+  for (auto &c : plan.constants)
+    fed.insert(c.first);
+  auto has = [&](MainTensor at) { return fed.count(at) != 0; };
   std::vector<NamedTensor> defaults;
   if (!options.onlyListedInputs)
     defaults = signature ? signatureTensors(signature->inputs(), "input") : placeholders();
@@ -398,6 +398,7 @@ EntryPlan Selector::plan(StringRef name, const std::vector<std::string> &outputs
              it != defaults.end())
       tensor.spec = it->spec; // under its usual name
     applyShape(tensor, shape);
+    fed.insert(tensor.at);
     plan.inputs.push_back(std::move(tensor));
   }
   // signature inputs stay even when unused: they are the model's interface
@@ -406,8 +407,13 @@ EntryPlan Selector::plan(StringRef name, const std::vector<std::string> &outputs
   std::vector<bool> needed = reachable(listed);
   if (!isOnlyEntry)
     llvm::erase_if(plan.inputs, [&](const NamedTensor &input) { return !needed[input.at.node]; });
+  fed.clear();
+  for (const NamedTensor &input : plan.inputs)
+    fed.insert(input.at);
+  for (auto &c : plan.constants)
+    fed.insert(c.first);
   for (NamedTensor &tensor : defaults)
-    if (!has(tensor.at) && (keepAll || needed[tensor.at.node]))
+    if ((keepAll || needed[tensor.at.node]) && fed.insert(tensor.at).second)
       plan.inputs.push_back(std::move(tensor));
   if (options.unknownLeading)
     for (NamedTensor &input : plan.inputs)

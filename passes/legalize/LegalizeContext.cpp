@@ -484,10 +484,17 @@ LogicalResult LegalizeContext::lowerEntry(graph::FuncOp entry) {
   for (Value v : returned)
     resultTypes.push_back(v.getType());
   function.setFunctionType(builder.getFunctionType(block->getArgumentTypes(), resultTypes));
-  for (auto [i, list] : llvm::enumerate(argAttrs))
-    function.setArgAttrs(i, list.getDictionary(getContext()));
-  for (auto [i, list] : llvm::enumerate(resultAttrs))
-    function.setResultAttrs(i, list.getDictionary(getContext()));
+  // all at once: each call would make the list of all arguments anew
+  auto dictionaries = [&](auto &lists) {
+    SmallVector<DictionaryAttr> all;
+    for (auto &list : lists)
+      all.push_back(list.getDictionary(getContext()));
+    return all;
+  };
+  argAttrs.resize(function.getNumArguments());
+  resultAttrs.resize(function.getNumResults());
+  function.setAllArgAttrs(dictionaries(argAttrs));
+  function.setAllResultAttrs(dictionaries(resultAttrs));
 
   SmallVector<Attribute> sizeChecks;
   auto mapOf = [&](AffineExpr e) { return AffineMapAttr::get(AffineMap::get(0, symbols.size(), resolve(e))); };

@@ -124,14 +124,17 @@ KernelBuilder::KernelBuilder(Operation *op, ModuleOp module, llvm::StringRef nam
   types.append(2, getI64Type());
   func = func::FuncOp::create(*this, name, getFunctionType(types, {}));
   func.setPrivate();
-  auto attr = [&](unsigned i, llvm::StringRef n) { func.setArgAttr(i, n, getUnitAttr()); };
-  for (unsigned i = 0; i < nIn + nOut + 3; ++i)
-    attr(i, "llvm.nonnull");
+  // all at once: each call would make the list of all arguments anew
+  NamedAttribute nonnull = getNamedAttr("llvm.nonnull", getUnitAttr()), noalias = getNamedAttr("llvm.noalias", getUnitAttr()),
+                 readonly = getNamedAttr("llvm.readonly", getUnitAttr());
+  SmallVector<DictionaryAttr> attrs;
   for (unsigned i = 0; i < nIn; ++i)
-    attr(i, "llvm.readonly");
-  for (unsigned i = 0; i < nIn + nOut; ++i)
-    attr(i, "llvm.noalias");
-  attr(nIn + nOut, "llvm.noalias");
+    attrs.push_back(getDictionaryAttr({nonnull, noalias, readonly}));
+  for (unsigned i = 0; i <= nOut; ++i) // results and scratch
+    attrs.push_back(getDictionaryAttr({nonnull, noalias}));
+  attrs.append(2, getDictionaryAttr({nonnull})); // sizes and err
+  attrs.append(2, getDictionaryAttr({}));
+  func.setAllArgAttrs(attrs);
   Block *block = func.addEntryBlock();
   operands.assign(block->args_begin(), block->args_begin() + nIn);
   results.assign(block->args_begin() + nIn, block->args_begin() + nIn + nOut);
