@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 using namespace mlir;
 
@@ -70,13 +71,20 @@ SweepResult sweep(const MathCase &c, uint32_t stride, const std::string &cpuName
   constexpr int64_t block = 4096;
   alignas(64) static float in[block], out[block];
   int64_t dummy[8] = {};
+  // whatever the stride: zeros, infinities, NaN, the least and largest numbers
+  std::vector<uint32_t> always = {0x80000000, 0, 0x7f800000, 0xff800000, 0x7fc00000, 1, 0x80000001, 0x00800000, 0x80800000, 0x7f7fffff, 0xff7fffff};
   uint64_t bits = 0;
   while (bits < (uint64_t(1) << 32)) {
     int64_t n = 0;
     for (; n < block; ++n) {
       uint32_t u = static_cast<uint32_t>(std::min<uint64_t>(bits, 0xffffffffu));
+      if (!always.empty()) {
+        u = always.back();
+        always.pop_back();
+      } else {
+        bits += stride;
+      }
       std::memcpy(&in[n], &u, 4);
-      bits += stride;
     }
     JitModule::call(f, {in, out, dummy, dummy, dummy}, 0, n);
     for (int64_t i = 0; i < n; ++i) {
