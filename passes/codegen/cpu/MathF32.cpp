@@ -54,7 +54,7 @@ static E scale(E p, E k, E n) {
 }
 
 /// About 1/x, 14 bits, by the same instruction for every number of lanes, so that results do not depend on it.
-static E reciprocal14(E x) {
+E reciprocal14(E x) {
   KernelBuilder &b = *x.b;
   unsigned lanes = x.lanes();
   auto shuffled = [&](Value v, Value w, unsigned from, unsigned count, unsigned limit) {
@@ -163,6 +163,8 @@ E expm1_32(E x) {
 }
 
 E tanh32(E x) {
+  if (hasTables(x))
+    return tanhByTable(x);
   E ax = absE(x);
   E u = x * x;
   E small = fma(ax * u, poly(u, {-0.333332806826, 0.133314415812, -0.0537397116423, 0.020639076829, -0.00570497754961}), ax);
@@ -177,25 +179,23 @@ E tanh32(E x) {
 }
 
 E logistic32(E x) {
+  if (hasTables(x))
+    return logisticByTable(x);
   // e = exp(-|x|), never above one, so that nothing overflows; 1 / (1 + e) or e / (1 + e) is the result
-  E y = -absE(x), tiny = y < expUnderflow;
-  E t = hasScale(x) ? y : sel(tiny, 0.0, y);
+  E y = -absE(x), tiny = y < expUnderflow, t = sel(tiny, 0.0, y);
   E k = fma(t, t.c(kLog2e), t.c(12582912.0)), n = k - 12582912.0;
   E f = fma(n, 1.904654299957768e-09, fma(n, -0.693147182464599609375, t));
   E p = poly(f, {1.0, 1.0, 0.4999999337300986, 0.16666519522901813, 0.04166840109509661, 0.008368851204610518,
                  0.0013814320470111438});
-  E e = hasScale(x) ? scaleBy(p, n, !tiny) : sel(tiny, 0.0, scale(p, k.bits() - 0x4B400000, n));
+  E e = sel(tiny, 0.0, scale(p, k.bits() - 0x4B400000, n));
   // 1 - r0 is exact, so that Newton's step does not see how 1 + e was rounded
-  E d = e + 1.0, r0 = x.b->target.avx512 && llvm::isPowerOf2_32(x.lanes()) ? reciprocal14(d) : d.c(1.0) / d;
+  E r0 = e.c(1.0) / (e + 1.0);
   E r = fma(fma(-r0, e, r0.c(1.0) - r0), r0, r0);
   return sel(x < 0.0, e * r, r);
 }
 
-/// MathErf.cpp: for processors with AVX-512, powers of two lanes.
-E erfByTable(E x);
-
 E erf32(E x) {
-  if (x.b->target.avx512 && llvm::isPowerOf2_32(x.lanes()))
+  if (hasTables(x))
     return erfByTable(x);
   E ax = absE(x);
   E u = x * x;

@@ -38,6 +38,15 @@ E asin32(E x);
 E acos32(E x);
 E atan2_32(E y, E x);
 
+/// About 1/x, 14 bits, for powers of two lanes on processors with AVX-512.
+E reciprocal14(E x);
+
+// f32 by tables, about half the instructions, where hasTables(x): AVX-512, powers of two lanes (MathTable.cpp)
+bool hasTables(E x);
+E erfByTable(E x);
+E tanhByTable(E x);
+E logisticByTable(E x);
+
 // f64, about 1 ulp (MathF64.cpp)
 E exp64(E x);
 E log64(E x);
