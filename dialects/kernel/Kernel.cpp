@@ -1,6 +1,8 @@
 // Builders and verifiers of the kernel dialect.
 #include "dialects/kernel/Kernel.h"
 
+#include "dialects/hlo/Hlo.h"
+
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -19,7 +21,7 @@ void KernelDialect::initialize() {
 
 bool lathe::kernel::hasCore(Operation *op) { return isa<DotOp, ConvOp, DepthwiseConvOp, PoolOp>(op); }
 
-bool lathe::kernel::isKernelOp(Operation *op) { return hasCore(op) || isa<LoopOp, ReduceOp, RowsOp>(op); }
+bool lathe::kernel::isKernelOp(Operation *op) { return hasCore(op) || isa<LoopOp, ReduceOp, RowsOp, ChainOp>(op); }
 
 Type lathe::kernel::accumulatorType(Type lhs, Type rhs, Type result) {
   auto narrow = [](Type t) {
@@ -348,6 +350,40 @@ LogicalResult PoolOp::verify() {
   if (in.getRank() < 2 || in.getRank() != getAccType().getRank())
     return emitOpError("expected input and result of equal rank, at least 2");
   return verifyWindow(*this, in.getRank() - 2, {getWindow(), getStrides(), getWindowDilation()}, getPadding());
+}
+
+void ChainOp::build(OpBuilder &b, OperationState &state, TypeRange results, ValueRange inputs, int64_t rows) {
+  state.addAttribute("rows", b.getI64IntegerAttr(rows));
+  buildRegionOp(b, state, results, inputs, nullptr);
+}
+
+DotOp ChainOp::getDot() { return *getBody().getOps<DotOp>().begin(); }
+DepthwiseConvOp ChainOp::getConv() { return *getBody().getOps<DepthwiseConvOp>().begin(); }
+
+LogicalResult ChainOp::verify() {
+  if (failed(verifyBody(*this, 0, getInputs())))
+    return failure();
+  SmallVector<Operation *> ops;
+  for (Operation &op : getBody().front())
+    ops.push_back(&op);
+  auto dot = dyn_cast<DotOp>(ops[0]);
+  auto reshape = ops.size() == 4 ? dyn_cast<hlo::ReshapeOp>(ops[1]) : hlo::ReshapeOp();
+  auto conv = ops.size() == 4 ? dyn_cast<DepthwiseConvOp>(ops[2]) : DepthwiseConvOp();
+  if (!dot || !reshape || !conv || dot->getNumResults() != 1 || conv->getNumResults() != 1 ||
+      reshape->getOperand(0) != dot->getResult(0) || conv.getInput() != reshape->getResult(0) ||
+      ops[3]->getOperands() != conv->getResults())
+    return emitOpError("expected a product, a reshape of its result and the depthwise convolution that reads it");
+  auto isArgument = [](Value v) { return isa<BlockArgument>(v); };
+  if (!llvm::all_of(dot->getOperands(), isArgument) || !llvm::all_of(conv->getOperands().drop_front(), isArgument))
+    return emitOpError("expected operands of the op as all other operands inside");
+  auto in = cast<RankedTensorType>(conv.getInput().getType()), lhs = cast<RankedTensorType>(dot.getLhs().getType());
+  if (in.getRank() != 4 || !in.hasStaticShape() || !conv.getAccType().hasStaticShape() || !lhs.hasStaticShape() ||
+      lhs.getRank() != 2 || dot.getLhsDims() != ArrayRef<int64_t>{0, 1} || dot.getResultDims() != ArrayRef<int64_t>{0, 1} ||
+      dot.getAccType().getShape().back() != in.getShape().back())
+    return emitOpError("expected static images [n, h, w, c] and a plain product of their pixels");
+  if (getRows() < 1 || getRows() > static_cast<uint64_t>(std::max<int64_t>(1, conv.getAccType().getDimSize(1))))
+    return emitOpError() << "expected rows of the result, found " << getRows();
+  return success();
 }
 
 #define GET_OP_CLASSES

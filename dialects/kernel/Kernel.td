@@ -190,8 +190,26 @@ def Kernel_PoolOp : Kernel_CoreOp<"pool"> {
   ];
 }
 
+def Kernel_ChainOp : Kernel_RegionOp<"chain"> {
+  let summary = "a product and the depthwise convolution that reads it, strip by strip";
+  let description = [{
+    The region holds a `kernel.dot`, an `hlo.reshape` of its result `[n * h * w, c]` to images `[n, h, w, c]`, and the
+    `kernel.depthwise_conv` over two spatial dimensions that reads them and gives the only result. A unit of work is
+    `rows` rows of that result: the rows of the product that they need are computed into scratch, where they stay in
+    the cache. Rows that two strips need are computed for both.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$rows);
+  let builders = [
+    OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs, "int64_t":$rows)>
+  ];
+  let extraClassDeclaration = [{
+    ::lathe::kernel::DotOp getDot();
+    ::lathe::kernel::DepthwiseConvOp getConv();
+  }];
+}
+
 def Kernel_YieldOp : Op<Kernel_Dialect, "yield", [Pure, Terminator,
-    ParentOneOf<["LoopOp", "ReduceOp", "RowsOp", "DotOp", "ConvOp", "DepthwiseConvOp", "PoolOp"]>]> {
+    ParentOneOf<["LoopOp", "ReduceOp", "RowsOp", "DotOp", "ConvOp", "DepthwiseConvOp", "PoolOp", "ChainOp"]>]> {
   let summary = "ends the region of a kernel op";
   let arguments = (ins Variadic<AnyRankedTensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";

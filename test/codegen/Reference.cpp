@@ -2,9 +2,7 @@
 #include "Parsed.h"
 
 #include "dialects/hlo/Evaluator.h"
-#include "dialects/kernel/Kernel.h"
-
-#include "mlir/IR/IRMapping.h"
+#include "passes/fusion/ExpandKernels.h"
 
 #include <cmath>
 
@@ -14,23 +12,8 @@ KernelRun runReference(const std::string &text, const std::vector<Tensor> &input
   Parsed p;
   if (!parse(text, p))
     return fail("parse: " + p.messages);
-  // the regions of loop, reduce and rows are plain hlo: put them in place
-  SmallVector<Operation *> ops;
-  for (Operation &o : p.f.getBody().front())
-    if (isa<kernel::LoopOp, kernel::ReduceOp, kernel::RowsOp>(o))
-      ops.push_back(&o);
-  for (Operation *op : ops) {
-    IRMapping map;
-    OpBuilder b(op);
-    Block &body = op->getRegion(0).front();
-    for (auto [arg, v] : llvm::zip(body.getArguments(), op->getOperands()))
-      map.map(arg, v);
-    for (Operation &o : body.without_terminator())
-      b.clone(o, map);
-    for (auto [r, v] : llvm::zip(op->getResults(), body.getTerminator()->getOperands()))
-      r.replaceAllUsesWith(map.lookupOrDefault(v));
-    op->erase();
-  }
+  if (failed(expandKernels(*p.module)))
+    return fail("expand: " + p.messages);
   auto r = hlo::evaluateFunction(p.f, inputs);
   if (failed(r))
     return fail("evaluate: " + p.messages);

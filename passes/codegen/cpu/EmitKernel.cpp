@@ -2,6 +2,7 @@
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Bf16.h"
+#include "passes/codegen/cpu/Chain.h"
 #include "passes/codegen/cpu/KernelCodegen.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -20,7 +21,10 @@ FailureOr<func::FuncOp> emitKernel(Operation *op, ModuleOp module, llvm::StringR
     if (!t || !hlo::hasKnownDims(t))
       return op->emitError() << "code generation needs ranked tensors of known sizes, found " << v.getType();
   }
-  KernelBuilder b(op, module, name, target);
+  CpuTarget own = target;
+  if (isa<kernel::ChainOp>(op)) // what is inside of a unit is for one thread
+    own.threads = 1;
+  KernelBuilder b(op, module, name, own);
   LogicalResult ok = llvm::TypeSwitch<Operation *, LogicalResult>(op)
                          .Case<kernel::LoopOp>([&](auto) { return emitLoopKernel(op, b); })
                          .Case<kernel::ReduceOp>([&](auto) { return emitReduceKernel(op, b); })
@@ -28,6 +32,7 @@ FailureOr<func::FuncOp> emitKernel(Operation *op, ModuleOp module, llvm::StringR
                          .Case<kernel::DotOp>([&](auto dot) { return dot.getBf16() ? emitBf16Dot(dot, b) : emitDot(op, b); })
                          .Case<kernel::ConvOp>([&](auto conv) { return conv.getBf16() ? emitBf16Conv(conv, b) : emitConv(op, b); })
                          .Case<kernel::DepthwiseConvOp>([&](auto) { return emitDepthwiseConv(op, b); })
+                         .Case<kernel::ChainOp>([&](auto chain) { return emitChain(chain, b); })
                          .Case<kernel::PoolOp>([&](auto) { return emitPool(op, b); })
                          .Default([&](auto) { return emitBareOp(op, b); });
   if (failed(ok)) {

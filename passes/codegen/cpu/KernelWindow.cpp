@@ -5,6 +5,7 @@
 // in registers and load each input vector once; the tiles at the border leave out taps at compile time.
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/Chain.h"
 #include "passes/codegen/cpu/Product.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -31,7 +32,7 @@ enum class WindowKind { Convolution, Max, MaxNumber, Min, Sum, Average };
 class WindowEmitter {
 public:
   WindowEmitter(Operation *op, KernelBuilder &b) : op(op), b(b), epilogue(b, op) {}
-  void readConv(kernel::DepthwiseConvOp conv);
+  void readConv(kernel::DepthwiseConvOp conv, Value first = {});
   void readPool(kernel::PoolOp pool);
   LogicalResult emit();
 
@@ -62,6 +63,7 @@ private:
   std::optional<int64_t> channelCount; // of the result
   int64_t multiplier = 1;
   Value imageOffset, image;
+  Value firstElement; ///< of the input: what its pointer points to; null for 0
   SmallVector<Value> outIndex;
 };
 
@@ -90,7 +92,8 @@ void WindowEmitter::readTypes(int64_t mult) {
   }
 }
 
-void WindowEmitter::readConv(kernel::DepthwiseConvOp conv) {
+void WindowEmitter::readConv(kernel::DepthwiseConvOp conv, Value first) {
+  firstElement = first;
   input = cast<RankedTensorType>(conv.getInput().getType());
   auto filter = cast<RankedTensorType>(conv.getFilter().getType());
   bElem = filter.getElementType();
@@ -361,6 +364,8 @@ LogicalResult WindowEmitter::emit() {
   b.units([&](Value unit) {
     outIndex = b.delinearize(unit, sizes);
     imageOffset = b.mul(outIndex[0], imageElements);
+    if (firstElement)
+      imageOffset = b.sub(imageOffset, firstElement);
     for (size_t i = 0; i + 1 < dims.size(); ++i)
       position(dims[i], outIndex[i + 1]);
     emitRow();
@@ -370,15 +375,27 @@ LogicalResult WindowEmitter::emit() {
 
 } // namespace
 
+/// Images with zeros between the pixels, or without rows, are left to the general generator.
+static bool hasWindows(kernel::DepthwiseConvOp conv) {
+  RankedTensorType acc = conv.getAccType();
+  return llvm::all_of(conv.getLhsDilation(), [](int64_t d) { return d == 1; }) && acc.getRank() >= 3 &&
+         !isa<ComplexType>(acc.getElementType()) && conv.getBatchGroups() == 1 && !acc.getElementType().isInteger(1);
+}
+
 LogicalResult emitDepthwiseConv(Operation *op, KernelBuilder &b) {
   auto conv = cast<kernel::DepthwiseConvOp>(op);
-  bool dilated = llvm::any_of(conv.getLhsDilation(), [](int64_t d) { return d != 1; });
-  auto acc = cast<RankedTensorType>(conv.getAccType());
-  // images with zeros between the pixels, or without rows, are left to the general generator
-  if (dilated || acc.getRank() < 3 || isa<ComplexType>(acc.getElementType()) || conv.getBatchGroups() != 1 || acc.getElementType().isInteger(1))
+  if (!hasWindows(conv))
     return emitConv(op, b);
   WindowEmitter emitter(op, b);
   emitter.readConv(conv);
+  return emitter.emit();
+}
+
+LogicalResult emitDepthwiseRows(kernel::DepthwiseConvOp conv, KernelBuilder &b, Value first) {
+  if (!hasWindows(conv))
+    return conv.emitOpError("not by rows");
+  WindowEmitter emitter(conv, b);
+  emitter.readConv(conv, first);
   return emitter.emit();
 }
 

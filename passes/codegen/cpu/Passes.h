@@ -29,6 +29,9 @@ struct PackStatistics {
 /// What the pass kernel-pack-weights does, for a target.
 mlir::FailureOr<PackStatistics> packWeights(mlir::ModuleOp module, const CpuTarget &target, const PackOptions &options = {});
 
+/// What the pass kernel-chain does, for a target: returns how many chains it made.
+unsigned chainKernels(mlir::ModuleOp module, const CpuTarget &target);
+
 /// Registers the passes.
 void registerCodegenCpuPhase();
 

@@ -30,6 +30,23 @@ def PackWeights : Pass<"kernel-pack-weights", "::mlir::ModuleOp"> {
   let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect"];
 }
 
+def ChainKernels : Pass<"kernel-chain", "::mlir::ModuleOp"> {
+  let summary = "Join products and the depthwise convolutions that read them";
+  let description = [{
+    A `kernel.dot` whose only reader is a `kernel.depthwise_conv`, through a reshape to images, becomes one `kernel.chain`
+    with it where its result is too large to stay in a core's cache: strips of the result are then
+    computed and read while they are there. Strips are as high as half of the cache allows; where few rows fit, computing the
+    rows between two strips twice costs more than memory does, and the ops stay apart. f32 only. The values are the same.
+  }];
+  let options = [
+    Option<"triple", "triple", "std::string", "\"x86_64-linux-gnu\"", "Target triple">,
+    Option<"features", "features", "std::string", "\"\"", "LLVM feature string of the target, e.g. +avx2,+fma">,
+    Option<"threads", "threads", "int", "1", "Threads that share a kernel">
+  ];
+  let statistics = [Statistic<"numChains", "num-chains", "Chains made">];
+  let dependentDialects = ["::lathe::kernel::KernelDialect"];
+}
+
 def UseBf16 : Pass<"kernel-bf16", "::mlir::ModuleOp"> {
   let summary = "Compute products and convolutions from bf16 operands";
   let description = [{

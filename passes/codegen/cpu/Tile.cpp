@@ -329,6 +329,13 @@ static unsigned opCost(Operation &op) {
   return name == "divide" || name == "sqrt" || name == "rsqrt" ? 4 : 1;
 }
 
+unsigned epilogueInstructions(Operation *op) {
+  unsigned sum = 0;
+  for (Operation &o : op->getRegion(0).front())
+    sum += opCost(o);
+  return sum;
+}
+
 Epilogue::Epilogue(KernelBuilder &b, Operation *op) : b(b), op(op), body(op->getRegion(0).front()), emitter(b) {
   auto acc = cast<RankedTensorType>(body.getArgument(0).getType());
   accElem = acc.getElementType();
@@ -340,8 +347,7 @@ Epilogue::Epilogue(KernelBuilder &b, Operation *op) : b(b), op(op), body(op->get
   for (Value v : body.getTerminator()->getOperands())
     vector &= v == body.getArgument(0) || ElementEmitter::canVectorize(v);
   vector &= !isa<ComplexType>(accElem);
-  for (Operation &o : body)
-    instructions += opCost(o);
+  instructions = epilogueInstructions(op);
 }
 
 SmallVector<std::pair<Value, Type>> Epilogue::streams() const {

@@ -33,6 +33,9 @@ unsigned maxTileRows(const CpuTarget &target, unsigned vecs);
 TileShape panelTile(const CpuTarget &target, mlir::Type accElem, int64_t panel, std::optional<int64_t> rows,
                     const KernelPlan &plan = {});
 
+/// Instructions of a kernel's epilogue for one vector, roughly.
+unsigned epilogueInstructions(mlir::Operation *op);
+
 /// Rows cut into tiles without masks. A static count is cut into at most two heights that differ by one: the
 /// first `numHigh` tiles have `low + 1` rows, the others `low`. A run-time count is cut into full tiles, then
 /// fours, then single rows. A position is the number of a tile in the first case, of a row in the second.

@@ -63,3 +63,34 @@ func.func @winograd_filter(%x: tensor<1x8x8x16xf32>, %w: tensor<1x16x1x16x32xf32
   }
   return %0 : tensor<1x8x8x32xf32>
 }
+
+// -----
+
+func.func @chain_without_product(%x: tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32> {
+  // expected-error @+1 {{expected a product, a reshape of its result and the depthwise convolution that reads it}}
+  %0 = kernel.chain(%x) {rows = 2 : i64} : (tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32> {
+  ^bb0(%a: tensor<1x8x8x4xf32>):
+    kernel.yield %a : tensor<1x8x8x4xf32>
+  }
+  return %0 : tensor<1x8x8x4xf32>
+}
+
+// -----
+
+func.func @chain_rows(%x: tensor<64x4xf32>, %w: tensor<4x4xf32>, %f: tensor<1x1x1x4xf32>) -> tensor<1x8x8x4xf32> {
+  // expected-error @+1 {{expected rows of the result, found 9}}
+  %0 = kernel.chain(%x, %w, %f) {rows = 9 : i64} : (tensor<64x4xf32>, tensor<4x4xf32>, tensor<1x1x1x4xf32>) -> tensor<1x8x8x4xf32> {
+  ^bb0(%a: tensor<64x4xf32>, %b: tensor<4x4xf32>, %c: tensor<1x1x1x4xf32>):
+    %1 = kernel.dot(%a, %b) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<64x4xf32>, tensor<4x4xf32>) -> tensor<64x4xf32> {
+    ^bb0(%acc: tensor<64x4xf32>):
+      kernel.yield %acc : tensor<64x4xf32>
+    }
+    %2 = hlo.reshape %1 : (tensor<64x4xf32>) -> tensor<1x8x8x4xf32>
+    %3 = kernel.depthwise_conv(%2, %c) {groups = 4 : i64, strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x8x8x4xf32>, tensor<1x1x1x4xf32>) -> tensor<1x8x8x4xf32> {
+    ^bb0(%acc: tensor<1x8x8x4xf32>):
+      kernel.yield %acc : tensor<1x8x8x4xf32>
+    }
+    kernel.yield %3 : tensor<1x8x8x4xf32>
+  }
+  return %0 : tensor<1x8x8x4xf32>
+}
