@@ -1,6 +1,7 @@
 // Speed of generated products as a share of this machine's multiply-add peak, measured in the same run.
 //   kernel-bench dot M K N [packed] [cpu]      kernel-bench conv|dw H W IC OC KH KW STRIDE PAD [packed|f2|f4]
 //        kernel-bench asm dot ...: prints the assembly instead
+// vecs=3, rows=9, block=4, depth=256 (dot): instead of what is estimated.
 // f2, f4: Winograd with tiles of 2x2 or 4x4. cold: the right operand comes from memory, as in a model.
 #include "KernelRunner.h"
 
@@ -75,6 +76,7 @@ int main(int argc, char **argv) {
   Type f32 = b.getF32Type();
   bool packed = false, cold = false;
   int64_t winograd = 0;
+  cpu::KernelPlan plan;
   std::vector<int64_t> numbers;
   for (size_t i = 1; i < args.size(); ++i) {
     if (args[i] == "packed")
@@ -87,6 +89,8 @@ int main(int argc, char **argv) {
       processor = Processor::avx2();
     else if (args[i] == "baseline")
       processor = Processor::baseline();
+    else if (size_t at = args[i].find('='); at != std::string::npos)
+      plan.set(args[i].substr(0, at), std::stoll(args[i].substr(at + 1)));
     else
       numbers.push_back(std::stoll(args[i]));
   }
@@ -103,7 +107,7 @@ int main(int argc, char **argv) {
   if (!args.empty() && args[0] == "dot" && numbers.size() >= 3) {
     int64_t m = numbers[0], k = numbers[1], n = numbers[2];
     flops = 2.0 * m * k * n;
-    int64_t panel = cpu::chooseTile(processor.target(), f32, m, n).columns();
+    int64_t panel = cpu::chooseTile(processor.target(), f32, m, n, plan).columns();
     RankedTensorType rhs = packed ? RankedTensorType::get({(n + panel - 1) / panel, k, panel}, f32) : RankedTensorType::get({k, n}, f32);
     types = {RankedTensorType::get({m, k}, f32), rhs, RankedTensorType::get({m, n}, f32)};
     auto func = makeFunc();
@@ -112,7 +116,8 @@ int main(int argc, char **argv) {
     if (packed)
       dot.setPanel(panel);
     op = dot;
-    cpu::TileShape t = cpu::chooseTile(processor.target(), f32, m, n);
+    plan.attach(op);
+    cpu::TileShape t = cpu::chooseTile(processor.target(), f32, m, n, plan);
     fprintf(stderr, "tile %ux%u ", t.rows, t.columns());
   } else if (!args.empty() && (args[0] == "conv" || args[0] == "dw") && numbers.size() >= 8) {
     auto at = [&](int i) { return numbers[i]; };
@@ -125,14 +130,14 @@ int main(int argc, char **argv) {
     RankedTensorType filter = packed      ? RankedTensorType::get({1, (oc + panel - 1) / panel, kh * kw * ic, panel}, f32)
                               : depthwise ? RankedTensorType::get({kh, kw, 1, oc}, f32)
                                           : RankedTensorType::get({kh, kw, ic, oc}, f32);
-    cpu::WinogradPlan plan;
+    cpu::WinogradPlan tiles;
     if (winograd) {
-      plan = cpu::planWinograd(processor.target(), {ic, oc, oh, ow, 1}, winograd);
-      int64_t points = (winograd + 2) * (winograd + 2), q = plan.panelsPerUnit;
-      panel = plan.panel;
+      tiles = cpu::planWinograd(processor.target(), {ic, oc, oh, ow, 1}, winograd);
+      int64_t points = (winograd + 2) * (winograd + 2), q = tiles.panelsPerUnit;
+      panel = tiles.panel;
       filter = RankedTensorType::get({(oc + panel - 1) / panel / q, points, q, ic, panel}, f32);
-      fprintf(stderr, "%ld tiles a block, %ld panels of %ld a unit, estimate %.0f us ", long(plan.tilesPerBlock), long(q), long(panel),
-              plan.cycles / 3300);
+      fprintf(stderr, "%ld tiles a block, %ld panels of %ld a unit, estimate %.0f us ", long(tiles.tilesPerBlock), long(q), long(panel),
+              tiles.cycles / 3300);
     }
     types = {RankedTensorType::get({1, h, w, ic}, f32), filter, RankedTensorType::get({1, oh, ow, oc}, f32)};
     auto func = makeFunc();
