@@ -77,6 +77,16 @@ def HloFoldPadding : Simplify_Pass<"hlo-fold-padding"> {
   let statistics = [Statistic<"numFolded", "folded", "pads folded">];
 }
 
+def HloFoldSpaceBatch : Simplify_Pass<"hlo-fold-space-batch"> {
+  let summary = "Turns space to batch, convolution, batch to space into a convolution with dilated taps.";
+  let description = [{
+    How TensorFlow 1 wrote dilated convolutions, over images and over one dimension, depthwise ones included. The padding
+    of the new convolution takes in the pad before and the crop behind. Expects what legalization makes of SpaceToBatchND
+    and BatchToSpaceND, with nothing in between but the convolution.
+  }];
+  let statistics = [Statistic<"numFolded", "folded", "convolutions folded">];
+}
+
 def HloSplitDilatedConv : Simplify_Pass<"hlo-split-dilated-conv"> {
   let summary = "Turns convolutions of an input with zeros between its pixels into dense ones.";
   let description = [{

@@ -25,6 +25,8 @@ void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOpt
     pm.addPass(createHloFoldConstants(fold));
     pm.addPass(createCSEPass());
   };
+  // While its parts still look as they were made.
+  pm.addPass(createHloFoldSpaceBatch());
   // Splats and neutral ops go before constant folding, which would otherwise expand some of them.
   clean();
   // Conditions are numbers now where they can be.
