@@ -313,6 +313,13 @@ LogicalResult ConvOp::verify() {
     return emitOpError("expected at least one group");
   if (getWinograd())
     return verifyWinograd(*this);
+  if (getSpread()) {
+    int64_t oc = getAccType().getShape().back();
+    if (!getPanel() || !getKernelShape() || getKernelShape()->empty() || spatial < 1 || getStrides().back() != 1 ||
+        llvm::any_of(getLhsDilation(), [](int64_t d) { return d != 1; }) || getGroups() != 1 || getBatchGroups() != 1 || getBf16() ||
+        ShapedType::isDynamic(oc) || oc * getKernelShape()->back() > static_cast<int64_t>(*getPanel()))
+      return emitOpError("spread needs a packed filter with all taps of a row in one panel, stride 1, no dilated input and no groups");
+  }
   if (std::optional<uint64_t> panel = getPanel()) {
     if (!getKernelShape() || static_cast<int64_t>(getKernelShape()->size()) != spatial || filter.getRank() != 4)
       return emitOpError("a packed filter needs rank 4 and kernel_shape");

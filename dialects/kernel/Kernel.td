@@ -152,13 +152,16 @@ def Kernel_ConvOp : Kernel_ConvLikeOp<"conv"> {
     With `winograd` = m (2 or 4) the op is computed by Winograd's F(m x m, 3x3): 3x3 taps, strides and dilations of
     one, no groups, f32, and the transformed filter `[panels / Q, (m + 2)^2, Q, ic, NR]`, where panels =
     ceil(oc / NR) and Q of them are one unit of work.
+    With `spread` the taps along the last dimension lie beside each other as columns, for results of few channels: the
+    filter is `[1, 1, other taps * ic, NR]` with tap x and channel c at column x * oc + c; stride one along that dimension,
+    no groups.
     The epilogue region is that of `kernel.dot`.
   }];
   let arguments = (ins AnyRankedTensor:$input, AnyRankedTensor:$filter, Variadic<AnyRankedTensor>:$extras,
     DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$lhs_dilation,
     DenseI64ArrayAttr:$rhs_dilation, DefaultValuedAttr<I64Attr, "1">:$groups, DefaultValuedAttr<I64Attr, "1">:$batch_groups,
     OptionalAttr<I64Attr>:$panel, OptionalAttr<DenseI64ArrayAttr>:$kernel_shape, OptionalAttr<I64Attr>:$winograd,
-    UnitAttr:$bf16);
+    UnitAttr:$spread, UnitAttr:$bf16);
 }
 
 def Kernel_DepthwiseConvOp : Kernel_ConvLikeOp<"depthwise_conv"> {

@@ -4,11 +4,20 @@
 // Units are numbered (image, row block, panel of output channels), the panel innermost. When the window can leave
 // the image, or the input is dilated or narrow, the rows a block needs are first copied to scratch with their
 // zeros (the slab). Long sums go tap row by tap row over all pixels of the block, with sums kept in scratch.
+//
+// Results of few channels would leave most lanes of a tile idle. Their filters come spread: the taps along a row are
+// columns of the tile, which then holds what each input pixel gives to the results around it; a second loop over the
+// row adds up what belongs to one result.
+//
+// Where many taps lie beside the image (dilated ones with a large reach), each tap is done by itself for the pixels that
+// it has, sums kept in scratch again; nothing is padded.
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Blocking.h"
 #include "passes/codegen/cpu/Product.h"
 #include "passes/codegen/cpu/Winograd.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 
@@ -32,6 +41,7 @@ struct ConvAttributes {
   ArrayRef<int64_t> strides, padding, inDilation, tapDilation, kernelShape;
   int64_t groups = 1, batchGroups = 1;
   std::optional<int64_t> panel;
+  bool spread = false;
 
   KernelPlan plan;
 
@@ -53,6 +63,7 @@ struct ConvAttributes {
         panel = *conv.getPanel();
         kernelShape = *conv.getKernelShape();
       }
+      spread = conv.getSpread();
     } else {
       read(cast<kernel::DepthwiseConvOp>(o));
       groups = input.getShape().back();
@@ -77,9 +88,20 @@ private:
   void fillSlab();
   void fillSlabRow(Value from, Value to);
   void emitPanel(Value groupInPanel, Value panel, TileShape shape, Value validColumns);
+  void emitSpread(TileShape shape, TileOperands operands, ArrayRef<ReductionLoop> loops, Value a);
+  bool reachesOut() const;
+  void sumTrimmed(TileShape shape, TileOperands operands, Value a);
+  void sumBlocked(TileShape shape, TileOperands operands, SmallVector<ReductionLoop> loops, Value a);
   void emitBlocked(TileShape shape, TileOperands operands, SmallVector<ReductionLoop> loops, Value a, Value column,
                    Value validColumns);
   SmallVector<Value> resultIndex(Value row, Value pixel, Value column);
+  /// Of the sums that a spread filter gives, one row a pixel.
+  TileShape sumsShape() const {
+    unsigned lanes = tile.lanes;
+    while (lanes > 4 && *groupColumns <= lanes / 2)
+      lanes /= 2;
+    return {1, static_cast<unsigned>(llvm::divideCeil(*groupColumns, lanes)), lanes};
+  }
 
   ConvAttributes attributes;
   KernelBuilder &b;
@@ -99,10 +121,11 @@ private:
 
   TileShape tile;
   RowTiles pixels;
-  bool packed = false, slab = false, packB = false, blocked = false;
+  bool packed = false, slab = false, packB = false, blocked = false, spread = false, trimmed = false;
   int64_t blockRows = 1, tailColumns = 0;
   AffineExpr rowBlocks, depth;
-  Value panelsPerGroup, panels, depthValue, scratchB, scratchC, pixelStep;
+  Value panelsPerGroup, panels, depthValue, scratchB, scratchC, scratchSums, pixelStep;
+  AffineExpr positions; // along a row, for which tiles are made
   AffineExpr pixelExpr; // elements from pixel to pixel in the slab
 
   // of the group being emitted
@@ -119,6 +142,7 @@ void ConvEmitter::readOp() {
   groups = attributes.groups;
   batchGroups = attributes.batchGroups;
   packed = attributes.panel.has_value();
+  spread = attributes.spread;
   accDims = hlo::getDims(acc);
   SmallVector<AffineExpr> inDims = hlo::getDims(input), filterDims = hlo::getDims(filter);
   images = accDims[0];
@@ -273,19 +297,20 @@ LogicalResult ConvEmitter::emitPointwise() {
 
 void ConvEmitter::plan() {
   Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
-  std::optional<int64_t> width = hlo::constantValue(pixel.outExpr);
+  positions = spread ? hlo::simplify(pixel.outExpr + (pixel.taps - 1) * pixel.tapDilation) : pixel.outExpr;
+  std::optional<int64_t> width = hlo::constantValue(positions);
   tile = groupColumns ? chooseTile(b.target, accElem, width, groupColumns, attributes.plan) : TileShape();
   if (packed)
     tile = panelTile(b.target, accElem, *attributes.panel, width, attributes.plan);
   pixels = RowTiles(width, tile.rows);
   int64_t columns = tile.columns();
-  tailColumns = groupColumns ? *groupColumns % columns : 0;
+  tailColumns = groupColumns && !spread ? *groupColumns % columns : 0;
   int64_t panelCount = groupColumns ? llvm::divideCeil(*groupColumns, columns) : 1;
   panelsPerGroup = groupColumns ? b.i64(panelCount) : groupColumnsValue;
   panels = b.max(b.mul(panelsPerGroup, b.i64(groups)), b.i64(1));
   depth = groupChannelsExpr;
-  for (Spatial &d : dims)
-    depth = depth * d.taps;
+  for (size_t i = 0; i + spread < dims.size(); ++i)
+    depth = depth * dims[i].taps;
   depth = hlo::simplify(depth);
   depthValue = b.dim(depth);
 
@@ -295,6 +320,9 @@ void ConvEmitter::plan() {
   // pixels a multiple of 4 KiB apart fall in the same L1 sets
   std::optional<int64_t> ic = hlo::constantValue(channelsExpr);
   bool aliasing = ic && *ic * pixel.stride * elemBytes(accElem) % 4096 == 0;
+  trimmed = !spread && tile.lanes > 1 && reachesOut();
+  if (trimmed)
+    slab = false; // only padding asked for it
   slab |= aliasing && panelCount >= 4;
   pixelExpr = slab && aliasing ? channelsExpr + 16 : channelsExpr;
   packB = !packed && tile.lanes > 1;
@@ -324,7 +352,7 @@ void ConvEmitter::plan() {
   rowBlocks = hlo::ceilDiv(row.outExpr, blockRows);
   std::optional<int64_t> k = hlo::constantValue(depth);
   bool severalTiles = !width || pixels.numTiles * blockRows >= 2;
-  blocked = k && *k > 768 && tile.lanes > 1 && severalTiles && width;
+  blocked = trimmed || (k && *k > 768 && tile.lanes > 1 && severalTiles && width && !spread);
   planScratch();
 }
 
@@ -355,6 +383,13 @@ void ConvEmitter::planScratch() {
   if (blocked) {
     scratchC = b.ptrBytes(b.scratch, b.dim(hlo::simplify(scratch)));
     scratch = scratch + dims.back().outExpr * (blockRows * tile.columns() * accBytes);
+  }
+  if (spread) {
+    // the last row's columns are read up to a vector too far
+    scratchC = b.ptrBytes(b.scratch, b.dim(hlo::simplify(scratch)));
+    scratch = scratch + positions * (tile.columns() * accBytes) + tile.lanes * accBytes;
+    scratchSums = b.ptrBytes(b.scratch, b.dim(hlo::simplify(scratch)));
+    scratch = scratch + dims.back().outExpr * (sumsShape().columns() * accBytes);
   }
   scratchB = b.ptrBytes(b.scratch, b.dim(hlo::simplify(scratch)));
   if (packB)
@@ -390,8 +425,11 @@ void ConvEmitter::emitGroup(Value group, Value firstPanel, Value lastPanel) {
     aBase = b.scratch;
   } else {
     Value offset = b.mul(inputImage, b.mul(dims[0].step, dims[0].in));
-    for (size_t i = 0; i + 1 < dims.size(); ++i)
-      offset = b.add(offset, b.mul(b.mul(dims[i].position, b.i64(dims[i].stride)), dims[i].step));
+    for (size_t i = 0; i < dims.size(); ++i) {
+      Value first = i + 1 < dims.size() ? b.mul(dims[i].position, b.i64(dims[i].stride)) : b.i64(0);
+      // what would be padding is not read
+      offset = b.add(offset, b.mul(trimmed ? b.sub(first, b.i64(dims[i].padLow)) : first, dims[i].step));
+    }
     aBase = b.ptrAt(b.operands[0], aElem, offset);
   }
   b.loop(firstPanel, lastPanel, [&](Value p) {
@@ -518,18 +556,20 @@ void ConvEmitter::emitPanel(Value group, Value panel, TileShape shape, Value val
     }
   }
 
-  // taps, outermost first; those of a row and the channels are one run where they touch
+  // taps, outermost first; those of a row and the channels are one run where they touch; spread, they are columns
   SmallVector<ReductionLoop> loops;
   Value inner = b.mul(groupChannels, bStep);
-  bool merged = groups == 1 && dims.back().tapDilation == 1 && constantOf(pixelStep) && constantOf(pixelStep) == constantOf(channels);
+  bool merged = !spread && groups == 1 && dims.back().tapDilation == 1 && constantOf(pixelStep) && constantOf(pixelStep) == constantOf(channels);
   loops.push_back({merged ? b.mul(dims.back().tapCount, channels) : groupChannels, b.i64(1), bStep});
-  for (size_t i = dims.size(); i-- > 0;) {
+  for (size_t i = dims.size() - spread; i-- > 0;) {
     Spatial &d = dims[i];
     if (i + 1 < dims.size() || !merged)
       loops.insert(loops.begin(), {d.tapCount, b.mul(b.i64(d.tapDilation), d.step), inner});
     inner = b.mul(inner, d.tapCount);
   }
   Value a = b.ptrAt(aBase, operands.aElem, b.mul(group, groupChannels));
+  if (spread)
+    return emitSpread(shape, operands, loops, a);
   if (blocked)
     return emitBlocked(shape, operands, loops, a, column, validColumns);
 
@@ -549,17 +589,64 @@ void ConvEmitter::emitPanel(Value group, Value panel, TileShape shape, Value val
   });
 }
 
+/// A row of images at a time: what each input pixel gives, then the sums of what belongs together.
+void ConvEmitter::emitSpread(TileShape shape, TileOperands operands, ArrayRef<ReductionLoop> loops, Value a) {
+  Spatial &rowDim = dims[dims.size() - 2], &pixel = dims.back();
+  const int64_t taps = *hlo::constantValue(pixel.taps), columns = *groupColumns;
+  const TileShape sums = sumsShape();
+  b.loop(b.i64(0), rowCount, [&](Value y) {
+    Value rowBase = b.ptrAt(a, operands.aElem, b.mul(b.mul(y, b.i64(rowDim.stride)), rowDim.step));
+    Value last = pixels.isStatic ? b.i64(pixels.numTiles) : b.dim(positions);
+    pixels.forEach(b, b.i64(0), last, [&](unsigned height, Value x) {
+      TileShape s = shape;
+      s.rows = height;
+      operands.a = b.ptrAt(rowBase, operands.aElem, b.mul(x, operands.aRowStride));
+      storeTile(b, s, accElem, emitTile(b, s, accElem, operands, loops), b.ptrAt(scratchC, accElem, b.mul(x, b.i64(shape.columns()))));
+    });
+    b.loop(b.i64(0), pixel.out, [&](Value x) {
+      for (unsigned v = 0; v < sums.vecs; ++v) {
+        Value sum;
+        for (int64_t t = 0; t < taps; ++t) {
+          Value at = b.add(b.mul(x, b.i64(shape.columns())), b.i64(t * pixel.tapDilation * shape.columns() + t * columns + v * sums.lanes));
+          Value part = b.loadElem(accElem, scratchC, at, sums.lanes);
+          sum = sum ? arith::AddFOp::create(b, sum, part).getResult() : part;
+        }
+        b.storeElem(accElem, sum, scratchSums, b.add(b.mul(x, b.i64(sums.columns())), b.i64(v * sums.lanes)));
+      }
+    });
+    auto index = [&](Value x) { return resultIndex(b.add(firstRow, y), x, b.i64(0)); };
+    if (failed(epilogue.emitBuffered(sums, scratchSums, pixel.out, accDims.size() - 1, b.i64(columns), index)))
+      ok = failure();
+  });
+}
+
 /// All pixels of the block for one part of the sum after the other.
 void ConvEmitter::emitBlocked(TileShape shape, TileOperands operands, SmallVector<ReductionLoop> loops, Value a,
                               Value column, Value validColumns) {
-  Value width = dims.back().out;
-  Value pixelCount = b.mul(rowCount, width);
+  Value width = dims.back().out, pixelCount = b.mul(rowCount, width);
   zeroRun(b, accElem, scratchC, b.mul(pixelCount, b.i64(shape.columns())));
-  ReductionLoop inner = loops.pop_back_val();
-  int64_t run = constantOf(inner.trips).value_or(0), block = run;
-  for (int64_t count = llvm::divideCeil(run, 384); block > 512 && count <= llvm::divideCeil(run, 128); ++count)
+  if (trimmed)
+    sumTrimmed(shape, operands, a);
+  else
+    sumBlocked(shape, operands, std::move(loops), a);
+  auto index = [&](Value r) { return resultIndex(b.add(firstRow, b.divU(r, width)), b.remU(r, width), column); };
+  if (failed(epilogue.emitBuffered(shape, scratchC, pixelCount, accDims.size() - 1, validColumns, index)))
+    ok = failure();
+}
+
+/// Steps of a run, a divisor of it, that are done for all pixels before the next ones.
+static int64_t blockOfRun(int64_t run) {
+  int64_t block = run;
+  for (int64_t count = llvm::divideCeil(run, 384); block > 512 && count <= int64_t(llvm::divideCeil(run, 128)); ++count)
     if (run % (4 * count) == 0)
       block = run / count;
+  return std::max<int64_t>(block, 1);
+}
+
+void ConvEmitter::sumBlocked(TileShape shape, TileOperands operands, SmallVector<ReductionLoop> loops, Value a) {
+  Value width = dims.back().out;
+  ReductionLoop inner = loops.pop_back_val();
+  const int64_t block = blockOfRun(constantOf(inner.trips).value_or(0));
   Spatial &rowDim = dims[dims.size() - 2];
   std::function<void(unsigned, Value, Value)> level = [&](unsigned i, Value aNow, Value bNow) {
     if (i < loops.size()) {
@@ -570,7 +657,7 @@ void ConvEmitter::emitBlocked(TileShape shape, TileOperands operands, SmallVecto
               b.ptrAt(bNow, operands.bElem, b.mul(t, loops[i].bStride)));
       });
     }
-    b.loop(b.i64(0), inner.trips, b.i64(std::max<int64_t>(block, 1)), [&](Value k0) {
+    b.loop(b.i64(0), inner.trips, b.i64(block), [&](Value k0) {
       Value aBlock = b.ptrAt(aNow, operands.aElem, k0);
       operands.b = b.ptrAt(bNow, operands.bElem, b.mul(k0, inner.bStride));
       Value next = b.ptrAt(operands.b, operands.bElem, b.mul(b.i64(block), inner.bStride));
@@ -595,9 +682,76 @@ void ConvEmitter::emitBlocked(TileShape shape, TileOperands operands, SmallVecto
     });
   };
   level(0, a, operands.b);
-  auto index = [&](Value r) { return resultIndex(b.add(firstRow, b.divU(r, width)), b.remU(r, width), column); };
-  if (failed(epilogue.emitBuffered(shape, scratchC, pixelCount, accDims.size() - 1, validColumns, index)))
-    ok = failure();
+}
+
+/// Output positions [first, second) whose tap at `offset` is inside the image, were there no end to them on the right.
+static std::pair<int64_t, int64_t> positionsOf(int64_t in, int64_t stride, int64_t padLow, int64_t offset) {
+  auto from = [&](int64_t x) { return int64_t(llvm::divideCeil(std::max<int64_t>(x, 0), stride)); };
+  return {from(padLow - offset), from(in + padLow - offset)};
+}
+
+/// A fifth of the multiplications or more would be with padding, and each tap is long enough to be worth the traffic
+/// of sums.
+bool ConvEmitter::reachesOut() const {
+  constexpr int64_t leastChannels = 32;
+  std::optional<int64_t> ic = hlo::constantValue(channelsExpr);
+  if (dims.size() != 2 || groups != 1 || batchGroups != 1 || !ic || *ic < leastChannels || isa<ComplexType>(aElem) ||
+      memType(aElem) != memType(accElem))
+    return false;
+  double share = 1;
+  for (const Spatial &d : dims) {
+    std::optional<int64_t> in = hlo::constantValue(d.inExpr), out = hlo::constantValue(d.outExpr), taps = hlo::constantValue(d.taps);
+    if (!in || !out || !taps || *out < 1 || *taps < 1 || d.inDilation != 1 || d.padLow < 0)
+      return false;
+    int64_t inside = 0;
+    for (int64_t k = 0; k < *taps; ++k) {
+      auto [first, last] = positionsOf(*in, d.stride, d.padLow, k * d.tapDilation);
+      inside += std::max<int64_t>(0, std::min(last, *out) - first);
+    }
+    share *= double(inside) / (*taps * *out);
+  }
+  return share < 0.8;
+}
+
+/// Tap by tap, for the rows and pixels that have it.
+void ConvEmitter::sumTrimmed(TileShape shape, TileOperands operands, Value a) {
+  const Spatial &row = dims[0], &pixel = dims[1];
+  const int64_t taps = *hlo::constantValue(pixel.taps), block = blockOfRun(*hlo::constantValue(channelsExpr));
+  const int64_t outWidth = *hlo::constantValue(pixel.outExpr);
+  Value bStep = packed ? b.i64(tile.columns()) : packB ? b.i64(shape.columns()) : outChannels, zero = b.i64(0);
+  b.loop(zero, row.tapCount, [&](Value t) {
+    // rows of the block
+    Value offset = b.sub(b.i64(row.padLow), b.mul(t, b.i64(row.tapDilation)));
+    auto from = [&](Value x) { return b.divU(b.add(b.max(x, zero), b.i64(row.stride - 1)), b.i64(row.stride)); };
+    Value lo = b.max(b.sub(from(offset), firstRow), zero), hi = b.min(b.sub(from(b.add(row.in, offset)), firstRow), rowCount);
+    for (int64_t k = 0; k < taps; ++k) {
+      auto [first, last] = positionsOf(*hlo::constantValue(pixel.inExpr), pixel.stride, pixel.padLow, k * pixel.tapDilation);
+      last = std::min(last, outWidth);
+      if (first >= last)
+        continue;
+      const RowTiles here(last - first, shape.rows);
+      Value x0 = b.i64(first);
+      Value aTap = b.add(b.mul(b.mul(t, b.i64(row.tapDilation)), row.step), b.mul(b.i64(k * pixel.tapDilation), pixelStep));
+      Value bTap = b.mul(b.mul(b.add(b.mul(t, b.i64(taps)), b.i64(k)), channels), bStep);
+      Value aNow = b.ptrAt(a, operands.aElem, aTap), bNow = b.ptrAt(operands.b, operands.bElem, bTap);
+      b.loop(zero, channels, b.i64(block), [&](Value k0) {
+        Value aBlock = b.ptrAt(aNow, operands.aElem, k0);
+        TileOperands part = operands;
+        part.b = b.ptrAt(bNow, operands.bElem, b.mul(k0, bStep));
+        b.loop(lo, hi, [&](Value y) {
+          Value rowBase = b.ptrAt(aBlock, operands.aElem, b.mul(b.mul(y, b.i64(row.stride)), row.step));
+          here.forEach(b, zero, b.i64(here.numTiles), [&](unsigned height, Value r) {
+            TileShape s = shape;
+            s.rows = height;
+            Value x = b.add(r, x0);
+            part.a = b.ptrAt(rowBase, operands.aElem, b.mul(x, operands.aRowStride));
+            Value sums = b.ptrAt(scratchC, accElem, b.mul(b.add(b.mul(y, pixel.out), x), b.i64(shape.columns())));
+            storeTile(b, s, accElem, emitTile(b, s, accElem, part, ReductionLoop{b.i64(block), b.i64(1), bStep}, loadTile(b, s, accElem, sums)), sums);
+          });
+        });
+      });
+    }
+  });
 }
 
 LogicalResult ConvEmitter::emit() {
@@ -621,6 +775,27 @@ LogicalResult ConvEmitter::emit() {
 
 } // namespace
 
+bool spreadsTaps(kernel::ConvOp op, const CpuTarget &target) {
+  auto input = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
+  RankedTensorType acc = op.getAccType();
+  const int64_t rank = filter.getRank(), lanes = target.lanes(acc.getElementType());
+  if (rank < 3 || !filter.hasStaticShape() || lanes < 4 || op.getGroups() != 1 || op.getBatchGroups() != 1 || op.getBf16() ||
+      !acc.getElementType().isF32() || !input.getElementType().isF32() || !filter.getElementType().isF32() ||
+      op.getStrides().back() != 1 || llvm::any_of(op.getLhsDilation(), [](int64_t d) { return d != 1; }))
+    return false;
+  const int64_t taps = filter.getDimSize(rank - 3), oc = filter.getDimSize(rank - 1);
+  if (taps < 2 || oc < 1 || taps * oc > 4 * lanes || input.isDynamicDim(rank - 1))
+    return false;
+  // multiply-adds of a pixel, and the additions behind them, which wait for memory
+  const double steps = double(filter.getNumElements()) / (taps * oc);
+  double direct = steps * taps * llvm::divideCeil(oc, lanes), spread = steps * llvm::divideCeil(taps * oc, lanes);
+  if (!acc.isDynamicDim(rank - 2)) {
+    const double width = std::max<int64_t>(1, acc.getDimSize(rank - 2));
+    spread *= (width + (taps - 1) * op.getRhsDilation().back()) / width;
+  }
+  return spread + 3 * taps < 0.8 * direct;
+}
+
 bool gathersWindows(RankedTensorType acc, ArrayRef<int64_t> taps, int64_t allGroups) {
   int64_t count = 1;
   for (int64_t t : taps)
@@ -633,6 +808,8 @@ bool gathersWindows(RankedTensorType acc, ArrayRef<int64_t> taps, int64_t allGro
 
 LogicalResult emitConv(Operation *op, KernelBuilder &b) {
   auto conv = dyn_cast<kernel::ConvOp>(op); // or a depthwise convolution
+  if (conv && hasNarrowGroups(conv, b.target))
+    return emitGroupedConv(conv, b);
   return conv && conv.getWinograd() ? emitWinograd(conv, b) : ConvEmitter(op, b).emit();
 }
 

@@ -60,6 +60,8 @@ public:
   Packer(const CpuTarget &target, const PackOptions &options) : target(target), options(options) {}
   LogicalResult packDot(kernel::DotOp op);
   LogicalResult packConv(kernel::ConvOp op);
+  /// Taps of a row and output channels side by side.
+  LogicalResult packSpread(kernel::ConvOp op);
   PackStatistics statistics;
 
 private:
@@ -232,7 +234,7 @@ LogicalResult Packer::tryWinograd(kernel::ConvOp op, bool &done) {
 LogicalResult Packer::packConv(kernel::ConvOp op) {
   auto filter = cast<RankedTensorType>(op.getFilter().getType());
   RankedTensorType acc = op.getAccType();
-  if (op.getPanel() || !constantBehind(op.getFilter()))
+  if (op.getPanel() || !constantBehind(op.getFilter()) || hasNarrowGroups(op, target))
     return success();
   int64_t rank = filter.getRank(), groups = op.getGroups() * op.getBatchGroups();
   if (!filter.hasStaticShape() || filter.getNumElements() == 0 || target.lanes(acc.getElementType()) == 1 ||
@@ -244,6 +246,8 @@ LogicalResult Packer::packConv(kernel::ConvOp op) {
   if (done)
     return success();
   int64_t oc = filter.getDimSize(rank - 1);
+  if (!options.exact && spreadsTaps(op, target))
+    return packSpread(op);
   std::vector<int64_t> taps(filter.getShape().begin(), filter.getShape().end() - 2);
   MatrixView view;
   view.batch = groups;
@@ -271,6 +275,31 @@ LogicalResult Packer::packConv(kernel::ConvOp op) {
     return failure();
   op.setPanel(panel);
   op.setKernelShape(taps);
+  return success();
+}
+
+LogicalResult Packer::packSpread(kernel::ConvOp op) {
+  auto filter = cast<RankedTensorType>(op.getFilter().getType());
+  const int64_t rank = filter.getRank(), oc = filter.getDimSize(rank - 1), ic = filter.getDimSize(rank - 2), width = filter.getDimSize(rank - 3);
+  const int64_t outer = filter.getNumElements() / (oc * ic * width);
+  const int64_t panel = llvm::alignTo(width * oc, target.lanes(op.getAccType().getElementType()));
+  SmallVector<int64_t> taps(filter.getShape().drop_back(2));
+  auto make = [&](const Tensor &from) {
+    Tensor to = Tensor::allocate(DType::Float32, {1, 1, outer * ic, panel});
+    const float *in = from.data<float>();
+    float *out = to.data<float>();
+    std::fill_n(out, to.numElements(), 0.f);
+    for (int64_t y = 0; y < outer; ++y)
+      for (int64_t x = 0; x < width; ++x)
+        for (int64_t c = 0; c < ic; ++c)
+          std::copy_n(in + ((y * width + x) * ic + c) * oc, oc, out + (y * ic + c) * panel + x * oc);
+    return to;
+  };
+  if (failed(replace(op, ("spread " + Twine(panel)).str(), make)))
+    return failure();
+  op.setPanel(panel);
+  op.setKernelShape(taps);
+  op.setSpread(true);
   return success();
 }
 

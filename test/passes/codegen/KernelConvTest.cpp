@@ -29,6 +29,7 @@ struct ConvCase {
   bool packed = false, depthwise = false;
   std::vector<bool> dynamic = {}; // by input dimension, the last is the image count
   int64_t winograd = 0;
+  bool spread = false;
 };
 
 /// Calls f for every index below the sizes.
@@ -122,6 +123,8 @@ void check(ConvCase c, const Processor &processor) {
   filterShape.push_back(c.oc);
   int64_t panel = c.packed ? cpu::chooseTile(processor.target(), f32, out[rank - 1], ocg).columns() : 0;
   int64_t panels = c.packed ? (ocg + panel - 1) / panel : 0;
+  if (c.spread)
+    panel = llvm::alignTo(c.taps.back() * c.oc, processor.target().lanes(f32));
   cpu::WinogradPlan plan;
   if (c.winograd) {
     cpu::WinogradSizes sizes = {c.ic, c.oc, out[0], out[1], c.n};
@@ -131,6 +134,7 @@ void check(ConvCase c, const Processor &processor) {
   }
   RankedTensorType filter = c.winograd ? RankedTensorType::get({panels / plan.panelsPerUnit, (c.winograd + 2) * (c.winograd + 2),
                                                                 plan.panelsPerUnit, c.ic, panel}, f32)
+                            : c.spread ? RankedTensorType::get({1, 1, taps / c.taps.back() * c.ic, panel}, f32)
                             : c.packed ? RankedTensorType::get({fgroups, panels, taps * icg, panel}, f32)
                                      : RankedTensorType::get(filterShape, f32);
   b.setInsertionPointToEnd(module->getBody());
@@ -144,7 +148,8 @@ void check(ConvCase c, const Processor &processor) {
   } else {
     auto conv = kernel::ConvOp::create(b, loc, TypeRange{result}, func.getArgument(0), func.getArgument(1), ValueRange{},
                                        c.strides, c.padding, c.inDilation, c.tapDilation, c.groups, c.batchGroups, f32, yieldAcc);
-    if (c.packed || c.winograd) {
+    conv.setSpread(c.spread);
+    if (c.packed || c.winograd || c.spread) {
       conv.setPanel(panel);
       conv.setKernelShape(c.taps);
     }
@@ -170,8 +175,16 @@ void check(ConvCase c, const Processor &processor) {
     Tensor transformed = cpu::transformFilter(plain, plan);
     packed.assign(transformed.data<float>(), transformed.data<float>() + transformed.numElements());
   }
+  if (c.spread) {
+    packed.assign(taps / c.taps.back() * c.ic * panel, 0.f);
+    for (int64_t k = 0; k < taps * c.ic; ++k)
+      for (int64_t o = 0; o < c.oc; ++o) {
+        int64_t tap = k / c.ic, x = tap % c.taps.back(), row = tap / c.taps.back() * c.ic + k % c.ic;
+        packed[row * panel + x * c.oc + o] = f[k * c.oc + o];
+      }
+  }
   int64_t outImages = c.n / c.batchGroups;
-  std::vector<float> z = runBothWays(*kernel, {x.data(), c.packed || c.winograd ? packed.data() : f.data()}, outImages * product(out) * c.oc, symbols);
+  std::vector<float> z = runBothWays(*kernel, {x.data(), c.packed || c.winograd || c.spread ? packed.data() : f.data()}, outImages * product(out) * c.oc, symbols);
 
   double worst = 0;
   for (int64_t n = 0; n < outImages; ++n) {
@@ -307,6 +320,43 @@ TEST(KernelConv, Groups) {
   checkAll(packed({1, {8, 8}, 16, 48, {3, 3}, {1, 1}, {1, 1, 1, 1}, {}, {}, 2}));
   checkAll({1, {8, 8}, 12, 8, {3, 3}, {2, 2}, {1, 1, 1, 1}, {}, {}, 4});
   checkAll({4, {6, 6}, 3, 10, {3, 3}, {1, 1}, {1, 1, 1, 1}, {}, {}, 1, 2});
+}
+
+TEST(KernelConv, NarrowGroups) {
+  checkAll({1, {8, 9}, 32, 32, {3, 3}, {1, 1}, {1, 1, 1, 1}, {}, {}, 8});
+  checkAll({2, {9, 35}, 48, 48, {3, 3}, {2, 2}, {0, 1, 0, 1}, {}, {}, 6});
+  checkAll({1, {5, 16}, 30, 30, {1, 3}, {1, 1}, {0, 0, 1, 1}, {}, {}, 15}); // vectors of four widths
+  checkAll({1, {12, 12}, 16, 16, {3, 3}, {1, 1}, {2, 2, 2, 2}, {}, {2, 2}, 4});
+  checkAll({1, {3, 2}, 16, 16, {5, 5}, {1, 1}, {2, 2, 2, 2}, {}, {}, 4}); // window larger than the image
+  checkAll({1, {9, 40}, 16, 16, {3, 3}, {1, 2}, {-1, 1, 2, -2}, {}, {}, 8});
+  checkAll({3, {40}, 16, 16, {5}, {1}, {2, 2}, {}, {}, 2});
+  checkAll({1, {4, 5, 16}, 8, 8, {3, 2, 3}, {1, 2, 1}, {1, 1, 0, 1, 1, 1}, {}, {}, 2});
+  checkAll({3, {7, 15}, 16, 16, {3, 3}, {1, 1}, {1, 1, 1, 1}, {}, {}, 4, 1, false, false, {true, false, true}});
+}
+
+ConvCase spread(ConvCase c) {
+  c.spread = true;
+  return c;
+}
+
+TEST(KernelConv, Spread) {
+  checkAll(spread({1, {20, 21}, 16, 3, {9, 9}, {1, 1}, {4, 4, 4, 4}}));
+  checkAll(spread({2, {9, 30}, 33, 1, {5, 5}, {2, 1}, {2, 2, 2, 2}}));
+  checkAll(spread({1, {12, 12}, 8, 5, {3, 3}, {1, 1}, {0, 0, 0, 0}})); // nothing beside the image
+  checkAll(spread({1, {12, 12}, 8, 6, {3, 3}, {1, 1}, {2, 2, 2, 2}, {}, {2, 2}}));
+  checkAll(spread({1, {8, 40}, 5, 9, {3, 3}, {1, 1}, {-1, 1, 2, -2}}));
+  checkAll(spread({3, {50}, 24, 2, {7}, {1}, {6, 0}}));
+  checkAll(spread({1, {4, 5, 16}, 8, 3, {3, 2, 3}, {1, 2, 1}, {1, 1, 0, 1, 1, 1}}));
+  checkAll(spread({3, {11, 13}, 20, 3, {5, 5}, {1, 1}, {2, 2, 2, 2}, {}, {}, 1, 1, false, false, {true, true, true}}));
+}
+
+TEST(KernelConv, TapsBesideTheImage) {
+  checkAll(packed({1, {16, 16}, 32, 40, {3, 3}, {1, 1}, {12, 12, 12, 12}, {}, {12, 12}}));
+  checkAll(packed({2, {16, 13}, 33, 70, {3, 3}, {1, 1}, {18, 18, 18, 18}, {}, {18, 18}})); // the middle tap alone
+  checkAll({1, {17, 16}, 40, 24, {3, 3}, {2, 2}, {6, 6, 6, 6}, {}, {6, 6}});
+  checkAll({1, {9, 12}, 600, 16, {3, 5}, {1, 1}, {8, 8, 8, 8}, {}, {8, 4}});
+  checkAll(packed({1, {6, 12}, 1024, 128, {3, 3}, {1, 1}, {4, 4, 5, 5}, {}, {4, 5}})); // pixels 4 KiB apart
+  checkAll(packed({2, {20}, 32, 20, {3}, {1}, {24, 0}, {}, {12}}));
 }
 
 TEST(KernelConv, OtherRanks) {
