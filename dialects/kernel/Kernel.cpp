@@ -285,8 +285,8 @@ static LogicalResult verifyWinograd(ConvOp op) {
     return op.emitOpError() << "expected winograd of 2 or 4, found " << m;
   auto ones = [](ArrayRef<int64_t> list) { return llvm::all_of(list, [](int64_t v) { return v == 1; }); };
   if (!op.getKernelShape() || *op.getKernelShape() != ArrayRef<int64_t>{3, 3} || !ones(op.getStrides()) ||
-      !ones(op.getLhsDilation()) || !ones(op.getRhsDilation()) || op.getGroups() != 1 || op.getBatchGroups() != 1)
-    return op.emitOpError("winograd needs 3x3 taps, strides and dilations of 1 and no groups");
+      !ones(op.getLhsDilation()) || op.getGroups() != 1 || op.getBatchGroups() != 1)
+    return op.emitOpError("winograd needs 3x3 taps, strides of 1, no dilated input and no groups");
   auto in = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
   if (!in.getElementType().isF32() || !filter.getElementType().isF32() || !op.getAccType().getElementType().isF32())
     return op.emitOpError("winograd needs f32");

@@ -3,7 +3,8 @@
 // Units are numbered (block, group), the group innermost. A call transforms the input of each block it enters to
 // scratch, [point][tile][channel]; then for each unit the products go to scratch, [point][panel][tile][column], from
 // where the tiles are transformed back and handed to the epilogue. All of it is meant to stay in L2. Tiles are
-// numbered over all images, so that small images fill the blocks too.
+// numbered over all images, so that small images fill the blocks too. With dilated taps the pixels of each phase (those
+// a multiple of the dilation apart) are an image of their own: tiles step over the others.
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/cpu/Product.h"
 #include "passes/codegen/cpu/Winograd.h"
@@ -50,6 +51,7 @@ private:
   int64_t ic = 0, oc = 0, panel = 0, panelsPerUnit = 1, groups = 1, tilesPerBlock = 1;
   int64_t rowStride = 0, pointStride = 0;         // of transformed input, in elements
   int64_t sumsPanelStride = 0, sumsPointStride = 0;
+  int64_t down = 1, across = 1; // dilation of the taps: distance of a tile's pixels
   Value height, width, outHeight, outWidth, tileRows, tileColumns, images, tiles;
   AffineExpr tilesExpr;
   TileShape shape;
@@ -80,15 +82,17 @@ void WinogradEmitter::plan() {
   rows = RowTiles(tilesPerBlock, shape.rows);
 
   SmallVector<AffineExpr> in = hlo::getDims(input), out = hlo::getDims(op.getAccType());
-  AffineExpr down = hlo::ceilDiv(out[1], m), across = hlo::ceilDiv(out[2], m);
-  tilesExpr = hlo::simplify(out[0] * down * across);
+  down = sizes.rowDilation;
+  across = sizes.columnDilation;
+  AffineExpr high = hlo::ceilDiv(hlo::ceilDiv(out[1], down), m), wide = hlo::ceilDiv(hlo::ceilDiv(out[2], across), m);
+  tilesExpr = hlo::simplify(out[0] * (high * down) * (wide * across));
   images = b.dim(out[0]);
   height = b.dim(in[1]);
   width = b.dim(in[2]);
   outHeight = b.dim(out[1]);
   outWidth = b.dim(out[2]);
-  tileRows = b.max(b.dim(down), b.i64(1));
-  tileColumns = b.max(b.dim(across), b.i64(1));
+  tileRows = b.max(b.dim(high), b.i64(1));
+  tileColumns = b.max(b.dim(wide), b.i64(1));
   tiles = b.dim(tilesExpr);
 
   // Rows and planes an odd number of cache lines apart, so that what is used together falls in different L1 sets.
@@ -119,8 +123,9 @@ void WinogradEmitter::plan() {
 }
 
 WinogradEmitter::Place WinogradEmitter::locate(Value tile) {
-  SmallVector<Value> at = b.delinearize(tile, {images, tileRows, tileColumns});
-  return {at[0], b.mul(at[1], b.i64(m)), b.mul(at[2], b.i64(m))};
+  SmallVector<Value> at = b.delinearize(tile, {images, b.i64(down), tileRows, b.i64(across), tileColumns});
+  auto first = [&](Value phase, Value tile, int64_t step) { return b.add(b.mul(tile, b.i64(m * step)), phase); };
+  return {at[0], first(at[1], at[2], down), first(at[3], at[4], across)};
 }
 
 /// B^T times a column of the input tile.
@@ -146,10 +151,11 @@ SmallVector<Value> WinogradEmitter::outputRow(ArrayRef<Value> s) {
 /// Copies a tile that reaches over the border, with zeros there.
 Value WinogradEmitter::patchOf(Place at, Value top, Value left) {
   Value zero = b.i64(0), edge = b.i64(a), channels = b.i64(ic);
-  Value low = b.min(b.max(b.sub(zero, left), zero), edge);
-  Value high = b.max(low, b.min(edge, b.sub(width, left)));
+  auto steps = [&](Value n) { return b.divU(b.add(b.max(n, zero), b.i64(across - 1)), b.i64(across)); };
+  Value low = b.min(steps(b.sub(zero, left)), edge);
+  Value high = b.max(low, b.min(edge, steps(b.sub(width, left))));
   b.loop(zero, edge, [&](Value i) {
-    Value y = b.add(top, i), to = b.ptrAt(patch, f32, b.mul(i, b.i64(a * ic)));
+    Value y = b.add(top, b.mul(i, b.i64(down))), to = b.ptrAt(patch, f32, b.mul(i, b.i64(a * ic)));
     auto fill = [&](Value from, Value until) {
       zeroRun(b, f32, b.ptrAt(to, f32, b.mul(from, channels)), b.mul(b.sub(until, from), channels));
     };
@@ -157,10 +163,16 @@ Value WinogradEmitter::patchOf(Place at, Value top, Value left) {
         b.inRange(y, zero, height), TypeRange{},
         [&] {
           fill(zero, low);
-          Value x = b.add(left, low);
-          Value pixel = b.add(b.mul(b.add(b.mul(at.image, height), y), width), x);
-          copyRun(b, f32, b.ptrAt(b.operands[0], f32, b.mul(pixel, channels)), f32, b.ptrAt(to, f32, b.mul(low, channels)),
-                  b.mul(b.sub(high, low), channels));
+          auto copy = [&](Value from, Value count) {
+            Value x = b.add(left, b.mul(from, b.i64(across)));
+            Value pixel = b.add(b.mul(b.add(b.mul(at.image, height), y), width), x);
+            copyRun(b, f32, b.ptrAt(b.operands[0], f32, b.mul(pixel, channels)), f32, b.ptrAt(to, f32, b.mul(from, channels)),
+                    b.mul(count, channels));
+          };
+          if (across == 1)
+            copy(low, b.sub(high, low));
+          else
+            b.loop(low, high, [&](Value j) { copy(j, b.i64(1)); });
           fill(high, edge);
           return SmallVector<Value>();
         },
@@ -179,10 +191,10 @@ void WinogradEmitter::transformInput() {
   b.loop(b.i64(0), count, [&](Value t) {
     Place at = locate(b.add(firstTile, t));
     Value top = b.sub(at.y, b.i64(op.getPadding()[0])), left = b.sub(at.x, b.i64(op.getPadding()[2]));
-    auto fits = [&](Value start, Value size) {
-      return b.both(b.ge(start, b.i64(0)), b.ge(b.sub(size, b.i64(a)), start));
+    auto fits = [&](Value start, Value size, int64_t step) {
+      return b.both(b.ge(start, b.i64(0)), b.ge(b.sub(size, b.i64((a - 1) * step + 1)), start));
     };
-    Value inside = b.both(fits(top, height), fits(left, width));
+    Value inside = b.both(fits(top, height, down), fits(left, width, across));
     Value base = b.ifElse(
         inside, TypeRange{b.scratch.getType()},
         [&] {
@@ -190,7 +202,8 @@ void WinogradEmitter::transformInput() {
           return SmallVector<Value>{b.ptrAt(b.operands[0], f32, b.mul(pixel, b.i64(ic)))};
         },
         [&] { return SmallVector<Value>{patchOf(at, top, left)}; })[0];
-    Value step = b.select(inside, b.mul(width, b.i64(ic)), b.i64(a * ic));
+    Value step = b.select(inside, b.mul(width, b.i64(ic * down)), b.i64(a * ic));
+    Value pixelStep = across == 1 ? b.i64(ic) : b.select(inside, b.i64(ic * across), b.i64(ic));
     Value to = b.ptrAt(transformed, f32, b.mul(t, b.i64(rowStride)));
     SmallVector<Value> lines;
     for (int64_t i = 0; i < a; ++i)
@@ -202,7 +215,7 @@ void WinogradEmitter::transformInput() {
       for (int64_t j = 0; j < a; ++j) {
         SmallVector<Value> d;
         for (int64_t i = 0; i < a; ++i)
-          d.push_back(b.loadElem(f32, lines[i], b.add(channel, b.i64(j * ic)), lanes));
+          d.push_back(b.loadElem(f32, lines[i], b.add(channel, b.mul(b.i64(j), pixelStep)), lanes));
         columns.push_back(inputRow(d));
       }
       for (int64_t i = 0; i < a; ++i) {
@@ -288,11 +301,18 @@ void WinogradEmitter::transformOutput(Value panelInGroup, Value panelNumber, Val
       }
     });
     Place at = locate(b.add(firstTile, t));
-    Value across = b.min(b.i64(m), b.sub(outWidth, at.x));
-    b.loop(b.i64(0), b.min(b.i64(m), b.sub(outHeight, at.y)), [&](Value i) {
+    // a phase may have a pixel less than the first, or none
+    auto inResult = [&](Value size, Value first, int64_t step) {
+      Value left = b.sub(size, first);
+      return b.min(b.i64(m), step == 1 ? left : b.divU(b.add(b.max(left, b.i64(0)), b.i64(step - 1)), b.i64(step)));
+    };
+    Value columns = inResult(outWidth, at.x, across);
+    b.loop(b.i64(0), inResult(outHeight, at.y, down), [&](Value i) {
       Value line = b.ptrAt(pixels, f32, b.mul(i, b.i64(m * panel)));
-      auto index = [&](Value r) { return SmallVector<Value>{at.image, b.add(at.y, i), b.add(at.x, r), column}; };
-      if (failed(epilogue.emitBuffered(shape, line, across, 3, validColumns, index)))
+      auto index = [&](Value r) {
+        return SmallVector<Value>{at.image, b.add(at.y, b.mul(i, b.i64(down))), b.add(at.x, b.mul(r, b.i64(across))), column};
+      };
+      if (failed(epilogue.emitBuffered(shape, line, columns, 3, validColumns, index)))
         ok = failure();
     });
   });

@@ -19,6 +19,7 @@ namespace lathe::cpu {
 struct WinogradSizes {
   int64_t inChannels = 0, outChannels = 0;
   std::optional<int64_t> height, width, images; ///< of the result
+  int64_t rowDilation = 1, columnDilation = 1;  ///< of the taps
   static WinogradSizes of(kernel::ConvOp op);
 };
 
@@ -31,7 +32,7 @@ struct WinogradPlan {
   double cycles = 0;         ///< estimate for the whole layer
 };
 
-/// Tiles of all images; unknown sizes are taken for what estimates assume.
+/// Tiles of all images, with dilated taps of each phase by itself; unknown sizes are taken for what estimates assume.
 int64_t winogradTiles(const WinogradSizes &sizes, int64_t m);
 /// The best plan for tiles of `m` x `m`.
 WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &sizes, int64_t m);
@@ -42,7 +43,7 @@ WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &sizes, i
 enum class WinogradRefusal {
   None,
   Exact,       ///< --exact
-  Window,      ///< not 3x3, or strided, dilated or grouped, or not f32
+  Window,      ///< not 3x3, or strided or grouped, or not f32
   NoVectors,   ///< the target has none for f32
   NotFaster,   ///< by the estimates
   Inexact,     ///< the filter loses too much accuracy

@@ -33,7 +33,7 @@ llvm::StringRef describe(WinogradRefusal refusal) {
   case WinogradRefusal::Exact:
     return "exact results are asked for";
   case WinogradRefusal::Window:
-    return "not a 3x3 window of stride 1 in f32 without dilation and groups";
+    return "not a 3x3 window of stride 1 in f32 without groups";
   case WinogradRefusal::NoVectors:
     return "the target has no vectors of f32";
   case WinogradRefusal::NotFaster:
@@ -49,7 +49,8 @@ WinogradSizes WinogradSizes::of(kernel::ConvOp op) {
   auto size = [&](int64_t i) {
     return acc.isDynamicDim(i) ? std::nullopt : std::optional<int64_t>(acc.getDimSize(i));
   };
-  return {cast<RankedTensorType>(op.getInput().getType()).getShape().back(), acc.getShape().back(), size(1), size(2), size(0)};
+  return {cast<RankedTensorType>(op.getInput().getType()).getShape().back(), acc.getShape().back(), size(1), size(2), size(0),
+          op.getRhsDilation()[0], op.getRhsDilation()[1]};
 }
 
 //===----------------------------------------------------------------------===//
@@ -67,8 +68,10 @@ static double combined(double compute, double traffic) {
 }
 
 int64_t winogradTiles(const WinogradSizes &s, int64_t m) {
-  return s.images.value_or(1) * llvm::divideCeil(s.height.value_or(assumedSize), m) *
-         llvm::divideCeil(s.width.value_or(assumedSize), m);
+  auto along = [&](std::optional<int64_t> size, int64_t dilation) {
+    return dilation * llvm::divideCeil(llvm::divideCeil(size.value_or(assumedSize), dilation), m);
+  };
+  return s.images.value_or(1) * along(s.height, s.rowDilation) * along(s.width, s.columnDilation);
 }
 
 WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &s, int64_t m, int64_t panel, int64_t panelsPerUnit) {
@@ -147,8 +150,15 @@ static double directCycles(const CpuTarget &target, const WinogradSizes &s) {
   // Short rows make low register tiles, unless windows are gathered to the rows of a product. An unknown batch may be a
   // large one, which pays for larger filters.
   const int64_t width = s.width.value_or(assumedSize);
-  const bool gathered = s.images && width <= gatheredWidth && s.outChannels >= gatheredChannels;
+  const bool gathered = s.images && s.columnDilation == 1 && width <= gatheredWidth && s.outChannels >= gatheredChannels;
   double efficiency = gathered ? 0.9 : width < 12 ? 0.82 : 0.87;
+  // taps that reach far mostly lie beside the image and are left out
+  auto inside = [](std::optional<int64_t> size, int64_t dilation) {
+    return (1 + 2 * std::max(0.0, 1 - double(dilation) / size.value_or(assumedSize))) / 3;
+  };
+  const double share = inside(s.height, s.rowDilation) * inside(s.width, s.columnDilation);
+  if (share < 0.8)
+    pixels *= share;
   double compute = pixels * 9 * s.inChannels * columns / (2 * lanes) / efficiency;
   return combined(compute, 4.0 * 9 * s.inChannels * columns / streamBytesPerCycle);
 }
@@ -157,7 +167,7 @@ bool isWinogradWindow(kernel::ConvOp op) {
   auto input = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
   auto ones = [](ArrayRef<int64_t> list) { return llvm::all_of(list, [](int64_t v) { return v == 1; }); };
   return filter.getRank() == 4 && filter.getDimSize(0) == 3 && filter.getDimSize(1) == 3 && ones(op.getStrides()) &&
-         ones(op.getLhsDilation()) && ones(op.getRhsDilation()) && op.getGroups() == 1 && op.getBatchGroups() == 1 &&
+         ones(op.getLhsDilation()) && op.getGroups() == 1 && op.getBatchGroups() == 1 &&
          !input.isDynamicDim(3) && !op.getAccType().isDynamicDim(3) && input.getElementType().isF32() &&
          filter.getElementType().isF32() && op.getAccType().getElementType().isF32();
 }

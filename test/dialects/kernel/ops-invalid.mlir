@@ -44,8 +44,19 @@ func.func @yield_types(%x: tensor<4xf32>) {
 
 // -----
 
+func.func @spread_columns(%x: tensor<1x8x8x16xf32>, %w: tensor<1x1x48x16xf32>) -> tensor<1x8x8x6xf32> {
+  // expected-error @+1 {{spread needs a packed filter with all taps of a row in one panel}}
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>, kernel_shape = array<i64: 3, 3>, panel = 16 : i64, spread} : (tensor<1x8x8x16xf32>, tensor<1x1x48x16xf32>) -> tensor<1x8x8x6xf32> {
+  ^bb0(%acc: tensor<1x8x8x6xf32>):
+    kernel.yield %acc : tensor<1x8x8x6xf32>
+  }
+  return %0 : tensor<1x8x8x6xf32>
+}
+
+// -----
+
 func.func @winograd_window(%x: tensor<1x8x8x16xf32>, %w: tensor<1x36x1x16x32xf32>) -> tensor<1x4x4x32xf32> {
-  // expected-error @+1 {{winograd needs 3x3 taps, strides and dilations of 1 and no groups}}
+  // expected-error @+1 {{winograd needs 3x3 taps, strides of 1, no dilated input and no groups}}
   %0 = kernel.conv(%x, %w) {strides = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>, kernel_shape = array<i64: 3, 3>, panel = 32 : i64, winograd = 4 : i64} : (tensor<1x8x8x16xf32>, tensor<1x36x1x16x32xf32>) -> tensor<1x4x4x32xf32> {
   ^bb0(%acc: tensor<1x4x4x32xf32>):
     kernel.yield %acc : tensor<1x4x4x32xf32>

@@ -127,7 +127,7 @@ void check(ConvCase c, const Processor &processor) {
     panel = llvm::alignTo(c.taps.back() * c.oc, processor.target().lanes(f32));
   cpu::WinogradPlan plan;
   if (c.winograd) {
-    cpu::WinogradSizes sizes = {c.ic, c.oc, out[0], out[1], c.n};
+    cpu::WinogradSizes sizes = {c.ic, c.oc, out[0], out[1], c.n, c.tapDilation[0], c.tapDilation[1]};
     plan = cpu::planWinograd(processor.target(), sizes, c.winograd);
     panel = plan.panel;
     panels = (c.oc + panel - 1) / panel;
@@ -420,6 +420,14 @@ TEST(KernelWinograd, Padding) {
   checkWinograd({1, {9, 8}, 16, 16, {}, {}, {3, 2, 5, 4}}); // tiles wholly outside of the image
   checkWinograd({1, {12, 11}, 16, 16, {}, {}, {-1, 1, 2, -2}});
   checkWinograd({1, {9, 10}, 16, 16, {}, {}, {0, 0, 0, 0}});
+}
+
+TEST(KernelWinograd, DilatedTaps) {
+  checkWinograd({1, {16, 16}, 16, 32, {}, {}, {2, 2, 2, 2}, {}, {2, 2}});
+  checkWinograd({2, {13, 27}, 20, 33, {}, {}, {3, 3, 5, 5}, {}, {3, 5}}); // phases of several sizes
+  checkWinograd({1, {5, 9}, 16, 16, {}, {}, {7, 7, 1, 1}, {}, {7, 1}});   // more phases than pixels
+  checkWinograd({1, {30, 12}, 16, 16, {}, {}, {0, 0, 4, 3}, {}, {4, 2}});
+  checkWinograd({1, {12, 12}, 16, 16, {}, {}, {-1, 3, 5, -2}, {}, {2, 2}});
 }
 
 TEST(KernelWinograd, LongSums) {
