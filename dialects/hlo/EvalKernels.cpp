@@ -154,9 +154,8 @@ inline bool lessComplex(Complex x, Complex y) {
 }
 inline double signOf(double x) { return std::isnan(x) || x == 0 ? x : (x < 0 ? -1 : 1); }
 inline Complex signOf(Complex x) {
-  if (std::isnan(x.real()) || std::isnan(x.imag()))
-    return std::numeric_limits<double>::quiet_NaN();
-  return x == Complex() ? x : x / std::abs(x);
+  double size = std::abs(x);
+  return size == 0 ? Complex() : Complex(x.real() / size, x.imag() / size);
 }
 inline double logistic(double x) {
   if (x >= 0)
@@ -166,20 +165,30 @@ inline double logistic(double x) {
 }
 inline Complex expm1(Complex x) {
   double e = std::expm1(x.real()), half = std::sin(x.imag() / 2);
-  double cosm1 = -2 * half * half;
-  return {e * std::cos(x.imag()) + cosm1, (e + 1) * std::sin(x.imag())};
+  return {e - 2 * (e + 1) * (half * half), (e + 1) * std::sin(x.imag())};
 }
 inline Complex log1p(Complex x) {
   double a = x.real(), b = x.imag();
+  Complex u = 1.0 + x;
+  if (!std::isfinite(a) || !std::isfinite(b) || u == Complex()) { // as Eigen has it
+    Complex log = std::log(u);
+    return u == log ? x : x * (log / (u - 1.0));
+  }
   // log|1+x| from |1+x|^2 - 1 = a(2 + a) + b^2
   double m = a * (2 + a) + b * b;
   double real = std::fabs(m) < 0.5 ? 0.5 * std::log1p(m) : std::log(std::hypot(1 + a, b));
   return {real, std::atan2(b, 1 + a)};
 }
-inline Complex power(Complex x, Complex y) {
-  if (x == Complex())
-    return y == Complex() ? Complex(1) : (y.real() > 0 ? Complex() : Complex(std::pow(0.0, y.real())));
-  return std::pow(x, y);
+inline Complex rsqrt(Complex z) {
+  double x = z.real(), y = z.imag(), size = std::hypot(x, y);
+  double w = std::sqrt(0.5 * (std::fabs(x) + size)), far = w / size;
+  if (size == 0)
+    return {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()};
+  if (std::isinf(x) || std::isinf(y))
+    return 0;
+  if (x > 0)
+    return {far, -y / (2 * w * size)};
+  return {x == 0 ? far : std::fabs(y) / (2 * w * size), y < 0 ? far : -far};
 }
 // by the conjugate, as TensorFlow's kernels do: infinite operands give NaN
 inline Complex divide(Complex x, Complex y) {
@@ -207,13 +216,13 @@ Table makeTable() {
   add("floor", {FLOAT1(std::floor(x)), nullptr, nullptr});
   add("log", {FLOAT1(std::log(x)), nullptr, COMPLEX1(std::log(x))});
   add("log_plus_one", {FLOAT1(std::log1p(x)), nullptr, COMPLEX1(log1p(x))});
-  add("logistic", {FLOAT1(logistic(x)), nullptr, COMPLEX1(1.0 / (1.0 + std::exp(-x)))});
+  add("logistic", {FLOAT1(logistic(x)), nullptr, COMPLEX1(Complex(1) / (1.0 + std::exp(-x)))});
   add("negate", {FLOAT1(-x), INT1(s(0 - u(x))), COMPLEX1(-x)});
   add("not", {nullptr, INT1(~x), nullptr});
   add("popcnt", {nullptr, INT1(llvm::popcount(bitsOf(x, info))), nullptr});
   add("round_nearest_afz", {FLOAT1(std::round(x)), nullptr, nullptr});
   add("round_nearest_even", {FLOAT1(std::nearbyint(x)), nullptr, nullptr});
-  add("rsqrt", {FLOAT1(1 / std::sqrt(x)), nullptr, COMPLEX1(1.0 / std::sqrt(x))});
+  add("rsqrt", {FLOAT1(1 / std::sqrt(x)), nullptr, COMPLEX1(rsqrt(x))});
   add("sign", {FLOAT1(signOf(x)), INT1(x == 0 ? 0 : (info.isSigned && x < 0 ? -1 : 1)), COMPLEX1(signOf(x))});
   add("sine", {FLOAT1(std::sin(x)), nullptr, COMPLEX1(std::sin(x))});
   add("sqrt", {FLOAT1(std::sqrt(x)), nullptr, COMPLEX1(std::sqrt(x))});
@@ -247,7 +256,7 @@ Table makeTable() {
   add("minimum", {FLOAT2(minFloat(x, y)), INT2(less(y, x, info) ? y : x), COMPLEX2(lessComplex(y, x) ? y : x)});
   add("multiply", {FLOAT2(x * y), INT2(s(u(x) * u(y))), COMPLEX2(x * y)});
   add("or", {nullptr, INT2(x | y), nullptr});
-  add("power", {FLOAT2(std::pow(x, y)), INT2(powerInt(x, y, info)), COMPLEX2(power(x, y))});
+  add("power", {FLOAT2(std::pow(x, y)), INT2(powerInt(x, y, info)), COMPLEX2(std::pow(x, y))});
   add("remainder", {FLOAT2(std::fmod(x, y)), INT2(remainderInt(x, y, info)), nullptr});
   add("shift_left", {nullptr, INT2(shiftLeft(x, y, info)), nullptr});
   add("shift_right_arithmetic", {nullptr, INT2(shiftRightArithmetic(x, y, info)), nullptr});

@@ -23,7 +23,7 @@ public:
   /// The quotient by annex G.
   std::pair<Value, Value> byRules() {
     Value size = c.max(abs(yRe), abs(yIm)), one = c.like(size, 1), inf = c.like(size, kInfinity), zero = c.like(size, 0);
-    Value infiniteY = is(Compare::EQ, size, inf), zeroY = is(Compare::EQ, size, zero);
+    Value infiniteY = infinite(yRe, yIm, inf), zeroY = is(Compare::EQ, size, zero);
     // scaled, so that squares neither overflow nor vanish
     Value scale = c.select(c.logicalOr(infiniteY, zeroY), one, size);
     Value d = c.div(yRe, scale), e = c.div(yIm, scale), square = c.add(c.mul(d, d), c.mul(e, e));
@@ -40,7 +40,7 @@ public:
       s = c.select(when, newS, s);
     };
     recover(c.logicalAnd(zeroY, number), c.mul(signedInf, re), c.mul(signedInf, im));
-    Value infiniteX = c.logicalOr(is(Compare::EQ, abs(re), inf), is(Compare::EQ, abs(im), inf));
+    Value infiniteX = infinite(re, im, inf);
     auto [u, v] = products(unit(re), unit(im), yRe, yIm);
     recover(c.logicalAnd(infiniteX, c.logicalAnd(finite(yRe), finite(yIm))), c.mul(inf, u), c.mul(inf, v));
     auto [w, z] = products(re, im, unit(yRe), unit(yIm));
@@ -53,6 +53,9 @@ private:
   Value nan(Value x) { return c.unary<hlo::IsNanOp>(x); }
   Value finite(Value x) { return c.unary<hlo::IsFiniteOp>(x); }
   Value is(Compare how, Value x, Value y) { return c.compare(how, x, y); }
+  Value infinite(Value x, Value y, Value inf) { // whatever the other part is, NaN too
+    return c.logicalOr(is(Compare::EQ, abs(x), inf), is(Compare::EQ, abs(y), inf));
+  }
   /// `magnitude` with the sign of x, of zeros and infinities too.
   Value withSign(Value magnitude, Value x) {
     Value zero = c.like(x, 0), one = c.like(x, 1);

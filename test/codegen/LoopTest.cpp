@@ -1,6 +1,8 @@
 // kernel.loop, kernel.reduce and kernel.rows against the reference evaluator.
 #include "Text.h"
 
+#include <complex>
+
 namespace lathe::test {
 
 TEST(Loop, UnaryFloats) {
@@ -47,6 +49,24 @@ TEST(Loop, PowerOfZeroAndInfinity) {
   std::string t = "tensor<60xf32>";
   EXPECT_MATCH(kernelOf("loop", {t, t}, t, "%y = \"hlo.power\"(%a0, %a1) : (" + t + ", " + t + ") -> " + t),
                {Tensor::vector<float>(DType::Float32, base), Tensor::vector<float>(DType::Float32, exponent)}, 1e-6);
+}
+
+// Infinities, NaN and signed zeros of complex functions, by the rules of C (and Eigen's where C has none).
+TEST(Loop, ComplexSpecials) {
+  const double values[] = {0.0, -0.0, 1.0, -1.0, INFINITY, -INFINITY, NAN, 2.5, -0.5};
+  Tensor narrow = Tensor::allocate(DType::Complex64, {81}), wide = Tensor::allocate(DType::Complex128, {81});
+  for (int i = 0; i < 81; ++i) {
+    narrow.data<std::complex<float>>()[i] = {float(values[i / 9]), float(values[i % 9])};
+    wide.data<std::complex<double>>()[i] = {values[i / 9], values[i % 9]};
+  }
+  for (std::string e : {"complex<f32>", "complex<f64>"})
+    for (const char *name : {"exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "rsqrt", "sine", "cosine",
+                             "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "sign"}) {
+      std::string t = "tensor<81x" + e + ">";
+      EXPECT_HOST_MATCH(kernelOf("loop", {t}, t, unaryOp(name, t, t)), {e == "complex<f32>" ? narrow : wide},
+                        e == "complex<f32>" ? 2e-6 : 1e-12)
+          << name << " " << e;
+    }
 }
 
 // A NaN that is a constant reaches the result like any other.

@@ -6,6 +6,8 @@
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 
 namespace lathe::cpu {
@@ -23,8 +25,6 @@ C operator+(C a, C b) { return {a.re + b.re, a.im + b.im}; }
 C operator-(C a, C b) { return {a.re - b.re, a.im - b.im}; }
 C operator*(C a, C b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
 static C operator-(C a) { return {-a.re, -a.im}; }
-static C timesI(C z) { return {-z.im, z.re}; }
-static C timesMinusI(C z) { return {z.im, -z.re}; }
 static C scaled(C z, double f) { return {z.re * f, z.im * f}; }
 static C plus(C z, double f) { return {z.re + f, z.im}; }
 
@@ -63,65 +63,112 @@ E absC(C z) {
   return sel((ax == kInf) | (ay == kInf), kInf, r);
 }
 
-// --- functions, parts in f64
+// --- functions, parts in f64: those of C's libm, whose infinities, NaN and signed zeros TensorFlow's kernels show
 static E fn(const char *name, E x) { return E(*x.b, callLibm(*x.b, name, x.v)); }
 
-static C expC(C z) {
-  E m = exp64(z.re);
-  E im = m * fn("sin", z.im);
-  // a real argument stays real, also at infinity
-  return {m * fn("cos", z.im), sel(z.im == 0.0, z.im, im)};
+/// A function of <complex.h>. Complex numbers are passed and returned as their two parts, on x86-64 and AArch64 alike.
+static C complexFn(StringRef name, ArrayRef<C> args) {
+  KernelBuilder &b = *args[0].re.b;
+  SmallVector<Value> parts;
+  for (C z : args)
+    parts.append({z.re.v, z.im.v});
+  auto call = func::CallOp::create(b, libmFunction(b, name, parts, 2), parts);
+  return {E(b, call.getResult(0)), E(b, call.getResult(1))};
 }
+
+static E finite(E x) { return absE(x) < kInf; }
+static E finite(C z) { return finite(z.re) & finite(z.im); }
+static E infinite(E x) { return absE(x) == kInf; }
+static E infinite(C z) { return infinite(z.re) | infinite(z.im); }
+/// 1 for an infinity, else 0, signed.
+static C unit(C z) {
+  auto part = [](E x) { return copysignE(sel(infinite(x), x.c(1.0), x.c(0.0)), x); };
+  return {part(z.re), part(z.im)};
+}
+/// Zeros for NaN, signed.
+static C withoutNan(C z) {
+  auto part = [](E x) { return sel(isNan(x), copysignE(x.c(0.0), x), x); };
+  return {part(z.re), part(z.im)};
+}
+static C sel(E when, C x, C y) { return {sel(when, x.re, y.re), sel(when, x.im, y.im)}; }
+static E lost(C z) { return isNan(z.re) & isNan(z.im); }
+
+/// The product by C's annex G, which recovers infinities.
+static C mulByRules(C x, C y) {
+  C r = x * y;
+  E left = infinite(x), right = infinite(y);
+  E overflow = infinite(x.re * y.re) | infinite(x.im * y.im) | infinite(x.re * y.im) | infinite(x.im * y.re);
+  C a = sel(left, unit(x), x), c = sel(right, unit(y), y);
+  a = sel(right | (!left & overflow), withoutNan(a), a);
+  c = sel(left | (!right & overflow), withoutNan(c), c);
+  return sel(lost(r) & (left | right | overflow), scaled(a * c, kInf), r);
+}
+
+/// The quotient by annex G.
+static C divByRules(C x, C y) {
+  C r = x / y;
+  E zero = (y.re == 0.0) & (y.im == 0.0), signedInf = copysignE(y.re.c(kInf), y.re);
+  C bar{y.re, -y.im}, far = unit(y);
+  r = sel(lost(r) & infinite(y) & finite(x), scaled(x * C{far.re, -far.im}, 0.0), r);
+  r = sel(lost(r) & infinite(x) & finite(y), scaled(unit(x) * bar, kInf), r);
+  return sel(zero & !lost(x), C{signedInf * x.re, signedInf * x.im}, r);
+}
+
+static C one(C z) { return {z.re.c(1.0), z.re.c(0.0)}; }
 static E argC(C z) { return E(*z.re.b, callLibm(*z.re.b, "atan2", {z.im, z.re})); }
 static C logC(C z) { return {log64(absC(z)), argC(z)}; }
 static C sqrtC(C z) {
   E m = absC(z);
   E t = sqrtE((absE(z.re) + m) * 0.5);
   E u = absE(z.im) / (t + t);
-  E zero = m == 0.0;
-  E re = sel(z.re >= 0.0, t, u), im = copysignE(sel(z.re >= 0.0, u, t), z.im);
-  return {sel(zero, 0.0, re), sel(zero, 0.0, im)};
+  E zero = m == 0.0, right = z.re >= 0.0;
+  E re = sel(right, t, u), im = copysignE(sel(right, u, t), z.im);
+  re = sel(isNan(z.re), kNan, re);
+  im = sel(isNan(z.re), kNan, im);
+  re = sel(infinite(z.im), kInf, sel(zero, 0.0, re));
+  return {re, sel(infinite(z.im), z.im, sel(zero, z.im, im))};
 }
-static C one(C z) { return {z.re.c(1.0), z.re.c(0.0)}; }
+static C rsqrtC(C z) {
+  E m = absC(z);
+  E w = sqrtE((absE(z.re) + m) * 0.5), far = w / m, near = w * m * 2.0;
+  E right = z.re > 0.0;
+  // a negative number has its root below, whatever the sign of its zero
+  C r{sel(right | (z.re == 0.0), far, absE(z.im) / near), sel(right, -z.im / near, sel(z.im < 0.0, far, -far))};
+  r = sel(infinite(z), C{z.re.c(0.0), z.re.c(0.0)}, r);
+  return sel(m == 0.0, C{z.re.c(kInf), z.re.c(kNan)}, r);
+}
 static C log1pC(C z) {
   C u = plus(z, 1.0);
   E small = absC(z) < 0.5;
   E re = sel(small, fn("log1p", z.re * (z.re + 2.0) + z.im * z.im) * 0.5, log64(absC(u)));
-  return {re, argC(u)};
+  C r{re, argC(u)};
+  // Eigen's x log(1 + x) / x, which shows at infinities, NaN and -1
+  C log = logC(u), odd = mulByRules(z, divByRules(log, plus(u, -1.0)));
+  odd = sel((u.re == log.re) & (u.im == log.im), z, odd);
+  return sel(finite(z) & ((u.re != 0.0) | (u.im != 0.0)), r, odd);
 }
 static C expm1C(C z) {
   E s = fn("sin", z.im * 0.5);
-  E em = fn("expm1", z.re);
-  return {em * fn("cos", z.im) - s * s * 2.0, (em + 1.0) * fn("sin", z.im)};
+  E em = fn("expm1", z.re), e = em + 1.0;
+  return {em - e * (s * s) * 2.0, e * fn("sin", z.im)};
 }
-static C sinhC(C z) {
-  return {fn("sinh", z.re) * fn("cos", z.im), fn("cosh", z.re) * fn("sin", z.im)};
-}
-static C coshC(C z) {
-  return {fn("cosh", z.re) * fn("cos", z.im), fn("sinh", z.re) * fn("sin", z.im)};
-}
-static C tanhC(C z) {
-  // sinh(2a) + i sin(2b) over cosh(2a) + cos(2b); beyond 20 the first part is 1
-  E big = absE(z.re) > 20.0;
-  E a = sel(big, 0.0, z.re) * 2.0, b2 = z.im * 2.0;
-  E d = fn("cosh", a) + fn("cos", b2);
-  E re = fn("sinh", a) / d, im = fn("sin", b2) / d;
-  E far = fn("sin", b2) * 2.0 * exp64(absE(z.re) * -2.0);
-  return {sel(big, copysignE(z.re.c(1.0), z.re), re), sel(big, far, im)};
-}
-static C asinhC(C z) {
-  // odd: work in the right half plane, where nothing cancels
-  E left = z.re < 0.0;
-  C w{sel(left, -z.re, z.re), sel(left, -z.im, z.im)};
-  C r = logC(w + sqrtC(plus(w * w, 1.0)));
-  return {sel(left, -r.re, r.re), sel(left, -r.im, r.im)};
-}
-static C atanhC(C z) { return scaled(log1pC(z) - log1pC(-z), 0.5); }
-static C asinC(C z) { return timesMinusI(asinhC(timesI(z))); }
-static C powC(C x, C y) {
-  C r = expC(y * logC(x));
-  E zero = (x.re == 0.0) & (x.im == 0.0), none = (y.re == 0.0) & (y.im == 0.0);
-  return {sel(none, 1.0, sel(zero, 0.0, r.re)), sel(none | zero, 0.0, r.im)};
+
+static StringRef libmName(Operation *op) {
+  return llvm::TypeSwitch<Operation *, StringRef>(op)
+      .Case([](hlo::ExpOp) { return "cexp"; })
+      .Case([](hlo::SinhOp) { return "csinh"; })
+      .Case([](hlo::CoshOp) { return "ccosh"; })
+      .Case([](hlo::TanhOp) { return "ctanh"; })
+      .Case([](hlo::SineOp) { return "csin"; })
+      .Case([](hlo::CosineOp) { return "ccos"; })
+      .Case([](hlo::TanOp) { return "ctan"; })
+      .Case([](hlo::AsinhOp) { return "casinh"; })
+      .Case([](hlo::AcoshOp) { return "cacosh"; })
+      .Case([](hlo::AtanhOp) { return "catanh"; })
+      .Case([](hlo::AsinOp) { return "casin"; })
+      .Case([](hlo::AcosOp) { return "cacos"; })
+      .Case([](hlo::AtanOp) { return "catan"; })
+      .Default([](Operation *) { return ""; });
 }
 
 FailureOr<Value> emitComplex(KernelBuilder &b, Operation *op, ValueRange args) {
@@ -171,10 +218,10 @@ FailureOr<Value> emitComplex(KernelBuilder &b, Operation *op, ValueRange args) {
     if (isa<hlo::PowOp>(op)) {
       bool narrow = x.re.elem().isF32();
       if (narrow) {
-        C r = powC({toF64(x.re), toF64(x.im)}, {toF64(y.re), toF64(y.im)});
+        C r = complexFn("cpow", {{toF64(x.re), toF64(x.im)}, {toF64(y.re), toF64(y.im)}});
         return pack({toF32(r.re), toF32(r.im)});
       }
-      return pack(powC(x, y));
+      return pack(complexFn("cpow", {x, y}));
     }
     return failure();
   }
@@ -182,48 +229,23 @@ FailureOr<Value> emitComplex(KernelBuilder &b, Operation *op, ValueRange args) {
   if (narrow)
     x = {toF64(x.re), toF64(x.im)};
   C r;
-  if (isa<hlo::ExpOp>(op))
-    r = expC(x);
-  else if (isa<hlo::LogOp>(op))
+  if (isa<hlo::LogOp>(op))
     r = logC(x);
   else if (isa<hlo::SqrtOp>(op))
     r = sqrtC(x);
   else if (isa<hlo::RsqrtOp>(op))
-    r = one(x) / sqrtC(x);
+    r = rsqrtC(x);
   else if (isa<hlo::Log1pOp>(op))
     r = log1pC(x);
   else if (isa<hlo::Expm1Op>(op))
     r = expm1C(x);
   else if (isa<hlo::LogisticOp>(op))
-    r = one(x) / plus(expC(-x), 1.0);
-  else if (isa<hlo::SinhOp>(op))
-    r = sinhC(x);
-  else if (isa<hlo::CoshOp>(op))
-    r = coshC(x);
-  else if (isa<hlo::TanhOp>(op))
-    r = tanhC(x);
-  else if (isa<hlo::SineOp>(op))
-    r = timesMinusI(sinhC(timesI(x)));
-  else if (isa<hlo::CosineOp>(op))
-    r = coshC(timesI(x));
-  else if (isa<hlo::TanOp>(op))
-    r = timesMinusI(tanhC(timesI(x)));
-  else if (isa<hlo::AsinhOp>(op))
-    r = asinhC(x);
-  else if (isa<hlo::AsinOp>(op))
-    r = asinC(x);
-  else if (isa<hlo::AcosOp>(op)) {
-    C s = asinC(x);
-    r = {x.re.c(kPi / 2) - s.re, -s.im};
-  } else if (isa<hlo::AcoshOp>(op))
-    r = logC(x + sqrtC(plus(x, 1.0)) * sqrtC(plus(x, -1.0)));
-  else if (isa<hlo::AtanhOp>(op))
-    r = atanhC(x);
-  else if (isa<hlo::AtanOp>(op))
-    r = timesMinusI(atanhC(timesI(x)));
+    r = divByRules(one(x), plus(complexFn("cexp", -x), 1.0));
+  else if (StringRef name = libmName(op); !name.empty())
+    r = complexFn(name, x);
   else if (isa<hlo::CbrtOp>(op)) {
     E zero = (x.re == 0.0) & (x.im == 0.0);
-    C p = expC(scaled(logC(x), 1.0 / 3));
+    C p = complexFn("cexp", scaled(logC(x), 1.0 / 3));
     r = {sel(zero, 0.0, p.re), sel(zero, 0.0, p.im)};
   } else if (isa<hlo::SignOp>(op)) {
     E m = absC(x);

@@ -21,6 +21,9 @@ enum class Fn {
 /// `args` are f32 or f64, scalars or vectors.
 mlir::Value emitMath(KernelBuilder &b, Fn fn, mlir::ValueRange args);
 
+/// The declaration of a function of C's libm on numbers of the type of `args`.
+mlir::func::FuncOp libmFunction(KernelBuilder &b, llvm::StringRef name, mlir::ValueRange args, unsigned results);
+
 /// A function of C's libm on f64, element by element.
 mlir::Value callLibm(KernelBuilder &b, llvm::StringRef name, mlir::ValueRange args);
 

@@ -7,17 +7,22 @@ using namespace mlir;
 
 namespace lathe::cpu {
 
-Value callLibm(KernelBuilder &b, llvm::StringRef name, ValueRange args) {
+func::FuncOp libmFunction(KernelBuilder &b, llvm::StringRef name, ValueRange args, unsigned results) {
   Type elem = getElementTypeOrSelf(args[0].getType());
   auto module = b.func->getParentOfType<ModuleOp>();
   auto callee = module.lookupSymbol<func::FuncOp>(name);
   if (!callee) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(module.getBody());
-    SmallVector<Type> in(args.size(), elem);
-    callee = func::FuncOp::create(b, name, b.getFunctionType(in, elem));
+    SmallVector<Type> in(args.size(), elem), out(results, elem);
+    callee = func::FuncOp::create(b, name, b.getFunctionType(in, out));
     callee.setPrivate();
   }
+  return callee;
+}
+
+Value callLibm(KernelBuilder &b, llvm::StringRef name, ValueRange args) {
+  func::FuncOp callee = libmFunction(b, name, args, 1);
   unsigned lanes = lanesOf(args[0].getType());
   auto call = [&](ValueRange scalars) { return func::CallOp::create(b, callee, scalars).getResult(0); };
   if (!isa<VectorType>(args[0].getType()))
