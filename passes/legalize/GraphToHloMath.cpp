@@ -66,13 +66,16 @@ bool knownNonZero(NodeContext &c, Value y) {
   return true;
 }
 
-void checkDivisor(NodeContext &c, Value y) {
+void checkDivisor(NodeContext &c, Value x, Value y) {
+  // nothing is divided where there is nothing
+  if (x && llvm::is_contained(c.type(x).getShape(), 0))
+    return;
   if (Emitter::isInteger(y) && !knownNonZero(c, y))
     c.check(c.compare(Compare::NE, y, c.like(y, 0)), "Integer division by zero");
 }
 
 Value truncateDiv(NodeContext &c, Value x, Value y) {
-  checkDivisor(c, y);
+  checkDivisor(c, x, y);
   return Emitter::isComplex(x) ? divideComplex(c, x, y) : c.div(x, y);
 }
 
@@ -83,7 +86,7 @@ Value signsDiffer(NodeContext &c, Value remainder, Value y) {
 }
 
 Value floorDiv(NodeContext &c, Value x, Value y) {
-  checkDivisor(c, y);
+  checkDivisor(c, x, y);
   if (Emitter::isFloat(x)) {
     Value q = c.div(x, y);
     return q ? c.unary<hlo::FloorOp>(q) : q;
@@ -96,7 +99,7 @@ Value floorDiv(NodeContext &c, Value x, Value y) {
 }
 
 Value floorMod(NodeContext &c, Value x, Value y) {
-  checkDivisor(c, y);
+  checkDivisor(c, x, y);
   Value r = c.binary<hlo::RemOp>(x, y);
   if (!r || Emitter::isUnsigned(x))
     return r;
@@ -104,7 +107,7 @@ Value floorMod(NodeContext &c, Value x, Value y) {
 }
 
 Value truncateMod(NodeContext &c, Value x, Value y) {
-  checkDivisor(c, y);
+  checkDivisor(c, x, y);
   return c.binary<hlo::RemOp>(x, y);
 }
 
@@ -259,9 +262,10 @@ void registerGradients(HandlerTable &t) {
   addBinary(t, "SoftsignGrad", [](NodeContext &c, Value g, Value x) {
     return c.div(g, square(c, c.add(c.unary<hlo::AbsOp>(x), c.like(x, 1))));
   });
-  // These take (y, dy). Complex derivatives are conjugated, other than those of tanh and the sigmoid.
+  // These take (y, dy). Complex derivatives are conjugated, other than those of tanh and the sigmoid. Where dy is zero, so
+  // is the gradient, of infinities too.
   auto derivative = [](NodeContext &c, Value dydx, Value dy) {
-    return c.mul(dy, Emitter::isComplex(dydx) ? c.unary<hlo::ConjOp>(dydx) : dydx);
+    return unlessZero(c, dy, c.mul(dy, Emitter::isComplex(dydx) ? c.unary<hlo::ConjOp>(dydx) : dydx));
   };
   t.add("TanhGrad", 2, [](NodeContext &c) {
     Value y = c.input(0);
@@ -274,7 +278,7 @@ void registerGradients(HandlerTable &t) {
   t.add("SqrtGrad", 2, [=](NodeContext &c) {
     Value y = c.input(0), dy = c.input(1);
     Value root = Emitter::isComplex(y) ? c.unary<hlo::ConjOp>(y) : y;
-    return c.setResult(0, c.div(c.mul(dy, c.like(dy, 0.5)), root));
+    return c.setResult(0, unlessZero(c, dy, c.div(c.mul(dy, c.like(dy, 0.5)), root)));
   });
   t.add("RsqrtGrad", 2, [=](NodeContext &c) {
     Value y = c.input(0);
@@ -343,7 +347,9 @@ void registerUnary(HandlerTable &t) {
   });
   addUnary(t, "Square", square);
   for (StringRef op : {"Inv", "Reciprocal"})
-    addUnary(t, op, [](NodeContext &c, Value x) { return c.div(c.like(x, 1), x); });
+    addUnary(t, op, [](NodeContext &c, Value x) {
+      return x && Emitter::isComplex(x) ? divideComplex(c, c.like(x, 1), x) : c.div(c.like(x, 1), x);
+    });
   addUnary(t, "Ndtri", [](NodeContext &c, Value x) {
     Value y = c.unary<hlo::ErfInvOp>(c.sub(c.mul(x, c.like(x, 2)), c.like(x, 1)));
     return c.mul(y, c.like(y, 1.41421356237309504880));

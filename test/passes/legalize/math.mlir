@@ -92,3 +92,24 @@ graph.func @complex_quotient(%a: tensor<8xcomplex<f32>> {graph.name = "a"}, %b: 
   %q, %qc = graph.node "RealDiv"(%x, %y) {} : (tensor<9xcomplex<f32>>, tensor<9xcomplex<f32>>) -> tensor<*xcomplex<f32>>
   graph.return %p, %q : tensor<*xcomplex<f32>>, tensor<*xcomplex<f32>>
 }
+
+// -----
+
+// A gradient of zero stays zero where the root is zero or infinite.
+// CHECK-LABEL: func.func @sqrt_grad
+// CHECK: %[[Z:.*]] = hlo.compare EQ, %arg1
+// CHECK: hlo.select %[[Z]]
+graph.func @sqrt_grad(%y: tensor<8xf32> {graph.name = "y"}, %d: tensor<8xf32> {graph.name = "d"}) -> (tensor<*xf32> {graph.name = "p"}) {
+  %p, %pc = graph.node "SqrtGrad"(%y, %d) {} : (tensor<8xf32>, tensor<8xf32>) -> tensor<*xf32>
+  graph.return %p : tensor<*xf32>
+}
+
+// -----
+
+// Nothing is divided by the zeros of y where x has no element.
+// CHECK-LABEL: func.func @empty_quotient
+// CHECK-NOT: hlo.check
+graph.func @empty_quotient(%x: tensor<0x3xi32> {graph.name = "x"}, %y: tensor<1x3xi32> {graph.name = "y"}) -> (tensor<*xi32> {graph.name = "p"}) {
+  %p, %pc = graph.node "FloorDiv"(%x, %y) {} : (tensor<0x3xi32>, tensor<1x3xi32>) -> tensor<*xi32>
+  graph.return %p : tensor<*xi32>
+}
