@@ -146,6 +146,58 @@ LogicalResult lowerMaxPoolGrad(NodeContext &c, int64_t firstSizeInput) {
                                                         ArrayRef<int64_t>(s.window), s.config, select, body<hlo::AddOp>));
 }
 
+/// In volumes every element that equals its window's maximum gets the whole gradient: for each place in the window, what
+/// it adds to the elements there.
+LogicalResult lowerMaxPool3DGrad(NodeContext &c) {
+  constexpr int64_t kMostPlaces = 216; // above, the first maximum of each window alone
+  Value x = c.input(0), best = c.input(1), grad = c.input(2);
+  Dims dims = c.dims(x);
+  auto pool = poolOf(c, dims, -1);
+  if (failed(pool))
+    return failure();
+  PoolShape s = shapeOf(*pool, dims.size());
+  int64_t places = 1;
+  bool known = true;
+  for (auto [i, axis] : llvm::enumerate(pool->format.spatial)) {
+    places = std::min(places * pool->dims[i].size, kMostPlaces + 1);
+    known &= constantOf(dims[axis]) && constantOf(c.dim(best, axis)) == constantOf(c.dim(grad, axis)) &&
+             constantOf(c.dim(grad, axis));
+  }
+  if (!known || places > kMostPlaces)
+    return lowerMaxPoolGrad(c, -1);
+  int64_t rank = dims.size();
+  Type type = Emitter::elementType(x), accumulator = poolAccumulator(type);
+  Value zero = c.scalarInt(0, type), lowest = hlo::makeLowest(c.b, c.loc, type, /*infinite=*/false), sum;
+  SmallVector<int64_t> none(rank, 0);
+  for (int64_t place = 0; place < places; ++place) {
+    // the elements that windows read here: cut or padded so that the strides meet them
+    SmallVector<int64_t> low(rank, 0), high(rank, 0), interior(rank, 0), steps(rank, 1);
+    int64_t rest = place;
+    for (int64_t i = pool->dims.size() - 1; i >= 0; --i) {
+      const WindowDim &d = pool->dims[i];
+      int64_t axis = pool->format.spatial[i], at = rest % d.size - d.low;
+      rest /= d.size;
+      int64_t out = *constantOf(c.dim(grad, axis)), span = out ? (out - 1) * d.stride + 1 : 0;
+      low[axis] = at;
+      high[axis] = *constantOf(dims[axis]) - at - span;
+      interior[axis] = d.stride - 1;
+      steps[axis] = d.stride;
+    }
+    SmallVector<int64_t> cutLow, cutHigh;
+    for (int64_t axis = 0; axis < rank; ++axis) {
+      cutLow.push_back(-low[axis]);
+      cutHigh.push_back(-high[axis]);
+    }
+    Value read = c.pad(x, lowest, cutLow, cutHigh, none);
+    Dims from(rank, c.size(0)), to = c.dims(read);
+    read = c.slice(read, from, to, steps);
+    Value mine = c.select(c.compare(Compare::EQ, read, best), grad, zero);
+    Value placed = c.convert(c.pad(mine, zero, low, high, interior), accumulator);
+    sum = sum ? c.add(sum, placed) : placed;
+  }
+  return c.setResult(0, c.convert(sum, type));
+}
+
 LogicalResult lowerAvgPoolGrad(NodeContext &c) {
   auto sizes = c.shapeInput(0);
   if (failed(sizes))
@@ -192,7 +244,7 @@ void registerPool(HandlerTable &t) {
   t.add("AvgPool", 1, lowerAvgPool);
   t.add("AvgPool3D", 1, lowerAvgPool);
   t.add("MaxPoolGrad", 3, [](NodeContext &c) { return lowerMaxPoolGrad(c, -1); });
-  t.add("MaxPool3DGrad", 3, [](NodeContext &c) { return lowerMaxPoolGrad(c, -1); });
+  t.add("MaxPool3DGrad", 3, lowerMaxPool3DGrad);
   t.add("MaxPoolGradV2", 5, [](NodeContext &c) { return lowerMaxPoolGrad(c, 3); });
   t.add("AvgPoolGrad", 2, lowerAvgPoolGrad);
   t.add("AvgPool3DGrad", 2, lowerAvgPoolGrad);

@@ -117,3 +117,16 @@ graph.func @max_pool(%x: tensor<1x4x4x2xf32> {graph.name = "x"}) -> (tensor<*xf3
   %y, %yc = graph.node "MaxPool"(%x) {ksize = [1, 2, 2, 1], strides = [1, 2, 2, 1], padding = "VALID"} : (tensor<1x4x4x2xf32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// In volumes every element that equals its window's maximum gets the gradient: a comparison for each of two places.
+// CHECK-LABEL: func.func @max_pool_3d_grad
+// CHECK-NOT: hlo.select_and_scatter
+// CHECK: hlo.compare EQ
+// CHECK: hlo.compare EQ
+// CHECK-NOT: hlo.compare
+graph.func @max_pool_3d_grad(%x: tensor<1x1x1x4x2xf32> {graph.name = "x"}, %m: tensor<1x1x1x2x2xf32> {graph.name = "m"}, %g: tensor<1x1x1x2x2xf32> {graph.name = "g"}) -> (tensor<*xf32> {graph.name = "p"}) {
+  %p, %pc = graph.node "MaxPool3DGrad"(%x, %m, %g) {ksize = [1, 1, 1, 2, 1], strides = [1, 1, 1, 2, 1], padding = "VALID"} : (tensor<1x1x1x4x2xf32>, tensor<1x1x1x2x2xf32>, tensor<1x1x1x2x2xf32>) -> tensor<*xf32>
+  graph.return %p : tensor<*xf32>
+}
