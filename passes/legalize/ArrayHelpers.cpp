@@ -124,7 +124,8 @@ Value gather(NodeContext &c, Value params, Value indices, int64_t axis, int64_t 
   resultDims.append(paramDims.begin() + axis + 1, paramDims.end());
   if (checked)
     checkRange(c, indices, c.dim(params, axis), "an index is out of range");
-  if (constantOf(c.dim(params, axis)) == int64_t(0))
+  auto none = [](AffineExpr n) { return constantOf(n) == int64_t(0); };
+  if (none(c.dim(params, axis)) || llvm::any_of(resultDims, none)) // no slice of one fits into nothing
     return c.splat(0, resultDims, c.elementType(params));
   SmallVector<int64_t> offsets = sequence(batchDims, axis), sizes, batch = sequence(0, batchDims);
   int64_t indexDimsLeft = indexRank - batchDims;

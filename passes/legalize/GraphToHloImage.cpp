@@ -21,7 +21,7 @@ struct ResizeSpec {
   bool alignCorners = false, halfPixel = false;
 
   float scale(int d) const {
-    if (alignCorners && out[d] > 1)
+    if (alignCorners && in[d] > 1 && out[d] > 1)
       return float(in[d] - 1) / float(out[d] - 1);
     return float(in[d]) / float(out[d]);
   }

@@ -60,13 +60,17 @@ LogicalResult readDiagonals(NodeContext &c, unsigned input, Band &band) {
   return success();
 }
 
+LogicalResult checkTable(NodeContext &c, const Band &band) {
+  if (band.rows > 0 && band.cols > (int64_t(1) << 26) / band.rows)
+    return c.error("the matrix is too large for an index table");
+  return success();
+}
+
 LogicalResult checkBand(NodeContext &c, const Band &band) {
   auto inside = [&](int64_t d) { return (d > -band.rows && d < band.cols) || d == 0; };
   if (!inside(band.lower) || !inside(band.upper))
     return c.error("a diagonal lies outside the " + Twine(band.rows) + " x " + Twine(band.cols) + " matrix");
-  if (band.rows > 0 && band.cols > (int64_t(1) << 26) / band.rows)
-    return c.error("the matrix is too large for an index table");
-  return success();
+  return checkTable(c, band);
 }
 
 /// Elements of the last dimension of `v` at the places of the table, `otherwise` (a scalar) for -1.
@@ -128,7 +132,7 @@ LogicalResult lowerMatrixDiag(NodeContext &c) {
     band.cols = minCols;
   if (band.rows < minRows || band.cols < minCols || (band.rows != minRows && band.cols != minCols))
     return c.error("the matrix does not fit the diagonals");
-  if (failed(checkBand(c, band)))
+  if (failed(checkTable(c, band))) // diagonals outside a matrix of a size not given are dropped
     return failure();
   SmallVector<int64_t> table;
   for (int64_t i = 0; i < band.rows; ++i)

@@ -108,6 +108,10 @@ LogicalResult lowerDilationGrad(NodeContext &c, bool forFilter) {
   Dilation d;
   if (failed(d.prepare(c)) || !d.taps())
     return failure();
+  if (d.out[0] == 0 || d.out[1] == 0) { // no window fits
+    Value like = c.input(forFilter ? 1 : 0);
+    return c.setResult(0, c.splat(0, c.dims(like), c.elementType(like)));
+  }
   Value grad = c.input(2), tap = d.best(c).second, zero = c.scalar(0, c.elementType(grad));
   if (!sameDims(c, {tap, grad}))
     return failure();
@@ -200,8 +204,7 @@ LogicalResult lowerDrawBoxes(NodeContext &c) {
     auto channels = c.rank(given) == 2 ? constantOf(c.dim(given, 1)) : std::nullopt;
     if (!n || !channels || *channels < *depth)
       return c.error("expected colours of at least " + Twine(*depth) + " channels");
-    table = *depth == 1 ? c.splat(1, Dims{c.size(*n), c.size(1)}, element)
-                        : c.sliceDim(given, 1, c.size(0), c.size(*depth));
+    table = c.sliceDim(given, 1, c.size(0), c.size(*depth));
     number = *n;
   }
   boxes = c.convert(boxes, f32);
