@@ -170,6 +170,36 @@ TEST(Session, Variables) {
   EXPECT_FALSE(run(fresh, {}, {"read"}).status.ok());
 }
 
+// Rows of variables of any type: one update may serve all rows, indices out of range change nothing.
+TEST(Session, RowsOfVariables) {
+  GraphBuilder b;
+  b.add("h", "VarHandleOp", {}, DType::String, "dtype").shape("shape", {2});
+  b.add("first", "Placeholder", {}, DType::String, "dtype").add("indices", "Placeholder", {}, DType::Int32, "dtype");
+  b.add("one", "Placeholder", {}, DType::String, "dtype");
+  b.add("set", "AssignVariableOp", {"h", "first"}, DType::String, "dtype");
+  b.add("update", "ResourceScatterUpdate", {"h", "indices", "one"}, DType::String, "dtype").type("Tindices", DType::Int32);
+  b.add("rows", "ResourceGather", {"h", "indices"}, DType::String, "dtype").type("Tindices", DType::Int32);
+  Session s;
+  ASSERT_TRUE(s.Create(b.graph).ok());
+  auto strings = [](std::vector<int64_t> dims, std::vector<std::string> values) {
+    Tensor t = Tensor::allocate(DType::String, dims);
+    t.mutableStrings() = std::move(values);
+    return t;
+  };
+  ASSERT_TRUE(run(s, {{"first", strings({2}, {"a", "b"})}}, {}, {"set"}).status.ok());
+  Session::Feeds feeds{{"indices", Tensor::vector<int32_t>(DType::Int32, {1})}, {"one", strings({}, {"x"})}};
+  ASSERT_TRUE(run(s, feeds, {}, {"update"}).status.ok());
+  feeds[0].second = Tensor::vector<int32_t>(DType::Int32, {1, 0, 1});
+  Ran r = run(s, feeds, {"rows"});
+  ASSERT_TRUE(r.status.ok()) << r.status;
+  EXPECT_EQ(std::vector<std::string>(r.out[0].strings().begin(), r.out[0].strings().end()),
+            (std::vector<std::string>{"x", "a", "x"}));
+  feeds[0].second = Tensor::vector<int32_t>(DType::Int32, {0, 2});
+  EXPECT_EQ(run(s, feeds, {}, {"update"}).status.code(), absl::StatusCode::kInvalidArgument);
+  feeds[0].second = Tensor::vector<int32_t>(DType::Int32, {0});
+  EXPECT_EQ(run(s, feeds, {"rows"}).out[0].strings()[0], "a");
+}
+
 TEST(Session, TracesNodes) {
   Session s;
   ASSERT_TRUE(s.Create(joined()).ok());

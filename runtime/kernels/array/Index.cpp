@@ -1,4 +1,6 @@
 // Ops that choose elements by index or condition, for every element type.
+#include "base/Memory.h"
+#include "runtime/core/Resource.h"
 #include "runtime/kernels/Common.h"
 
 #include <algorithm>
@@ -78,8 +80,7 @@ absl::Status sliceStarts(const Tensor &indices, const Dims &dims, std::vector<in
   return absl::OkStatus();
 }
 
-absl::Status gatherNd(KernelContext &context) {
-  Tensor params = context.input(0), indices = context.input(1);
+absl::Status gatherTuples(KernelContext &context, const Tensor &params, const Tensor &indices) {
   if (params.rank() < 1)
     return invalid("params must be at least a vector");
   std::vector<int64_t> starts, from;
@@ -94,9 +95,10 @@ absl::Status gatherNd(KernelContext &context) {
   context.setOutput(0, out);
   return absl::OkStatus();
 }
+absl::Status gatherNd(KernelContext &context) { return gatherTuples(context, context.input(0), context.input(1)); }
 LATHE_HOST_FUNCTION(GatherNd, gatherNd);
 
-absl::Status scatterInto(KernelContext &context, Tensor out, const Tensor &indices, const Tensor &updates, bool add) {
+absl::Status scatterInto(Tensor &out, const Tensor &indices, const Tensor &updates, bool add) {
   std::vector<int64_t> starts;
   int64_t size = 0;
   LATHE_TRY(sliceStarts(indices, out.dims(), starts, size));
@@ -119,7 +121,6 @@ absl::Status scatterInto(KernelContext &context, Tensor out, const Tensor &indic
         out.mutableStrings()[starts[r] + k] += updates.strings()[r * size + k];
       else
         copyElement(out, starts[r] + k, updates, r * size + k);
-  context.setOutput(0, out);
   return absl::OkStatus();
 }
 
@@ -127,13 +128,77 @@ absl::Status scatterInto(KernelContext &context, Tensor out, const Tensor &indic
 absl::Status scatterNd(KernelContext &context) {
   LATHE_TRY_VALUE(dims, dimsOf(context.input(2), "shape"));
   LATHE_TRY_VALUE(out, context.allocate(context.node->outputTypes[0], dims));
-  return scatterInto(context, out, context.input(0), context.input(1), true);
+  LATHE_TRY(scatterInto(out, context.input(0), context.input(1), true));
+  context.setOutput(0, out);
+  return absl::OkStatus();
 }
 absl::Status tensorScatterUpdate(KernelContext &context) {
-  return scatterInto(context, context.input(0).clone(), context.input(1), context.input(2), false);
+  Tensor out = context.input(0).clone();
+  LATHE_TRY(scatterInto(out, context.input(1), context.input(2), false));
+  context.setOutput(0, out);
+  return absl::OkStatus();
 }
 LATHE_HOST_FUNCTION(ScatterNd, scatterNd);
 LATHE_HOST_FUNCTION(TensorScatterUpdate, tensorScatterUpdate);
+
+/// What a variable holds.
+absl::StatusOr<Tensor> valueOf(Variable &variable) {
+  std::lock_guard<std::mutex> lock(variable.mutex);
+  if (!variable.value.valid())
+    return absl::FailedPreconditionError("the variable is not initialized");
+  return variable.value;
+}
+
+absl::Status resourceGather(KernelContext &context) {
+  LATHE_TRY_VALUE(variable, context.resource<Variable>(0));
+  LATHE_TRY_VALUE(params, valueOf(*variable));
+  int64_t batchDims = *attrOf<int64_t>(*context.node, "batch_dims");
+  return gatherAlong(context, params, context.input(1), batchDims, batchDims);
+}
+absl::Status resourceGatherNd(KernelContext &context) {
+  LATHE_TRY_VALUE(variable, context.resource<Variable>(0));
+  LATHE_TRY_VALUE(params, valueOf(*variable));
+  return gatherTuples(context, params, context.input(1));
+}
+
+/// Writes rows, or slices at index tuples. One update may serve all rows.
+absl::Status resourceScatter(KernelContext &context, bool tuples) {
+  LATHE_TRY_VALUE(variable, context.resource<Variable>(0));
+  Tensor indices = context.input(1), updates = context.input(2);
+  std::lock_guard<std::mutex> lock(variable->mutex);
+  if (!variable->value.valid())
+    return absl::FailedPreconditionError("the variable is not initialized");
+  if (variable->value.dtype() != updates.dtype())
+    return invalid("the variable is of type ", dtypeName(variable->value.dtype()), ", the updates of type ",
+                   dtypeName(updates.dtype()));
+  Tensor &out = variable->writable();
+  if (tuples) {
+    LATHE_TRY(scatterInto(out, indices, updates, false));
+  } else {
+    if (out.rank() < 1)
+      return invalid("params must be at least 1-D, got shape ", dimsToString(out.dims()));
+    Dims wanted = indices.dims(), column = indices.dims();
+    wanted.insert(wanted.end(), out.dims().begin() + 1, out.dims().end());
+    column.push_back(1);
+    if (updates.rank() == 0) {
+      LATHE_TRY_VALUE(count, checkedNumElements(wanted));
+      if (count > memoryBudget() / 8)
+        return absl::ResourceExhaustedError(absl::StrCat("updates of shape ", dimsToString(wanted), " are too large"));
+      LATHE_TRY_VALUE(spread, pick(context, updates, wanted, std::vector<int64_t>(count, 0)));
+      updates = spread;
+    }
+    if (updates.dims() != wanted)
+      return invalid("shape of updates must be ", dimsToString(wanted), ", found ", dimsToString(updates.dims()));
+    LATHE_TRY(scatterInto(out, indices.reshaped(column), updates, false));
+  }
+  return absl::OkStatus();
+}
+absl::Status resourceScatterUpdate(KernelContext &context) { return resourceScatter(context, false); }
+absl::Status resourceScatterNdUpdate(KernelContext &context) { return resourceScatter(context, true); }
+LATHE_HOST_FUNCTION(ResourceGather, resourceGather);
+LATHE_HOST_FUNCTION(ResourceGatherNd, resourceGatherNd);
+LATHE_HOST_FUNCTION(ResourceScatterUpdate, resourceScatterUpdate);
+LATHE_HOST_FUNCTION(ResourceScatterNdUpdate, resourceScatterNdUpdate);
 
 /// A dimension of a strided slice after its masks are applied.
 struct Span {
@@ -141,12 +206,13 @@ struct Span {
   bool shrink = false;
 };
 
-absl::Status spansOf(const KernelContext &context, const Tensor &in, const Dims &begin, const Dims &end,
+absl::Status spansOf(const KernelContext &context, const Dims &in, const Dims &begin, const Dims &end,
                      const Dims &strides, std::vector<Span> &spans) {
   auto mask = [&](const char *name) { return *attrOf<int64_t>(*context.node, name); };
   int64_t beginMask = mask("begin_mask"), endMask = mask("end_mask"), ellipsis = mask("ellipsis_mask"),
           newAxis = mask("new_axis_mask"), shrink = mask("shrink_axis_mask");
   size_t n = begin.size();
+  int64_t rank = static_cast<int64_t>(in.size());
   if (n != end.size() || n != strides.size() || n > 32)
     return invalid("Expected begin, end, and strides to be 1D equal size tensors, but got sizes ", n, ", ", end.size(),
                    " and ", strides.size());
@@ -156,23 +222,23 @@ absl::Status spansOf(const KernelContext &context, const Tensor &in, const Dims 
   int64_t used = 0;
   for (size_t i = 0; i < n; ++i)
     used += !bit(ellipsis, i) && !bit(newAxis, i);
-  if (used > in.rank())
-    return invalid("Index out of range using input dim ", in.rank(), "; input has only ", in.rank(), " dims");
+  if (used > rank)
+    return invalid("Index out of range using input dim ", rank, "; input has only ", rank, " dims");
   int64_t d = 0;
   auto whole = [&](int64_t count) {
     for (; count > 0; --count, ++d)
-      spans.push_back({0, 1, in.dim(d), d, false});
+      spans.push_back({0, 1, in[d], d, false});
   };
   for (size_t i = 0; i < n; ++i) {
     if (bit(ellipsis, i)) {
-      whole(in.rank() - used);
+      whole(rank - used);
       continue;
     }
     if (bit(newAxis, i)) {
       spans.push_back({0, 1, 1, -1, false});
       continue;
     }
-    int64_t size = in.dim(d), stride = strides[i];
+    int64_t size = in[d], stride = strides[i];
     if (stride == 0)
       return invalid("strides[", i, "] must be non-zero");
     if (bit(shrink, i)) {
@@ -193,20 +259,17 @@ absl::Status spansOf(const KernelContext &context, const Tensor &in, const Dims 
       count = length / stride + (length % stride != 0);
     spans.push_back({from, stride, count, d++, false});
   }
-  whole(in.rank() - d);
+  whole(rank - d);
   return absl::OkStatus();
 }
 
-absl::Status stridedSlice(KernelContext &context) {
-  Tensor in = context.input(0);
-  std::vector<Span> spans;
-  LATHE_TRY(spansOf(context, in, intsOf(context.input(1)), intsOf(context.input(2)), intsOf(context.input(3)), spans));
-  Dims dims;
+/// Where the elements of a strided slice lie in something of `in`; `dims` becomes the slice's shape.
+std::vector<int64_t> placesOf(const std::vector<Span> &spans, const Dims &in, Dims &dims) {
   std::vector<int64_t> from = {0};
   for (const Span &span : spans) {
     if (!span.shrink)
       dims.push_back(span.count);
-    int64_t size = span.source < 0 ? 1 : in.dim(span.source);
+    int64_t size = span.source < 0 ? 1 : in[span.source];
     std::vector<int64_t> next;
     next.reserve(from.size() * span.count);
     for (int64_t start : from)
@@ -214,11 +277,41 @@ absl::Status stridedSlice(KernelContext &context) {
         next.push_back(start * size + span.begin + i * span.stride);
     from = std::move(next);
   }
+  return from;
+}
+
+absl::Status stridedSlice(KernelContext &context) {
+  Tensor in = context.input(0);
+  std::vector<Span> spans;
+  LATHE_TRY(spansOf(context, in.dims(), intsOf(context.input(1)), intsOf(context.input(2)), intsOf(context.input(3)), spans));
+  Dims dims;
+  std::vector<int64_t> from = placesOf(spans, in.dims(), dims);
   LATHE_TRY_VALUE(out, pick(context, in, dims, from));
   context.setOutput(0, out);
   return absl::OkStatus();
 }
+
+absl::Status stridedSliceGrad(KernelContext &context) {
+  LATHE_TRY_VALUE(whole, dimsOf(context.input(0), "shape"));
+  Tensor dy = context.input(4);
+  std::vector<Span> spans;
+  LATHE_TRY(spansOf(context, whole, intsOf(context.input(1)), intsOf(context.input(2)), intsOf(context.input(3)), spans));
+  int64_t count = 1; // before anything of that size is made
+  for (const Span &span : spans)
+    if (__builtin_mul_overflow(count, span.count, &count))
+      return invalid("the slice is too large");
+  if (count != dy.numElements())
+    return invalid("shape of dy was ", dimsToString(dy.dims()), " instead of ", count, " elements");
+  LATHE_TRY_VALUE(out, context.allocate(context.node->outputTypes[0], whole));
+  Dims dims;
+  std::vector<int64_t> to = placesOf(spans, whole, dims);
+  for (int64_t i = 0; i < count; ++i)
+    copyElement(out, to[i], dy, i);
+  context.setOutput(0, out);
+  return absl::OkStatus();
+}
 LATHE_HOST_FUNCTION(StridedSlice, stridedSlice);
+LATHE_HOST_FUNCTION(StridedSliceGrad, stridedSliceGrad);
 
 /// Output 0 of shape `dims`: where `choose(i)` holds the element of a, else that of b; the two broadcast as `index` says.
 template <typename Choose>

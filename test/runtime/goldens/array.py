@@ -95,3 +95,13 @@ def cases(case):
         for axis in [-1, 0, 1]:
             if axis <= indices.ndim:
                 case('OneHot', indices=indices, depth=3, on_value=np.asarray('on', object), off_value=np.asarray('off', object), axis=axis)
+
+    blocks = STR([[[[str(8 * i + 2 * j + k) for k in range(2)] for j in range(4)] for i in range(2)]])
+    case('SpaceToDepth', input=blocks, block_size=2)
+    case('DepthToSpace', input=blocks.reshape([1, 2, 1, 8]), block_size=2)
+    case('InplaceUpdate', x=grid, i=[1, -2], v=STR([['x', 'y', 'z'], ['u', 'v', 'w']]))
+    case('InplaceUpdate', x=grid, i=[0, 1], v=STR([['x', 'y', 'z']]))
+    for mask in [0, 1]:
+        case('StridedSliceGrad', shape=[2, 3], begin=[1, 0], end=[2, 3], strides=[1, 2], dy=STR(['p', 'q'] if mask else [['p', 'q']]),
+             shrink_axis_mask=mask)
+    case('StridedSliceGrad', shape=[2, 3], begin=[1, 0], end=[2, 3], strides=[1, 2], dy=STR([['p']]))
