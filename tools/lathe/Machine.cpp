@@ -19,29 +19,46 @@ namespace {
 
 constexpr int64_t accumulators = 12, steps = 400000;
 
-/// A loop of independent multiply-adds on vectors of N floats; returns operations a second. Sixteen bytes of data that
-/// are no special numbers: constant or vanishing data can be faster than any real one.
+// Loops of independent multiply-adds; they return operations a second. Data are no special numbers: constant or vanishing
+// ones can be faster than any real ones.
 template <int N>
 struct Lanes {
   typedef float Vec __attribute__((vector_size(4 * N)));
 };
 
 #if defined(__x86_64__)
-#define LATHE_PEAK(NAME, TARGET, LANES, CONSTRAINT)                                                                    \
+// The register tile of a product, its operands in the first cache: processors lower their clock for multiply-adds that are
+// fed from memory, and a loop on registers alone would be a roof that no product can reach.
+constexpr int fedSteps = 64;
+
+#define LATHE_PEAK(NAME, TARGET, LANES, ROWS, CONSTRAINT)                                                              \
   __attribute__((target(TARGET), noinline)) double NAME() {                                                            \
-    Lanes<LANES>::Vec acc[accumulators] = {}, x, y;                                                                    \
-    for (int i = 0; i < LANES; ++i) {                                                                                  \
-      x[i] = 0.37f + 0.0713f * static_cast<float>(i);                                                                  \
-      y[i] = 0.91f - 0.1317f * static_cast<float>(i);                                                                  \
-    }                                                                                                                  \
+    typedef Lanes<LANES>::Vec Vec;                                                                                     \
+    alignas(64) static float left[ROWS * fedSteps], right[2 * LANES * fedSteps];                                       \
+    for (int i = 0; i < ROWS * fedSteps; ++i)                                                                          \
+      left[i] = 0.37f + 0.00113f * static_cast<float>(i);                                                              \
+    for (int i = 0; i < 2 * LANES * fedSteps; ++i)                                                                     \
+      right[i] = 0.91f - 0.00117f * static_cast<float>(i);                                                             \
+    const int64_t rounds = steps * accumulators / (2 * ROWS * fedSteps);                                               \
     double start = threadSeconds();                                                                                    \
-    for (int64_t i = 0; i < steps; ++i)                                                                                \
-      for (auto &a : acc)                                                                                              \
-        asm volatile("vfmadd231ps %1, %2, %0" : "+" CONSTRAINT(a) : CONSTRAINT(x), CONSTRAINT(y));                     \
-    return static_cast<double>(steps * accumulators * 2 * LANES) / (threadSeconds() - start);                          \
+    for (int64_t i = 0; i < rounds; ++i) {                                                                             \
+      Vec acc[2 * ROWS] = {};                                                                                          \
+      for (int k = 0; k < fedSteps; ++k) {                                                                             \
+        Vec x = *reinterpret_cast<const Vec *>(right + 2 * LANES * k);                                                 \
+        Vec y = *reinterpret_cast<const Vec *>(right + 2 * LANES * k + LANES);                                         \
+        _Pragma("GCC unroll 16") for (int r = 0; r < ROWS; ++r) {                                                      \
+          Vec factor;                                                                                                  \
+          asm volatile("vbroadcastss %1, %0" : "=" CONSTRAINT(factor) : "m"(left[r * fedSteps + k]));                  \
+          asm volatile("vfmadd231ps %1, %2, %0" : "+" CONSTRAINT(acc[2 * r]) : CONSTRAINT(factor), CONSTRAINT(x));     \
+          asm volatile("vfmadd231ps %1, %2, %0" : "+" CONSTRAINT(acc[2 * r + 1]) : CONSTRAINT(factor), CONSTRAINT(y)); \
+        }                                                                                                              \
+      }                                                                                                                \
+      _Pragma("GCC unroll 32") for (int r = 0; r < 2 * ROWS; ++r) asm volatile("" : : CONSTRAINT(acc[r]));             \
+    }                                                                                                                  \
+    return static_cast<double>(rounds * fedSteps * 4 * ROWS * LANES) / (threadSeconds() - start);                      \
   }
-LATHE_PEAK(peak512, "avx512f,fma", 16, "v")
-LATHE_PEAK(peak256, "avx2,fma", 8, "x")
+LATHE_PEAK(peak512, "avx512f,fma", 16, 13, "v")
+LATHE_PEAK(peak256, "avx2,fma", 8, 6, "x")
 #undef LATHE_PEAK
 
 /// Without fused multiply-add: products and sums of their own, on vectors of `LANES` floats.
