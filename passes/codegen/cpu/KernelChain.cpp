@@ -3,6 +3,7 @@
 
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
+#include "passes/codegen/cpu/Product.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 
@@ -98,7 +99,10 @@ LogicalResult emitChain(kernel::ChainOp op, KernelBuilder &b) {
     // only known when it is emitted
     auto units = UnrealizedConversionCastOp::create(b, TypeRange{b.getI64Type()}, ValueRange{unit});
     b.end = units.getResult(0);
-    ok = emitDot(strip.dot, b);
+    ProductSpec product = dotSpec(strip.dot, b);
+    product.resultRow = Value(); // rows of scratch need no fetching ahead
+    Epilogue epilogue(b, strip.dot);
+    ok = emitProduct(b, product, epilogue);
     if (failed(ok))
       return;
     units.replaceAllUsesWith(ValueRange{b.i64(attributeOf(b.func, "kernel.extent"))});

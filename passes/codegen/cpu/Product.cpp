@@ -45,6 +45,7 @@ private:
   int64_t tailColumns = 0; // static width of the last panel, 0 if full
   RowTiles rows;
   int64_t tilesPerBlock = 1;
+  bool staysInL1 = false; // all of the right operand
   int64_t depthBlock = 0; // steps of k done for all tiles of a panel before the next ones; 0: all at once
   AffineExpr blocks;   // row blocks per batch entry
   Value scratchB;      // panel scratch
@@ -94,6 +95,7 @@ void ProductEmitter::choosePacking() {
   tailColumns = n ? *n % width : 0;
   panels = n ? b.i64(panelCount) : b.max(b.i64(1), b.divU(b.add(nValue, b.i64(width - 1)), b.i64(width)));
 
+  staysInL1 = n && k && panelCount * width * depth * accBytes <= b.target.l1 / 2;
   rows = RowTiles(m, tile.rows);
   int64_t tileBytes = std::max<int64_t>(1, depth * rows.height * accBytes);
   int64_t fitting = std::max<int64_t>(1, b.target.l2 * 3 / 4 / tileBytes);
@@ -251,7 +253,7 @@ void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns)
   if (!depthBlock) {
     const bool streams = spec.resultRow && spec.columnDim + 1 == epilogue.type().getRank();
     // the tiles of a panel together fetch the panel that comes next
-    Value next = packed && rows.numTiles > 1 ? b.ptrAt(operands.b, bElem, b.mul(kValue, bStep)) : Value();
+    Value next = packed && rows.numTiles > 1 && !staysInL1 ? b.ptrAt(operands.b, bElem, b.mul(kValue, bStep)) : Value();
     operands.prefetchLines = llvm::divideCeil(shape.columns() / 4, tilesPerBlock);
     rows.forEach(b, firstTile, lastTile, [&](unsigned height, Value row) {
       TileShape s = tileAt(height, row);
