@@ -39,7 +39,7 @@ struct EmitOptions {
   int threads = 1;                   ///< 1: no parallel code at all; more: kernels go through parallel_for
   int optLevel = 3;
   bool exact = false;                ///< no algorithm that trades accuracy for speed
-  int64_t parallelWork = 200000;     ///< work (KernelBuilder::setWork) from which a call is spread over threads
+  int64_t parallelWork = 140000;     ///< work (KernelBuilder::setWork) from which a call is spread over threads
   std::string sanitize;              ///< "address" or empty
   bool bf16 = false;                 ///< products and convolutions of bf16 operands, where the CPU has them
   bool profile = false;              ///< call lathe_run_args.trace around each kernel

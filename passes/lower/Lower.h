@@ -24,7 +24,7 @@ struct LowerOptions {
   bool externalWeights = false;
   bool amx = false; ///< kernels use AMX: run() fails unless PREFIX_module() obtained the permission
   /// Below this much work (KernelBuilder::setWork) a call stays on one thread: waking others costs more than it brings.
-  int64_t parallelWork = 200000;
+  int64_t parallelWork = 140000;
   /// Every buffer of the plan, constant and scratch is a heap block of its own (posix_memalign), so that an address
   /// sanitizer sees an access outside it; inside one arena it would be silent.
   bool separateBuffers = false;
