@@ -150,7 +150,8 @@ void ProductEmitter::choosePacking() {
   if (packB)
     scratch = scratch + spec.k * (width * accBytes);
   b.setScratch(hlo::simplify(scratch));
-  b.setWork(depth * width * rows.height * tilesPerBlock / 2);
+  // a few rows wait for the panel rather than for arithmetic, even where it lies in L2
+  b.setWork(depth * width * std::max<int64_t>(rows.height * tilesPerBlock, 4) / 2);
   AffineExpr units = blocks * hlo::ceilDiv(spec.n, width);
   for (AffineExpr e : spec.batch)
     units = units * e;
