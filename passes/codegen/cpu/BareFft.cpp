@@ -1,5 +1,5 @@
-// fft: mixed-radix Stockham passes over each dimension in double, one transform of the batch a unit. Any length: a
-// prime factor p costs p operations an element.
+// fft: mixed-radix Stockham passes over each dimension in double, one transform of the batch a unit. Factors of 4 have
+// butterflies of their own; any length: a prime factor p costs p operations an element.
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/Bare.h"
 #include "passes/codegen/cpu/MathParts.h"
@@ -49,34 +49,64 @@ static void makeTable(const Line &line, Value table, Value n, bool inverse) {
   });
 }
 
+// A pass that splits off a factor of 4.
+static void passOfFour(const Line &line, Value from, Value to, Value m, Value stride, Value table, bool inverse) {
+  KernelBuilder &b = line.b;
+  b.loop(b.i64(0), m, [&](Value k) {
+    C twiddles[4];
+    for (int64_t t = 1; t < 4; ++t)
+      twiddles[t] = line.get(table, b.mul(b.mul(k, b.i64(t)), stride));
+    Value first = b.mul(stride, k), target = b.mul(first, b.i64(4));
+    b.loop(b.i64(0), stride, [&](Value q) {
+      C v[4];
+      for (int64_t r = 0; r < 4; ++r)
+        v[r] = line.get(from, b.add(q, b.add(first, b.mul(b.mul(b.i64(r), m), stride))));
+      C even = v[0] + v[2], odd = v[1] + v[3], evenLess = v[0] - v[2], less = v[1] - v[3];
+      // times -i, or i for the inverse
+      C turned = inverse ? C{-less.im, less.re} : C{less.im, -less.re};
+      C sums[4] = {even + odd, evenLess + turned, even - odd, evenLess - turned};
+      for (int64_t t = 0; t < 4; ++t)
+        line.set(t ? sums[t] * twiddles[t] : sums[t], to, b.add(q, b.add(target, b.mul(b.i64(t), stride))));
+    });
+  });
+}
+
 // Transforms the n numbers at x, with y as long a helper; returns where the result is.
-static Value transform(const Line &line, Value x, Value y, Value n, Value table) {
+static Value transform(const Line &line, Value x, Value y, Value n, Value table, bool inverse) {
   KernelBuilder &b = line.b;
   // length left, stride, source, target
   SmallVector<Value> r = b.whileLoop(
       ValueRange{n, b.i64(1), x, y}, [&](ValueRange v) { return b.lt(b.i64(1), v[0]); },
       [&](ValueRange v) {
         Value length = v[0], stride = v[1], from = v[2], to = v[3];
-        Value p = smallestFactor(b, length), m = b.divU(length, p);
-        Value rootStep = b.divU(n, p);
-        b.loop(b.i64(0), m, [&](Value k) {
-          b.loop(b.i64(0), p, [&](Value t) {
-            C twiddle = line.get(table, b.mul(b.mul(k, t), stride));
-            b.loop(b.i64(0), stride, [&](Value q) {
-              E zero(b, b.cst(b.getF64Type(), 0.0));
-              SmallVector<Value> sum =
-                  b.loop(b.i64(0), p, b.i64(1), ValueRange{zero, zero, b.i64(0)}, [&](Value r, ValueRange a) {
-                    C w = line.get(table, b.mul(a[2], rootStep));
-                    C v = line.get(from, b.add(q, b.mul(stride, b.add(k, b.mul(r, m)))));
-                    C s = C{E(b, a[0]), E(b, a[1])} + v * w;
-                    Value next = b.add(a[2], t); // r t mod p
-                    next = b.select(b.ge(next, p), b.sub(next, p), next);
-                    return SmallVector<Value>{s.re, s.im, next};
-                  });
-              C out = C{E(b, sum[0]), E(b, sum[1])} * twiddle;
-              line.set(out, to, b.add(q, b.mul(stride, b.add(b.mul(p, k), t))));
+        Value byFour = b.eq(b.remU(length, b.i64(4)), b.i64(0));
+        Value p = b.select(byFour, b.i64(4), smallestFactor(b, length)), m = b.divU(length, p);
+        auto ofFour = [&] {
+          passOfFour(line, from, to, m, stride, table, inverse);
+          return SmallVector<Value>();
+        };
+        b.ifElse(byFour, TypeRange{}, ofFour, [&] {
+          Value rootStep = b.divU(n, p);
+          b.loop(b.i64(0), m, [&](Value k) {
+            b.loop(b.i64(0), p, [&](Value t) {
+              C twiddle = line.get(table, b.mul(b.mul(k, t), stride));
+              b.loop(b.i64(0), stride, [&](Value q) {
+                E zero(b, b.cst(b.getF64Type(), 0.0));
+                SmallVector<Value> sum =
+                    b.loop(b.i64(0), p, b.i64(1), ValueRange{zero, zero, b.i64(0)}, [&](Value r, ValueRange a) {
+                      C w = line.get(table, b.mul(a[2], rootStep));
+                      C v = line.get(from, b.add(q, b.mul(stride, b.add(k, b.mul(r, m)))));
+                      C s = C{E(b, a[0]), E(b, a[1])} + v * w;
+                      Value next = b.add(a[2], t); // r t mod p
+                      next = b.select(b.ge(next, p), b.sub(next, p), next);
+                      return SmallVector<Value>{s.re, s.im, next};
+                    });
+                C out = C{E(b, sum[0]), E(b, sum[1])} * twiddle;
+                line.set(out, to, b.add(q, b.mul(stride, b.add(b.mul(p, k), t))));
+              });
             });
           });
+          return SmallVector<Value>();
         });
         return SmallVector<Value>{m, b.mul(stride, p), to, from};
       });
@@ -101,7 +131,7 @@ LogicalResult emitFft(Operation *op, KernelBuilder &b) {
     total = hlo::simplify(total * e);
     lines = hlo::simplify(lines + e);
   }
-  // data, two lines, a table; `lines` bounds each line's length
+  // data, two lines, a table for each dimension; `lines` bounds each line's length
   b.setExtent(batch);
   b.setScratch(hlo::simplify((total + lines * 3) * 16 + 64));
   b.setWork(hlo::constantValue(total).value_or(4096) * 64);
@@ -119,9 +149,17 @@ LogicalResult emitFft(Operation *op, KernelBuilder &b) {
     return n;
   };
   Type inElem = in.getElementType(), outElem = out.getElementType();
+  Value data = b.scratch, x = b.ptrAt(data, line.type, b.dim(total));
+  Value y = b.ptrAt(x, line.type, b.dim(lines));
+  // the roots are the same for all of the batch
+  SmallVector<Value> tables;
+  Value free = b.ptrAt(y, line.type, b.dim(lines));
+  for (Value n : sizes) {
+    makeTable(line, free, n, inverse);
+    tables.push_back(free);
+    free = b.ptrAt(free, line.type, n);
+  }
   b.units([&](Value unit) {
-    Value data = b.scratch, x = b.ptrAt(data, line.type, b.dim(total));
-    Value y = b.ptrAt(x, line.type, b.dim(lines)), table = b.ptrAt(y, line.type, b.dim(lines));
     Value inBase = b.mul(unit, product(inSizes)), outBase = b.mul(unit, product(outSizes));
     // in; half spectra keep their place in rows of full length
     b.nest(inSizes, [&](ValueRange index) {
@@ -130,8 +168,7 @@ LogicalResult emitFft(Operation *op, KernelBuilder &b) {
       b.storeElem(line.type, wide, data, b.linearize(index, sizes));
     });
     auto along = [&](size_t d) {
-      Value n = sizes[d];
-      makeTable(line, table, n, inverse);
+      Value n = sizes[d], table = tables[d];
       Value outer = product(ArrayRef<Value>(sizes).take_front(d)), inner = product(ArrayRef<Value>(sizes).drop_front(d + 1));
       bool last = d + 1 == dims;
       b.loop(b.i64(0), outer, [&](Value o) {
@@ -157,7 +194,7 @@ LogicalResult emitFft(Operation *op, KernelBuilder &b) {
             }
             line.set(v, x, k);
           });
-          Value r = transform(line, x, y, n, table);
+          Value r = transform(line, x, y, n, table, inverse);
           b.loop(b.i64(0), n, [&](Value k) { line.set(line.get(r, k), data, at(k)); });
         });
       });
