@@ -183,6 +183,9 @@ WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const Cpu
   if (target.lanes(op.getAccType().getElementType()) == 1)
     return refuse(WinogradRefusal::NoVectors);
   WinogradSizes sizes = WinogradSizes::of(op);
+  // taps that always lie beside the image: more phases than pixels, most of them empty
+  if (sizes.rowDilation > sizes.height.value_or(assumedSize) || sizes.columnDilation > sizes.width.value_or(assumedSize))
+    return refuse(WinogradRefusal::Window);
   WinogradRefusal reason = WinogradRefusal::NotFaster;
   // the algorithm is chosen as for one thread: how many there are must not change a bit
   CpuTarget alone = target;

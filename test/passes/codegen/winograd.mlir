@@ -104,3 +104,19 @@ func.func @huge_weights(%x: tensor<1x56x56x64xf32>) -> tensor<1x56x56x64xf32> {
   }
   return %0 : tensor<1x56x56x64xf32>
 }
+
+// -----
+
+// More phases than pixels: taps that always lie beside the image. Planning tiles for each phase would take for ever.
+// CHECK-LABEL: @far_taps
+func.func @far_taps(%x: tensor<1x32x32x64xf32>) -> tensor<1x32x32x64xf32> {
+  // CHECK-NOT: winograd =
+  // CHECK: kernel.conv
+  %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x64x64xf32>} : () -> tensor<3x3x64x64xf32>
+  // expected-remark @+1 {{no Winograd: not a 3x3 window of stride 1}}
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1000000, 1000000, 1000000, 1000000>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1000000, 1000000>} : (tensor<1x32x32x64xf32>, tensor<3x3x64x64xf32>) -> tensor<1x32x32x64xf32> {
+  ^bb0(%acc: tensor<1x32x32x64xf32>):
+    kernel.yield %acc : tensor<1x32x32x64xf32>
+  }
+  return %0 : tensor<1x32x32x64xf32>
+}
