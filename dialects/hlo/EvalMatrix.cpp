@@ -1,8 +1,9 @@
 // Factorisations of the evaluator, in double: Cholesky, triangular solve, QR by Householder reflections, LU with partial
-// pivoting, eigenvalues and singular values by Jacobi rotations.
+// pivoting, eigenvalues of Hermitian matrices by QR steps on a tridiagonal form, singular values by Jacobi rotations.
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Eval.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -274,7 +275,169 @@ LogicalResult lu(Evaluation &e, LuOp op, ArrayRef<Tensor> in, Tensors &out) {
 }
 
 //===----------------------------------------------------------------------===//
-// Jacobi: eigenvalues and singular values
+// Eigenvalues of Hermitian matrices
+//===----------------------------------------------------------------------===//
+
+/// Householder reflections to tridiagonal form, then implicit QR steps with Wilkinson's shift: the steps of Eigen's solver,
+/// so that vectors have its signs and phases. BareEigh.cpp emits the same.
+template <typename T>
+class Eigh {
+public:
+  Eigh(Matrix<T> matrix, bool narrow)
+      : n(matrix.rows), values(n), vectors(Matrix<T>::identity(n)), a(std::move(matrix)), off(n), tau(n),
+        least(narrow ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min()),
+        epsilon(narrow ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon()) {
+    double scale = 0; // that nothing overflows
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j <= i; ++j)
+        scale = std::max(scale, std::abs(a(i, j)));
+    scale = scale == 0 ? 1 : scale;
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < i; ++j) {
+        a(i, j) /= scale;
+        a(j, i) = conjugate(a(i, j));
+      }
+      a(i, i) = realPart(a(i, i)) / scale;
+    }
+    tridiagonalize();
+    makeBasis();
+    iterate();
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t at = std::min_element(values.begin() + i, values.end()) - values.begin();
+      std::swap(values[i], values[at]);
+      for (int64_t r = 0; r < n && at != i; ++r)
+        std::swap(vectors(r, i), vectors(r, at));
+    }
+    for (double &v : values)
+      v *= scale;
+  }
+
+  int64_t n;
+  std::vector<double> values;
+  Matrix<T> vectors;
+
+private:
+  void tridiagonalize() {
+    for (int64_t i = 0; i + 1 < n; ++i) {
+      T head = a(i + 1, i), h = 0;
+      double tail = 0, beta = realPart(head);
+      for (int64_t r = i + 2; r < n; ++r)
+        tail += square(a(r, i));
+      bool none = tail <= least && square(head - T(realPart(head))) <= least;
+      if (!none) {
+        beta = std::sqrt(square(head) + tail) * (realPart(head) >= 0 ? -1 : 1);
+        h = conjugate((T(beta) - head) / beta);
+      }
+      for (int64_t r = i + 2; r < n; ++r)
+        a(r, i) = none ? T(0) : a(r, i) / (head - T(beta));
+      a(i + 1, i) = 1;
+      std::vector<T> w(n);
+      T dot = 0;
+      for (int64_t r = i + 1; r < n; ++r) {
+        for (int64_t c = i + 1; c < n; ++c)
+          w[r] += a(r, c) * a(c, i);
+        w[r] *= conjugate(h);
+        dot += conjugate(w[r]) * a(r, i);
+      }
+      for (int64_t r = i + 1; r < n; ++r)
+        w[r] -= 0.5 * conjugate(h) * dot * a(r, i);
+      for (int64_t r = i + 1; r < n; ++r)
+        for (int64_t c = i + 1; c < n; ++c)
+          a(r, c) -= a(r, i) * conjugate(w[c]) + w[r] * conjugate(a(c, i));
+      off[i] = beta;
+      tau[i] = h;
+    }
+    for (int64_t i = 0; i < n; ++i)
+      values[i] = realPart(a(i, i));
+  }
+
+  void makeBasis() {
+    for (int64_t k = n - 2; k >= 0; --k)
+      for (int64_t c = k + 1; c < n; ++c) {
+        T sum = 0;
+        for (int64_t r = k + 1; r < n; ++r)
+          sum += conjugate(a(r, k)) * vectors(r, c);
+        for (int64_t r = k + 1; r < n; ++r)
+          vectors(r, c) -= a(r, k) * (conjugate(tau[k]) * sum);
+      }
+  }
+
+  void iterate() {
+    int64_t end = n - 1;
+    for (int64_t round = 0; end > 0 && round < 30 * n; ++round) {
+      for (int64_t i = 0; i < end; ++i)
+        if (std::fabs(off[i]) < least || square(off[i] / epsilon) <= std::fabs(values[i]) + std::fabs(values[i + 1]))
+          off[i] = 0;
+      while (end > 0 && off[end - 1] == 0)
+        --end;
+      int64_t start = std::max<int64_t>(end - 1, 0);
+      while (start > 0 && off[start - 1] != 0)
+        --start;
+      if (end > 0)
+        step(start, end);
+    }
+  }
+
+  void step(int64_t start, int64_t end) {
+    double td = (values[end - 1] - values[end]) * 0.5, e = off[end - 1], mu = values[end];
+    double p = std::max(std::fabs(td), std::fabs(e)), part = std::min(std::fabs(td), std::fabs(e)) / p;
+    double wide = td + std::copysign(p * std::sqrt(part * part + 1), td > 0 ? 1.0 : -1.0);
+    if (td == 0)
+      mu -= std::fabs(e);
+    else if (e != 0)
+      mu -= e * e == 0 ? e / (wide / e) : e * e / wide;
+    double x = values[start] - mu, z = off[start];
+    for (int64_t k = start; k < end && z != 0; ++k) {
+      bool steep = std::fabs(x) > std::fabs(z);
+      double ratio = steep ? z / x : x / z, large = 1 / std::copysign(std::sqrt(ratio * ratio + 1), steep ? x : z);
+      double c = steep ? large : ratio * large, s = steep ? -ratio * large : -large;
+      double d = values[k], o = off[k], l = values[k + 1], sdk = s * d + c * o, dkp1 = s * o + c * l;
+      values[k] = c * (c * d - s * o) - s * (c * o - s * l);
+      values[k + 1] = s * sdk + c * dkp1;
+      off[k] = c * sdk - s * dkp1;
+      if (k > start)
+        off[k - 1] = c * off[k - 1] - s * z;
+      x = off[k];
+      if (k < end - 1) {
+        z = -s * off[k + 1];
+        off[k + 1] *= c;
+      }
+      for (int64_t i = 0; i < n; ++i) {
+        T v = vectors(i, k), w = vectors(i, k + 1);
+        vectors(i, k) = c * v - s * w;
+        vectors(i, k + 1) = s * v + c * w;
+      }
+    }
+  }
+
+  Matrix<T> a;
+  std::vector<double> off;
+  std::vector<T> tau;
+  double least, epsilon;
+};
+
+template <typename T>
+LogicalResult eigh(Evaluation &e, EighOp op, ArrayRef<Tensor> in, Tensors &out) {
+  Batch<T> batch(in[0]);
+  int64_t n = batch.rows;
+  Output<double> values;
+  Output<T> vectors;
+  if (failed(cubicWork(e, op, in[0], 30)) ||
+      failed(values.allocate(e, op, in[0], realType(in[0].dtype()), {n})) ||
+      failed(vectors.allocate(e, op, in[0], in[0].dtype(), {n, n})))
+    return failure();
+  for (int64_t k = 0; k < batch.count; ++k) {
+    Eigh<T> solver(batch[k], realType(in[0].dtype()) == DType::Float32);
+    values.append(solver.values);
+    vectors.append(solver.vectors.values);
+  }
+  out.push_back(values.tensor);
+  out.push_back(vectors.tensor);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Jacobi: singular values
 //===----------------------------------------------------------------------===//
 
 // The rotation [c s; -conj(s) c] that diagonalises [a b; conj(b) d] from both sides.
@@ -289,73 +452,6 @@ void rotation(double a, double d, T b, double &c, T &s) {
   double tau = (d - a) / (2 * size), t = (tau >= 0 ? 1 : -1) / (std::fabs(tau) + std::hypot(1.0, tau));
   c = 1 / std::hypot(1.0, t);
   s = b * (t * c / size);
-}
-
-template <typename T>
-LogicalResult eigh(Evaluation &e, EighOp op, ArrayRef<Tensor> in, Tensors &out) {
-  Batch<T> batch(in[0]);
-  int64_t n = batch.rows;
-  Output<double> values;
-  Output<T> vectors;
-  if (failed(cubicWork(e, op, in[0], 30)) ||
-      failed(values.allocate(e, op, in[0], realType(in[0].dtype()), {n})) ||
-      failed(vectors.allocate(e, op, in[0], in[0].dtype(), {n, n})))
-    return failure();
-  for (int64_t k = 0; k < batch.count; ++k) {
-    Matrix<T> a = batch[k], v = Matrix<T>::identity(n);
-    for (int64_t i = 0; i < n; ++i) {
-      a(i, i) = realPart(a(i, i));
-      for (int64_t j = i + 1; j < n; ++j)
-        a(i, j) = conjugate(a(j, i));
-    }
-    for (int sweep = 0; sweep < 60; ++sweep) {
-      double off = 0, diagonal = 0;
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t j = 0; j < n; ++j)
-          (i == j ? diagonal : off) += square(a(i, j));
-      if (!(off > 1e-32 * diagonal) || !(off > 0))
-        break;
-      for (int64_t p = 0; p < n; ++p)
-        for (int64_t q = p + 1; q < n; ++q) {
-          double c;
-          T s;
-          rotation(realPart(a(p, p)), realPart(a(q, q)), a(p, q), c, s);
-          if (s == T(0))
-            continue;
-          // columns: (p, q) becomes (c p - conj(s) q, s p + c q); rows by the adjoint
-          for (int64_t i = 0; i < n; ++i) {
-            T x = a(i, p), y = a(i, q);
-            a(i, p) = c * x - conjugate(s) * y;
-            a(i, q) = s * x + c * y;
-            x = v(i, p), y = v(i, q);
-            v(i, p) = c * x - conjugate(s) * y;
-            v(i, q) = s * x + c * y;
-          }
-          for (int64_t i = 0; i < n; ++i) {
-            T x = a(p, i), y = a(q, i);
-            a(p, i) = c * x - s * y;
-            a(q, i) = conjugate(s) * x + c * y;
-          }
-        }
-    }
-    std::vector<int64_t> order(n);
-    std::iota(order.begin(), order.end(), 0);
-    llvm::sort(order, [&](int64_t i, int64_t j) {
-      return std::make_pair(realPart(a(i, i)), i) < std::make_pair(realPart(a(j, j)), j);
-    });
-    std::vector<double> sorted(n);
-    Matrix<T> columns(n, n);
-    for (int64_t j = 0; j < n; ++j) {
-      sorted[j] = realPart(a(order[j], order[j]));
-      for (int64_t i = 0; i < n; ++i)
-        columns(i, j) = v(i, order[j]);
-    }
-    values.append(sorted);
-    vectors.append(columns.values);
-  }
-  out.push_back(values.tensor);
-  out.push_back(vectors.tensor);
-  return success();
 }
 
 // Columns of u (rows x k, some of them zero) made an orthonormal basis of `wanted` columns.

@@ -29,6 +29,17 @@ TEST_F(EvalLinalg, CholeskyAndSolve) {
   expect(r[1], {2, 1}, {1.5, 1}, 1e-15); // [2 1; 0 2] x = [4 2]
 }
 
+// TensorFlow's numbers, signs of vectors too.
+TEST_F(EvalLinalg, SymmetricEigenvectors) {
+  auto r = run(R"(func.func @f(%a: tensor<3x3xf64>) -> (tensor<3xf64>, tensor<3x3xf64>) {
+    %w, %v = "hlo.eigh"(%a) : (tensor<3x3xf64>) -> (tensor<3xf64>, tensor<3x3xf64>)
+    return %w, %v : tensor<3xf64>, tensor<3x3xf64> })",
+               {make(DType::Float64, {3, 3}, {2, 99, 99, 1, -3, 99, 0, 1, 4})});
+  expect(r[0], {3}, {-3.32434738, 2.17474532, 4.14960207}, 1e-7);
+  expect(r[1], {3, 3},
+         {0.18294927, 0.98072138, 0.06866681, -0.97408546, 0.17137647, 0.14760632, 0.1329928, -0.09389181, 0.98665964}, 1e-7);
+}
+
 TEST_F(EvalLinalg, GeneralEigenvalues) {
   // a real matrix with a pair of complex eigenvalues, and a defective one
   std::vector<double> a{1, 2, 0, -3, 1, 1, 0, 1, 2, /**/ 2, 1, 0, 0, 2, 1, 0, 0, 2};

@@ -1,4 +1,4 @@
-// eigh and svd by Jacobi rotations, one matrix of the batch a unit, in double in scratch.
+// svd by Jacobi rotations, one matrix of the batch a unit, in double in scratch.
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/Bare.h"
 #include "passes/codegen/cpu/Matrix.h"
@@ -81,67 +81,6 @@ static void sortKeys(KernelBuilder &b, Value order, Value n, llvm::function_ref<
         });
     b.storeElem(i64, i, order, at[0]);
   });
-}
-
-LogicalResult emitEigh(Operation *op, KernelBuilder &b) {
-  auto e = cast<hlo::EighOp>(op);
-  auto dims = hlo::getDims(tensorType(e.getA()));
-  AffineExpr size = dims.back();
-  NumType t(b, elementType(e.getA())), real(b, elementType(e.getValues()));
-  b.setExtent(batchOf(b, dims));
-  b.setScratch(hlo::simplify(size * size * (2 * t.bytes()) + size * 8 + 64));
-  b.setWork(1 << 16);
-  Value n = b.dim(size);
-  b.units([&](Value u) {
-    Value base = b.mul(u, b.mul(n, n));
-    Mat a{t, b.scratch, n}, v{t, b.ptrAt(b.scratch, t.wide, b.mul(n, n)), n};
-    Value order = b.ptrAt(v.ptr, t.wide, b.mul(n, n));
-    setIdentity(v, n);
-    b.loop(b.i64(0), n, [&](Value i) {
-      b.loop(b.i64(0), n, [&](Value j) {
-        Value below = b.ge(i, j);
-        Value from = b.select(below, b.add(b.mul(i, n), j), b.add(b.mul(j, n), i));
-        Num x = t.load(b.operands[0], b.add(base, from));
-        if (t.complex())
-          x.im = sel(E(b, b.eq(i, j)), 0.0, sel(E(b, below), x.im, -x.im));
-        a.set(i, j, x);
-      });
-    });
-    // sweeps until what is off the diagonal is gone
-    b.whileLoop(
-        ValueRange{b.i64(0)},
-        [&](ValueRange s) {
-          E diagonal = sumReal(b, b.i64(0), n, [&](Value i) { return square(a.get(i, i)); });
-          E off = sumReal(b, b.i64(0), n, [&](Value i) {
-            return sumReal(b, b.i64(0), n, [&](Value j) {
-              return sel(E(b, b.eq(i, j)), 0.0, square(a.get(i, j)));
-            });
-          });
-          return b.both(b.lt(s[0], b.i64(60)), (off > diagonal * 1e-32) & (off > 0.0));
-        },
-        [&](ValueRange s) {
-          pairs(b, n, [&](Value p, Value q) {
-            Rotation r = rotationOf(t, a.get(p, p).re, a.get(q, q).re, a.get(p, q));
-            rotateColumns(a, n, p, q, r);
-            rotateColumns(v, n, p, q, r);
-            b.loop(b.i64(0), n, [&](Value i) { // rows by the adjoint
-              Num x = a.get(p, i), y = a.get(q, i);
-              a.set(p, i, scaleBy(x, r.c) - r.s * y);
-              a.set(q, i, conj(r.s) * x + scaleBy(y, r.c));
-            });
-          });
-          return SmallVector<Value>{b.add(s[0], b.i64(1))};
-        });
-    sortKeys(b, order, n, [&](Value i) { return a.get(i, i).re; }, false);
-    b.loop(b.i64(0), n, [&](Value j) {
-      Value from = b.loadElem(b.getI64Type(), order, j);
-      real.store(real.fromReal(a.get(from, from).re), b.results[0], b.add(b.mul(u, n), j));
-      b.loop(b.i64(0), n, [&](Value i) {
-        t.store(v.get(i, from), b.results[1], b.add(base, b.add(b.mul(i, n), j)));
-      });
-    });
-  });
-  return success();
 }
 
 LogicalResult emitSvd(Operation *op, KernelBuilder &b) {
