@@ -47,6 +47,19 @@ int64_t bytesOf(RankedTensorType type) {
   return count;
 }
 
+/// Only read, perhaps after moves, as the weights of one product: unfolded they could not be packed.
+bool becomesWeights(Operation *op) {
+  while (op->getNumResults() == 1 && op->hasOneUse()) {
+    OpOperand &use = *op->use_begin();
+    op = use.getOwner();
+    if (isa<hlo::ConvolutionOp, hlo::DotGeneralOp>(op))
+      return use.getOperandNumber() == 1;
+    if (!isa<hlo::ConcatenateOp, hlo::PadOp, hlo::ReshapeOp, hlo::TransposeOp>(op))
+      return false;
+  }
+  return false;
+}
+
 struct HloFoldConstants : simplify::impl::HloFoldConstantsBase<HloFoldConstants> {
   using Base::Base;
 
@@ -142,6 +155,9 @@ struct HloFoldConstants : simplify::impl::HloFoldConstantsBase<HloFoldConstants>
         return false;
     }
     bool grows = resultBytes > smallBytes && resultBytes > leafBytes + leafBytes / 4;
+    // filters of transposed convolutions are padded to a common size
+    if (grows && isa<hlo::PadOp, hlo::ConcatenateOp>(op) && resultBytes <= 4 * leafBytes && becomesWeights(op))
+      grows = false;
     if (grows) {
       if (chain < maxChain && resultBytes <= maxTemporary && op->getNumResults() == 1)
         pending[op] = {leafBytes, work, chain};
