@@ -2,6 +2,7 @@
 // Worth most with AddressSanitizer (scripts/test-full); LATHE_SLOW_TESTS=1 tries more.
 #include "base/Memory.h"
 #include "runtime/core/Compute.h"
+#include "test/runtime/Budget.h"
 #include "test/runtime/KernelTest.h"
 
 #include <cstdlib>
@@ -11,16 +12,6 @@
 
 namespace lathe::rt {
 namespace {
-
-/// Memory that tensors may take beyond what they hold now.
-class Budget {
-public:
-  explicit Budget(int64_t more) : before(memoryBudget()) { setMemoryBudget(memoryInUse() + more); }
-  ~Budget() { setMemoryBudget(before); }
-
-private:
-  int64_t before;
-};
 
 class Chooser {
 public:

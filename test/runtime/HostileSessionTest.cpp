@@ -1,5 +1,5 @@
 // What a caller may hand to a session, and what a graph may ask of it: refused with a status, in little memory and time.
-#include "base/Memory.h"
+#include "test/runtime/Budget.h"
 #include "test/runtime/SessionTest.h"
 
 #include <thread>
@@ -59,16 +59,6 @@ TEST(HostileSession, Names) {
   EXPECT_FALSE(s.RunCallable(12345, {}, &results).ok());
   EXPECT_FALSE(s.ReleaseCallable(-1).ok());
 }
-
-/// Memory that tensors may take beyond what they hold now.
-class Budget {
-public:
-  explicit Budget(int64_t more) : before(memoryBudget()) { setMemoryBudget(memoryInUse() + more); }
-  ~Budget() { setMemoryBudget(before); }
-
-private:
-  int64_t before;
-};
 
 TEST(HostileSession, FedTensors) {
   Budget budget(256 << 20);
