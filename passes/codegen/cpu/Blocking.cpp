@@ -11,11 +11,6 @@ constexpr int64_t wantedUnits = 32;
 // Bytes a cycle: panels that come from memory or the last cache, from the core's own, and rows from another core.
 constexpr double coldBytes = 6, warmBytes = 40, remoteBytes = 8;
 
-/// Arithmetic overlaps with most of the traffic.
-double combined(double compute, double traffic) {
-  return std::max(compute, traffic) + 0.25 * std::min(compute, traffic);
-}
-
 /// Cycles of the thread that runs units [first, last) and whose rows of other kernels are [home, homeEnd).
 double threadCycles(const CpuTarget &target, const BlockedWork &w, int64_t perBlock, int64_t first, int64_t last,
                     int64_t home, int64_t homeEnd) {

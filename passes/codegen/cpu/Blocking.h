@@ -4,6 +4,8 @@
 
 #include "passes/codegen/cpu/KernelCodegen.h"
 
+#include <algorithm>
+
 namespace lathe::cpu {
 
 /// Work whose units are numbered (outer, block of rows, panel), the panel innermost. Rows are whatever a block is made
@@ -22,6 +24,11 @@ struct BlockedWork {
 /// of the units, reads panels from memory and again from a cache, and fetches rows that another one's run of the
 /// kernel before is likely to have written. Larger blocks where that is equal.
 int64_t rowsPerBlock(const CpuTarget &target, const BlockedWork &work, int64_t most);
+
+/// Cycles of arithmetic and of traffic together: most of the traffic is hidden behind the arithmetic.
+inline double combined(double compute, double traffic) {
+  return std::max(compute, traffic) + 0.25 * std::min(compute, traffic);
+}
 
 } // namespace lathe::cpu
 

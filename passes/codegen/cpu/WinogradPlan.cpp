@@ -1,5 +1,6 @@
 // Which convolutions Winograd's algorithm computes, in which blocks, and their filters.
 #include "dialects/hlo/Shape.h"
+#include "passes/codegen/cpu/Blocking.h"
 #include "passes/codegen/cpu/Tile.h"
 #include "passes/codegen/cpu/Product.h"
 #include "passes/codegen/cpu/Winograd.h"
@@ -61,11 +62,6 @@ WinogradSizes WinogradSizes::of(kernel::ConvOp op) {
 constexpr double streamBytesPerCycle = 4;
 // Sizes known only at run time are taken for these.
 constexpr int64_t assumedSize = 56;
-
-/// Arithmetic overlaps with most of the traffic.
-static double combined(double compute, double traffic) {
-  return std::max(compute, traffic) + 0.25 * std::min(compute, traffic);
-}
 
 int64_t winogradTiles(const WinogradSizes &s, int64_t m) {
   auto along = [&](std::optional<int64_t> size, int64_t dilation) {
