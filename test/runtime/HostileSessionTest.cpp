@@ -18,20 +18,6 @@ absl::StatusOr<std::vector<Tensor>> run(Session &s, const Session::Feeds &feeds,
   return out;
 }
 
-absl::StatusOr<std::vector<Tensor>> runGraph(const tf::GraphDef &graph, const Session::Feeds &feeds, const std::vector<std::string> &fetches,
-                                             int64_t timeoutMs = 0) {
-  Session s;
-  if (absl::Status created = s.Create(graph); !created.ok())
-    return created;
-  std::vector<Tensor> out;
-  RunOptions options;
-  options.timeoutMs = timeoutMs;
-  absl::Status status = s.Run(options, feeds, fetches, {}, &out, nullptr);
-  if (!status.ok())
-    return status;
-  return out;
-}
-
 TEST(HostileSession, Names) {
   GraphBuilder b;
   b.placeholder("x").join("y", {"x", "x"}).add("nothing", "NoOp", {}, DType::String, "");

@@ -105,6 +105,21 @@ public:
 inline Tensor text(const std::string &s) { return Tensor::fromStrings({}, {s}); }
 inline std::string textOf(const Tensor &t) { return t.numElements() == 1 && t.dtype() == DType::String ? t.strings()[0] : "?"; }
 
+/// Runs a graph once, in a session of its own.
+inline absl::StatusOr<std::vector<Tensor>> runGraph(const tf::GraphDef &graph, const Session::Feeds &feeds,
+                                                    const std::vector<std::string> &fetches, int64_t timeoutMs = 0) {
+  Session s;
+  if (absl::Status created = s.Create(graph); !created.ok())
+    return created;
+  std::vector<Tensor> out;
+  RunOptions options;
+  options.timeoutMs = timeoutMs;
+  absl::Status status = s.Run(options, feeds, fetches, {}, &out, nullptr);
+  if (!status.ok())
+    return status;
+  return out;
+}
+
 } // namespace lathe
 
 #endif
