@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <memory>
 #include <sys/stat.h>
 
@@ -13,7 +14,9 @@ namespace lathe {
 using File = std::unique_ptr<FILE, int (*)(FILE *)>;
 
 absl::StatusOr<std::string> readFile(const std::string &path, uint64_t maxBytes) {
-  File file(std::fopen(path.c_str(), "rb"), std::fclose);
+  // opening a pipe would wait for its writer
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  File file(fd < 0 ? nullptr : fdopen(fd, "rb"), std::fclose);
   if (!file)
     return absl::NotFoundError(absl::StrCat("cannot open '", path, "': ", std::strerror(errno)));
   struct stat st;

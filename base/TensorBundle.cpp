@@ -121,6 +121,8 @@ static absl::Status checkPlace(const TensorBundleReader::Entry &entry, int64_t n
   struct stat st;
   if (stat(path.c_str(), &st) != 0)
     return absl::NotFoundError(absl::StrCat("cannot open '", path, "'"));
+  if (!S_ISREG(st.st_mode))
+    return bad(absl::StrCat("'", path, "' is no regular file"));
   if (entry.offset > st.st_size || entry.size > st.st_size - entry.offset)
     return bad(absl::StrCat("'", path, "' is shorter than its entries say"));
   return absl::OkStatus();

@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 
 #include <cstdio>
+#include <sys/stat.h>
 
 using namespace lathe;
 
@@ -56,4 +57,23 @@ TEST(TensorBundleTest, DamagedFilesAreErrors) {
   EXPECT_FALSE((*r)->read("dense/w").ok());
   std::remove((prefix + ".index").c_str());
   EXPECT_FALSE(TensorBundleReader::open(prefix).ok());
+}
+
+TEST(TensorBundleTest, PipesAreErrors) {
+  // opening one would wait for a writer
+  auto index = readFile(kPrefix + ".index");
+  ASSERT_TRUE(index.ok());
+  std::string prefix = testing::TempDir() + "pipes";
+  std::string shard = prefix + ".data-00000-of-00001";
+  ASSERT_EQ(mkfifo((prefix + ".index").c_str(), 0600), 0);
+  EXPECT_FALSE(TensorBundleReader::open(prefix).ok());
+  std::remove((prefix + ".index").c_str());
+  ASSERT_TRUE(writeFile(prefix + ".index", *index).ok());
+  ASSERT_EQ(mkfifo(shard.c_str(), 0600), 0);
+  auto r = TensorBundleReader::open(prefix);
+  ASSERT_TRUE(r.ok());
+  for (auto &[name, entry] : (*r)->entries())
+    EXPECT_FALSE((*r)->read(name).ok()) << name;
+  std::remove(shard.c_str());
+  std::remove((prefix + ".index").c_str());
 }
