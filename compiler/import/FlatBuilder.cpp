@@ -8,8 +8,7 @@ using llvm::Twine;
 
 namespace lathe::import {
 
-/// Ops of which a function keeps the instances that nobody consumes.
-static bool hasEffect(const ops::OpInfo &info, StringRef op) {
+bool hasEffect(const ops::OpInfo &info, StringRef op) {
   if (!info.isStateful || readsVariable(op))
     return false;
   if (op == "Assert" || op == "Print" || op == "PrintV2" || op == "Abort" || op == "If" || op == "While" ||

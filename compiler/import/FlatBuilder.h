@@ -8,6 +8,9 @@ namespace lathe::import {
 
 inline bool isCallOp(llvm::StringRef op) { return op == "PartitionedCall" || op == "StatefulPartitionedCall"; }
 
+/// Ops of which a function keeps the instances that nobody consumes.
+bool hasEffect(const ops::OpInfo &info, llvm::StringRef op);
+
 /// An output of a node within a scope, not yet followed; node -1 - k is flat argument k of the scope's function.
 struct RawRef {
   int scope, node, port;

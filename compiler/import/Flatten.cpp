@@ -9,6 +9,7 @@
 // the callee's effects and outputs. An edge to a call becomes one to each stateful node of the callee.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/import/CallSize.h"
 #include "compiler/import/FlatBuilder.h"
 
 #include <algorithm>
@@ -61,14 +62,23 @@ std::string findVariable(const FlatGraph &graph, Ref ref, bool *through) {
 // Flattener
 //===----------------------------------------------------------------------===//
 
+Flattener::Flattener(Library &library, Problems &problems, int64_t maxNodes)
+    : library(library), problems(problems), nodesLeft(maxNodes), sizes(std::make_unique<CallSize>(library)) {}
+
+Flattener::~Flattener() = default;
+
 bool Flattener::takeNode(const NodeId &id, size_t nameSize, size_t numOutputs) {
   nodesLeft -= static_cast<int64_t>(1 + nameSize / 128 + numOutputs / 8);
   if (nodesLeft >= 0)
     return true;
+  reportTooMany(id);
+  return false;
+}
+
+void Flattener::reportTooMany(const NodeId &id) {
   if (!outOfNodes)
     problems.add(id, "inlining functions gives more nodes than the limit");
   outOfNodes = true;
-  return false;
 }
 
 const std::vector<DType> *Flattener::mainOutputs(int node) {
@@ -147,11 +157,20 @@ int Flattener::requestFunction(const tf::NameAttrList &function, const AttrLooku
 }
 
 void Flattener::flattenFunctions() {
-  for (; nextRequest < requests.size() && !outOfNodes; ++nextRequest)
-    functions.push_back(FlatBuilder(*this).buildFunction(requests[nextRequest]));
+  for (; nextRequest < requests.size() && !outOfNodes; ++nextRequest) {
+    const Body &body = *requests[nextRequest].body;
+    if (sizes->ofFunction(body) > nodesLeft)
+      reportTooMany({body.name, "function", ""});
+    else
+      functions.push_back(FlatBuilder(*this).buildFunction(requests[nextRequest]));
+  }
 }
 
 std::unique_ptr<FlatGraph> Flattener::flattenEntry(const EntrySpec &spec) {
+  if (sizes->ofEntry(spec) > nodesLeft && sizes->largestCall() >= 0) {
+    reportTooMany(library.getMain()->id(sizes->largestCall()));
+    return nullptr;
+  }
   return FlatBuilder(*this).buildEntry(spec);
 }
 

@@ -60,11 +60,13 @@ struct MainTensor {
   bool operator==(const MainTensor &o) const { return node == o.node && port == o.port; }
 };
 
+class CallSize;
+
 /// Builds flat graphs and, from them, those of the functions they use.
 class Flattener {
 public:
-  Flattener(Library &library, Problems &problems, int64_t maxNodes)
-      : library(library), problems(problems), nodesLeft(maxNodes) {}
+  Flattener(Library &library, Problems &problems, int64_t maxNodes);
+  ~Flattener();
 
   struct EntrySpec {
     std::vector<MainTensor> feeds; // arguments
@@ -90,6 +92,7 @@ private:
                       std::vector<std::string> bindings);
   /// Counts a node against the limit, long names and many outputs as several. False, and reported, beyond it.
   bool takeNode(const NodeId &id, size_t nameSize, size_t numOutputs);
+  void reportTooMany(const NodeId &id);
 
   struct Request {
     const Body *body;
@@ -99,6 +102,7 @@ private:
   Library &library;
   Problems &problems;
   int64_t nodesLeft;
+  std::unique_ptr<CallSize> sizes;
   bool outOfNodes = false;
   std::map<std::string, int> functionIds;
   std::deque<Request> requests; // stable: scopes point at the attributes

@@ -5,6 +5,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+#include <chrono>
 #include <fstream>
 #include <sstream>
 
@@ -179,9 +180,55 @@ TEST(Malformed, FunctionsThatGrowExponentially) {
              " node_def { name: \"q\" op: \"" + callee + "\" input: \"p" + out + "\"" + attr + " }"
              " ret { key: \"r\" value: \"q" + out + "\" } }\n";
   }
+  // said before anything is made of them
+  auto start = std::chrono::steady_clock::now();
+  expectError(importBytes(graph + "}"), "node 'y' (f0): inlining functions gives more nodes than the limit");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  // what nobody needs does not count
   ImportOptions options;
-  options.maxNodes = 10'000;
-  expectError(importBytes(graph + "}", options), "inlining functions gives more nodes than the limit");
+  options.maxNodes = 10;
+  Imported unused = importBytes(graph + "} " + identity("z", "x"), options);
+  EXPECT_FALSE(unused.ok); // both are outputs
+  options.outputs = {"z"};
+  EXPECT_TRUE(importBytes(graph + "} " + identity("z", "x"), options).ok);
+}
+
+TEST(Malformed, EffectsThatGrowExponentially) {
+  // no outputs: a function runs for its stateful nodes
+  std::string graph = "node { name: \"y\" op: \"f0\" input: \"x\" } " + placeholder() +
+                      "node { name: \"z\" op: \"Identity\" input: \"x\" input: \"^y\" attr { key: \"T\" value { type: DT_FLOAT } } } "
+                      "library { ";
+  for (int i = 0; i < 60; ++i) {
+    std::string name = "f" + std::to_string(i), callee = "f" + std::to_string(i + 1);
+    graph += "function { signature { name: \"" + name + "\" is_stateful: true input_arg { name: \"a\" type: DT_FLOAT } } ";
+    if (i == 59)
+      graph += "node_def { name: \"p\" op: \"Print\" input: \"a\" attr { key: \"T\" value { type: DT_FLOAT } } attr { key: \"U\" value { list {} } } } }\n";
+    else
+      graph += "node_def { name: \"p\" op: \"" + callee + "\" input: \"a\" } node_def { name: \"q\" op: \"StatefulPartitionedCall\" input: \"a\" "
+               "attr { key: \"f\" value { func { name: \"" + callee + "\" } } } attr { key: \"Tin\" value { list { type: DT_FLOAT } } } "
+               "attr { key: \"Tout\" value { list {} } } } }\n";
+  }
+  expectError(importBytes(graph + "}"), "node 'y' (f0): inlining functions gives more nodes than the limit");
+}
+
+TEST(Malformed, CallsAreCountedAsNeeded) {
+  // each function has an output that needs two calls and one that needs none: 2^60 nodes, of which 61 are needed
+  std::string graph = placeholder() + "node { name: \"y\" op: \"f0\" input: \"x\" } " + identity("z", "y:1") + "library { ";
+  for (int i = 0; i < 60; ++i) {
+    std::string callee = "f" + std::to_string(i + 1), call = "\" op: \"" + callee + "\" input: \"";
+    graph += "function { signature { name: \"f" + std::to_string(i) + "\" input_arg { name: \"a\" type: DT_FLOAT } "
+             "output_arg { name: \"r\" type: DT_FLOAT } output_arg { name: \"s\" type: DT_FLOAT } } ";
+    if (i == 59)
+      graph += "ret { key: \"r\" value: \"a\" } ret { key: \"s\" value: \"a\" } }\n";
+    else
+      graph += "node_def { name: \"p" + call + "a\" } node_def { name: \"q" + call + "p:r:0\" } "
+               "ret { key: \"r\" value: \"q:r:0\" } ret { key: \"s\" value: \"p:s:0\" } }\n";
+  }
+  ImportOptions options;
+  options.outputs = {"z"};
+  options.maxNodes = 100;
+  Imported m = importBytes(graph + "}", options);
+  EXPECT_TRUE(m.ok) << m.errors;
 }
 
 TEST(Malformed, ManyOutputs) {
