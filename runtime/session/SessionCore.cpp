@@ -15,11 +15,17 @@ namespace {
 
 absl::Status closed() { return absl::CancelledError("Session has been closed."); }
 
+/// With its length: a name may hold anything, also what stands between two.
+void appendName(std::string *key, char tag, const std::string &name) {
+  size_t size = name.size();
+  key->push_back(tag);
+  key->append(reinterpret_cast<const char *>(&size), sizeof(size));
+  key->append(name);
+}
+
 void appendNames(std::string *key, char tag, const std::vector<std::string> &names) {
-  for (const std::string &name : names) {
-    key->push_back(tag);
-    key->append(name);
-  }
+  for (const std::string &name : names)
+    appendName(key, tag, name);
 }
 
 } // namespace
@@ -279,8 +285,7 @@ absl::Status SessionCore::run(const RunOptions &how, const Session::Feeds &feeds
   std::string key;
   key.reserve(256);
   for (auto &[name, value] : feeds) {
-    key.push_back('\1');
-    key.append(name);
+    appendName(&key, '\1', name);
     frame.args.push_back(value);
   }
   appendNames(&key, '\2', fetches);

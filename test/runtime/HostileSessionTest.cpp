@@ -29,7 +29,6 @@ TEST(HostileSession, Names) {
                                   std::string("^y"), std::string("^"), std::string("z"), std::string("nothing"), std::string("nothing:0"),
                                   std::string("y:2147483648"), std::string("y:4294967296"), std::string("\xff\xff"), withNul, longName, longName + ":0"}) {
     EXPECT_FALSE(run(s, {{"x", text("a")}}, {name}).ok()) << "fetch '" << name.substr(0, 40) << "'";
-    (void)run(s, {{"x", text("a")}}, {"y"}, {name}); // targets are nodes, and "y:1" names one
     EXPECT_FALSE(run(s, {{"x", text("a")}, {name, text("a")}}, {"y"}).ok()) << "feed '" << name.substr(0, 40) << "'";
     Session::CallableHandle handle;
     EXPECT_FALSE(s.MakeCallable({{"x"}, {name}, {}, {}}, &handle).ok());
@@ -38,12 +37,29 @@ TEST(HostileSession, Names) {
     std::vector<Tensor> out;
     EXPECT_FALSE(s.PRun(name, {}, {"y"}, &out).ok());
   }
+  // targets are nodes: as in TensorFlow, a port or the mark of a control edge is read past
+  for (const char *target : {"y", "y:0", "y:1", "y:00", "y:99", "^y"})
+    EXPECT_TRUE(run(s, {{"x", text("a")}}, {}, {target}).ok()) << target;
+  for (const char *target : {"", "z", "^", "y:", "y:-1", "y:x", "y:0x0", "y: 0", "y:0:0", "^y:0", "y:99999999999999999999"})
+    EXPECT_EQ(run(s, {{"x", text("a")}}, {}, {target}).status().code(), StatusCode::kNotFound) << target;
+  // a fed node that is a target runs all the same
+  EXPECT_FALSE(run(s, {{"x", text("a")}}, {}, {"x"}).ok());
   auto out = run(s, {{"x", text("a")}}, std::vector<std::string>(10000, "y"));
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_EQ(out->size(), 10000u);
   std::vector<Tensor> results;
   EXPECT_FALSE(s.RunCallable(12345, {}, &results).ok());
   EXPECT_FALSE(s.ReleaseCallable(-1).ok());
+}
+
+TEST(HostileSession, NamesThatLookLikeTwo) {
+  GraphBuilder b;
+  b.placeholder("a").placeholder("b").placeholder("a\1b").join("y", {"a", "b", "a\1b"}).add("z", "Identity", {"a\1b"});
+  Session s;
+  if (!s.Create(b.graph).ok())
+    return;
+  EXPECT_TRUE(run(s, {{"a\1b", text("a")}}, {"z"}).ok());
+  EXPECT_FALSE(run(s, {{"a", text("a")}, {"b", text("b")}}, {"z"}).ok());
 }
 
 TEST(HostileSession, FedTensors) {
