@@ -156,9 +156,13 @@ FailureOr<AffineExpr> blocksOf(NodeContext &c, AffineExpr size, int64_t block) {
 LogicalResult checkBlock(NodeContext &c, Value x, ArrayRef<int64_t> block) {
   if (c.rank(x) < int64_t(block.size()) + 1)
     return c.error("rank " + Twine(c.rank(x)) + " is too small for " + Twine(block.size()) + " block dimensions");
-  for (int64_t b : block)
+  int64_t product = 1;
+  for (int64_t b : block) {
     if (b < 1)
       return c.error("a block size is not positive");
+    if (b > INT32_MAX || (product *= b) > INT32_MAX)
+      return c.error("the block sizes are too large");
+  }
   return success();
 }
 
@@ -250,8 +254,8 @@ LogicalResult lowerSpaceDepth(NodeContext &c, bool toDepth) {
   Value x = c.input(0);
   StringRef format = c.attrString("data_format", "NHWC");
   int64_t block = c.attrInt("block_size");
-  if (block < 1)
-    return c.error("a block size is not positive");
+  if (block < 1 || block > 32768) // its square counts channels
+    return c.error("block_size must be between 1 and 32768, found " + Twine(block));
   if (format != "NHWC" && format != "NCHW")
     return c.error("data format " + format + " is not supported");
   if (c.rank(x) != 4)
