@@ -1,9 +1,11 @@
 // fuzz-replay: the fuzz targets without libFuzzer.
 //   fuzz-replay TARGET FILE_OR_FOLDER...                       runs each file once
 //   fuzz-replay TARGET --mutate N [--seed S] [--keep DIR] ...  runs N mutants of the files, each of up to 12 changes
+//   fuzz-replay TARGET --sweep [--keep DIR] ...                runs each graph with each attribute set to each of a list of bad values
 //   fuzz-replay pack MODEL INDEX DATA OUT                      makes an input of saved_model and table
 //   fuzz-replay totext <GRAPH.pb >GRAPH.pbtxt
 // The input at hand is in DIR/current while it runs, so a crash leaves it there.
+#include "Mutator.h"
 #include "Targets.h"
 
 #include "proto/graph.pb.h"
@@ -23,6 +25,13 @@
 #include <vector>
 
 using namespace lathe::fuzz;
+
+static const Target *findTarget(const std::string &name) {
+  for (const Target *t : {&graphdef, &saved_model, &legalize, &text, &table})
+    if (name == t->name)
+      return t;
+  return nullptr;
+}
 
 static std::string readFile(const std::string &path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, false, false);
@@ -48,6 +57,7 @@ int main(int argc, char **argv) {
   }
   uint64_t mutants = 0, seed = 1;
   std::string keep;
+  bool sweep = false;
   std::vector<std::string> files;
   for (int i = 2; i < argc; ++i) {
     std::string a = argv[i];
@@ -57,6 +67,8 @@ int main(int argc, char **argv) {
       seed = strtoull(argv[++i], nullptr, 10);
     else if (a == "--keep" && i + 1 < argc)
       keep = argv[++i];
+    else if (a == "--sweep")
+      sweep = true;
     else if (llvm::sys::fs::is_directory(a)) {
       std::error_code error;
       for (llvm::sys::fs::recursive_directory_iterator it(a, error), end; it != end && !error; it.increment(error))
@@ -82,6 +94,16 @@ int main(int argc, char **argv) {
     if (s > 5 && !keep.empty())
       llvm::sys::fs::copy_file(keep + "/current", keep + "/slow-" + std::to_string(std::hash<std::string>()(input)));
   };
+  if (sweep) {
+    uint64_t runs = 0;
+    for (const std::string &input : inputs) {
+      lathe::tf::GraphDef graph;
+      if (graph.ParseFromString(input))
+        Mutator::sweep(graph, [&] { runOne(graph.SerializeAsString()), ++runs; });
+    }
+    printf("%s: %zu inputs, %llu changes\n", target->name, files.size(), (unsigned long long)runs);
+    return 0;
+  }
   if (!mutants)
     for (const std::string &input : inputs)
       runOne(input);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace pb = google::protobuf;
@@ -243,6 +244,101 @@ void Mutator::mutate(pb::Message &message) {
     if (d->field_count())
       mutateField(m, *d->field(below(d->field_count())));
   }
+}
+
+void Mutator::sweep(tf::GraphDef &graph, const std::function<void()> &run) {
+  auto tryInts = [&](auto &&get, auto &&set) {
+    auto old = get();
+    for (int64_t bad : badInts)
+      if (static_cast<decltype(old)>(bad) != old) {
+        set(static_cast<decltype(old)>(bad));
+        run();
+      }
+    set(old);
+  };
+  auto tryList = [&](auto &list) {
+    for (int i = 0; i < std::min(list.size(), 8); ++i)
+      tryInts([&] { return list[i]; }, [&](auto v) { list[i] = v; });
+  };
+  auto tryType = [&](auto &&get, auto &&set) {
+    tf::DataType old = get();
+    for (tf::DataType type : commonTypes)
+      if (type != old) {
+        set(type);
+        run();
+      }
+    set(old);
+  };
+  auto tryText = [&](std::string &s) {
+    std::string old = s;
+    for (const char *bad : badStrings) {
+      s = bad;
+      run();
+    }
+    s = old;
+  };
+  auto tryShape = [&](tf::TensorShapeProto &shape) {
+    for (auto &dim : *shape.mutable_dim())
+      tryInts([&] { return dim.size(); }, [&](int64_t v) { dim.set_size(v); });
+    shape.add_dim()->set_size(1);
+    run();
+    shape.mutable_dim()->RemoveLast();
+    if (shape.dim_size()) {
+      auto *last = shape.mutable_dim()->ReleaseLast();
+      run();
+      shape.mutable_dim()->AddAllocated(last);
+    }
+  };
+  auto tryTensor = [&](tf::TensorProto &t) {
+    tryShape(*t.mutable_tensor_shape());
+    tryList(*t.mutable_int_val());
+    tryList(*t.mutable_int64_val());
+    size_t width = t.dtype() == tf::DT_INT32 ? 4 : t.dtype() == tf::DT_INT64 ? 8 : 0;
+    std::string &content = *t.mutable_tensor_content();
+    for (size_t at = 0; width && at + width <= std::min<size_t>(content.size(), 8 * width); at += width) {
+      std::string old = content;
+      for (int64_t bad : badInts) {
+        memcpy(&content[at], &bad, width);
+        run();
+      }
+      content = old;
+    }
+  };
+  for (tf::NodeDef &node : *graph.mutable_node())
+    for (auto &[name, value] : *node.mutable_attr())
+      switch (value.value_case()) {
+      case tf::AttrValue::kI: tryInts([&] { return value.i(); }, [&](int64_t v) { value.set_i(v); }); break;
+      case tf::AttrValue::kB:
+        value.set_b(!value.b());
+        run();
+        value.set_b(!value.b());
+        break;
+      case tf::AttrValue::kS: tryText(*value.mutable_s()); break;
+      case tf::AttrValue::kType: tryType([&] { return value.type(); }, [&](tf::DataType t) { value.set_type(t); }); break;
+      case tf::AttrValue::kShape: tryShape(*value.mutable_shape()); break;
+      case tf::AttrValue::kTensor: tryTensor(*value.mutable_tensor()); break;
+      case tf::AttrValue::kList: {
+        auto &list = *value.mutable_list();
+        tryList(*list.mutable_i());
+        if (list.i_size()) {
+          list.add_i(1);
+          run();
+          list.mutable_i()->RemoveLast();
+          int64_t last = list.i(list.i_size() - 1);
+          list.mutable_i()->RemoveLast();
+          run();
+          list.add_i(last);
+        }
+        for (int i = 0; i < std::min(list.type_size(), 4); ++i)
+          tryType([&] { return list.type(i); }, [&](tf::DataType t) { list.set_type(i, t); });
+        for (auto &shape : *list.mutable_shape())
+          tryShape(shape);
+        for (std::string &s : *list.mutable_s())
+          tryText(s);
+        break;
+      }
+      default: break;
+      }
 }
 
 void Mutator::fillTensor(tf::TensorProto &t, tf::DataType type) {

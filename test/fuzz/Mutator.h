@@ -6,6 +6,7 @@
 #include "proto/saved_model.pb.h"
 
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ public:
 
   /// A few random changes anywhere in the message.
   void mutate(google::protobuf::Message &message);
+  /// Each attribute of each node once with each of a list of bad values: numbers (also those in constants and shapes), types,
+  /// texts. Calls back with the graph changed, and changes it back.
+  static void sweep(tf::GraphDef &graph, const std::function<void()> &run);
   /// A node of a random op of the registry with fitting attributes, fed by nodes that are there or new constants.
   void addNode(tf::GraphDef &graph);
   /// Bytes without structure: flips, insertions, removals, numbers from a list of bad ones.

@@ -7,17 +7,11 @@
 #include "compiler/import/Import.h"
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/Graph.h"
-#include "dialects/hlo/Hlo.h"
-#include "passes/cluster/Passes.h"
-#include "passes/legalize/Passes.h"
-#include "passes/simplify/Passes.h"
 
 #include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Pass/PassManager.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -32,36 +26,17 @@ namespace {
 
 constexpr size_t largestInput = 1 << 20;
 
-/// The passes that legalize runs; their patterns take longer to make than most inputs to compile.
-std::unique_ptr<mlir::PassManager> passes;
-
 /// A context for the next input. Making one takes longer than most inputs do, and what it uniques is never freed: a new one
 /// now and then.
 mlir::MLIRContext *nextContext() {
   static std::unique_ptr<mlir::MLIRContext> context;
   static int runs = 0;
-  if (runs++ % 128 == 0) {
-    passes.reset();
+  if (runs++ % contextInputs == 0) {
     context = std::make_unique<mlir::MLIRContext>(mlir::MLIRContext::Threading::DISABLED);
-    context->loadDialect<graph::GraphDialect, hlo::HloDialect, mlir::func::FuncDialect>();
+    context->loadDialect<graph::GraphDialect>();
     context->printOpOnDiagnostic(false);
   }
   return context.get();
-}
-
-ImportOptions smallOptions() {
-  ImportOptions options;
-  options.maxBytes = 16 << 20;
-  options.maxNodes = 20000;
-  return options;
-}
-
-/// What comes out must be valid; what fails must say why.
-void expect(bool ok, const char *what) {
-  if (ok)
-    return;
-  fprintf(stderr, "fuzz: %s\n", what);
-  abort();
 }
 
 void importAndCheck(std::string_view bytes, const char *name) {
@@ -75,24 +50,6 @@ void importAndCheck(std::string_view bytes, const char *name) {
 
 void runGraphDef(std::string_view bytes) { importAndCheck(bytes, "graph.pb"); }
 void runText(std::string_view bytes) { importAndCheck(bytes, "graph.pbtxt"); }
-
-void runLegalize(std::string_view bytes) {
-  mlir::MLIRContext *context = nextContext();
-  CollectedDiagnostics diagnostics(*context);
-  auto model = importModelBytes(context, llvm::StringRef(bytes.data(), bytes.size()), "graph.pb", smallOptions());
-  if (failed(model))
-    return;
-  if (!passes) {
-    passes = std::make_unique<mlir::PassManager>(context);
-    cluster::buildClusterPipeline(*passes);
-    legalize::buildLegalizePipeline(*passes);
-    simplify::SimplifyOptions so;
-    so.foldBytes = 1 << 20;
-    simplify::buildSimplifyPipeline(*passes, so);
-  }
-  if (failed(passes->run(*model->module)))
-    expect(!diagnostics.errors().empty(), "a pass failed without a message");
-}
 
 /// A folder of this process in memory.
 const std::string &scratchFolder() {
@@ -187,19 +144,6 @@ void mutateGraph(std::string &bytes, uint32_t seed) {
     m.mutateBytes(bytes);
 }
 
-void mutateLegalize(std::string &bytes, uint32_t seed) {
-  Mutator m(seed);
-  tf::GraphDef graph;
-  pb::LogSilencer silence;
-  if (!graph.ParsePartialFromString(bytes))
-    graph.Clear();
-  if (m.below(2) || graph.node_size() == 0)
-    m.addNode(graph);
-  else
-    m.mutate(graph);
-  bytes = graph.SerializePartialAsString();
-}
-
 void mutateText(std::string &bytes, uint32_t seed) {
   Mutator m(seed);
   tf::GraphDef graph;
@@ -291,18 +235,21 @@ std::string packFolder(std::string_view model, std::string_view index, std::stri
   return out;
 }
 
-const Target targets[] = {{"graphdef", runGraphDef, mutateGraph},
-                          {"saved_model", runSavedModel, mutateFolder},
-                          {"legalize", runLegalize, mutateLegalize},
-                          {"text", runText, mutateText},
-                          {"table", runTable, mutateTable}};
-const int numTargets = static_cast<int>(std::size(targets));
-
-const Target *findTarget(std::string_view name) {
-  for (const Target &t : targets)
-    if (name == t.name)
-      return &t;
-  return nullptr;
+void expect(bool ok, const char *what) {
+  if (ok)
+    return;
+  fprintf(stderr, "fuzz: %s\n", what);
+  abort();
 }
+
+ImportOptions smallOptions() {
+  ImportOptions options;
+  options.maxBytes = 16 << 20;
+  options.maxNodes = 20000;
+  return options;
+}
+
+const Target graphdef = {"graphdef", runGraphDef, mutateGraph}, saved_model = {"saved_model", runSavedModel, mutateFolder},
+             text = {"text", runText, mutateText}, table = {"table", runTable, mutateTable};
 
 } // namespace lathe::fuzz

@@ -2,6 +2,8 @@
 #ifndef LATHE_TEST_FUZZ_TARGETS_H
 #define LATHE_TEST_FUZZ_TARGETS_H
 
+#include "compiler/import/Import.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -19,12 +21,19 @@ struct Target {
 /// legalize: a GraphDef through import, clustering, legalization and folding.
 /// text: a .pbtxt through the importer.
 /// table: a checkpoint index and shard through the TensorBundle reader, every tensor read.
-extern const Target targets[];
-extern const int numTargets;
-const Target *findTarget(std::string_view name);
+extern const Target graphdef, saved_model, legalize, text, table;
 
 /// The parts of a model folder as one string: two lengths of 4 bytes, then the three contents.
 std::string packFolder(std::string_view model, std::string_view index, std::string_view data);
+
+/// Inputs for which one context is used.
+constexpr int contextInputs = 512;
+
+/// Limits under which no input takes long.
+ImportOptions smallOptions();
+
+/// What comes out must be valid; what fails must say why.
+void expect(bool ok, const char *what);
 
 } // namespace lathe::fuzz
 
