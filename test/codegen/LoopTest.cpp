@@ -247,4 +247,12 @@ TEST(Rows, Softmax) {
   EXPECT_MATCH(softmax("7x", "3x20", "0", "1, 2"), {randomTensor(DType::Float32, {7, 3, 20}, 3, 5)}, 1e-6);
 }
 
+// LLVM takes the sign for the result from the double, by a library call if it is left to it.
+TEST(Loop, RoundsHalvesOfDoubles) {
+  std::string from = "tensor<19xf64>", to = "tensor<19xf16>";
+  EXPECT_MATCH(kernelOf("loop", {from}, to,
+                        "%h = \"hlo.convert\"(%a0) : (" + from + ") -> " + to + "\n%y = \"hlo.round_nearest_afz\"(%h) : (" + to + ") -> " + to),
+               {randomTensor(DType::Float64, {19}, 1, 20)}, 0);
+}
+
 } // namespace lathe::test

@@ -51,6 +51,11 @@ E roundEvenE(E x) {
     return E(*x.b, math::RoundEvenOp::create(*x.b, x.v));
   return roundByMagic(x);
 }
-E copysignE(E m, E s) { return E(*m.b, math::CopySignOp::create(*m.b, m.v, s.v)); }
+// By bits: LLVM 22 takes the sign of an intrinsic from behind a conversion, and a double's for a half by a library call.
+E copysignE(E m, E s) {
+  E bits = s.bits();
+  E sign = bits.cI(static_cast<int64_t>(uint64_t(1) << (s.elem().getIntOrFloatBitWidth() - 1)));
+  return (absE(m).bits() | (bits & sign)).asFloat();
+}
 
 } // namespace lathe::cpu
