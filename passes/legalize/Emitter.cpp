@@ -80,6 +80,8 @@ static Value splatOf(Emitter &e, DenseElementsAttr scalar, ArrayRef<AffineExpr> 
 }
 
 Value Emitter::splat(double value, ArrayRef<AffineExpr> dims, Type element) {
+  if (!isa<FloatType, IntegerType, IndexType, ComplexType>(element))
+    return poison("expected numbers");
   auto type = RankedTensorType::get({}, element);
   if (auto complex = dyn_cast<ComplexType>(element)) {
     auto part = [&](double v) { return cast<FloatAttr>(scalarAttr(b, complex.getElementType(), v)).getValue(); };
