@@ -109,8 +109,13 @@ bool FlatBuilder::checkInputs(const Instance &instance, int scope, int node) {
     return false;
   }
   for (auto [i, ref] : llvm::enumerate(instance.inputs)) {
-    DType found = ref.isArgument() ? graph->argTypes[ref.argument()]
-                                   : graph->instances[ref.instance].outTypes[ref.port];
+    const std::vector<DType> *outputs = ref.isArgument() ? nullptr : &graph->instances[ref.instance].outTypes;
+    if (outputs && static_cast<size_t>(ref.port) >= outputs->size()) {
+      problems.add(instance.id(), Twine("expected output ") + Twine(ref.port) + " of its input " + Twine(i) + ", which has " +
+                                      Twine(outputs->size()));
+      return false;
+    }
+    DType found = outputs ? (*outputs)[ref.port] : graph->argTypes[ref.argument()];
     if (found != signature.types[i]) {
       problems.add(instance.id(), Twine("expected input ") + Twine(i) + " to be " + dtypeName(signature.types[i]) +
                                       ", found " + dtypeName(found));

@@ -99,7 +99,7 @@ static Attribute elementAttr(Type type, int64_t value) {
   return elementAttr(type, wide);
 }
 
-static DenseElementsAttr splatAttr(RankedTensorType type, Attribute element) {
+DenseElementsAttr splatAttr(RankedTensorType type, Attribute element) {
   auto pair = dyn_cast<ArrayAttr>(element);
   if (!pair)
     return DenseElementsAttr::get(type, element);

@@ -25,6 +25,9 @@ mlir::ElementsAttr makeElements(mlir::MLIRContext *context, const Tensor &tensor
 mlir::Value makeConstant(mlir::OpBuilder &b, mlir::Location loc, const Tensor &tensor);
 mlir::Value makeConstant(mlir::OpBuilder &b, mlir::Location loc, mlir::ElementsAttr value);
 
+/// Elements that all equal one; a complex number is an array of two.
+mlir::DenseElementsAttr splatAttr(RankedTensorType type, mlir::Attribute element);
+
 /// A constant with all elements equal. `type` may be symbolic (then a scalar is broadcast) and of any element type:
 /// the value is rounded or wrapped to it.
 mlir::Value makeSplat(mlir::OpBuilder &b, mlir::Location loc, double value, RankedTensorType type);

@@ -109,8 +109,12 @@ Value gather(NodeContext &c, Value params, Value indices, int64_t axis, int64_t 
   if (!params || !indices)
     return {};
   int64_t rank = c.rank(params), indexRank = c.rank(indices);
-  if (batchDims > axis || batchDims > indexRank) {
+  if (batchDims < 0 || batchDims > axis || batchDims > indexRank) {
     (void)c.error("batch_dims " + Twine(batchDims) + " exceeds the axis or the rank of the indices");
+    return {};
+  }
+  if (axis >= rank) {
+    (void)c.error("axis " + Twine(axis) + " is none of " + Twine(rank) + " dimensions");
     return {};
   }
   for (int64_t i = 0; i < batchDims; ++i)
@@ -143,7 +147,7 @@ Value gatherNd(NodeContext &c, Value params, Value indices, int64_t batchDims, b
   if (!params || !indices)
     return {};
   int64_t rank = c.rank(params), indexRank = c.rank(indices);
-  if (indexRank < 1 || batchDims >= indexRank || batchDims > rank) {
+  if (indexRank < 1 || batchDims < 0 || batchDims >= indexRank || batchDims > rank) {
     (void)c.error("batch_dims " + Twine(batchDims) + " exceeds the rank of an input");
     return {};
   }

@@ -2,6 +2,7 @@
 
 #include "passes/simplify/Match.h"
 
+#include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Shape.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -50,18 +51,15 @@ bool lathe::isSplat(Value v, double number) {
 
 Value lathe::makeSplatLike(OpBuilder &b, Location loc, RankedTensorType type, Attribute element) {
   if (type.hasStaticShape())
-    return hlo::ConstantOp::create(b, loc, type, DenseElementsAttr::get(type, element));
+    return hlo::ConstantOp::create(b, loc, type, hlo::splatAttr(type, element));
   // a constant has no run-time sizes: a number is broadcast
   auto scalar = RankedTensorType::get({}, type.getElementType());
-  Value number = hlo::ConstantOp::create(b, loc, scalar, DenseElementsAttr::get(scalar, element));
+  Value number = hlo::ConstantOp::create(b, loc, scalar, hlo::splatAttr(scalar, element));
   return hlo::BroadcastInDimOp::create(b, loc, type, number, b.getDenseI64ArrayAttr({}));
 }
 
 Value lathe::makeSplatLike(OpBuilder &b, Location loc, RankedTensorType type, double number) {
-  Type element = type.getElementType();
-  Attribute attr = isa<FloatType>(element) ? Attribute(b.getFloatAttr(element, number))
-                                           : Attribute(IntegerAttr::get(element, static_cast<int64_t>(number)));
-  return makeSplatLike(b, loc, type, attr);
+  return hlo::makeSplat(b, loc, number, type);
 }
 
 RankedTensorType lathe::shapeLike(RankedTensorType shape, Type element) {
