@@ -48,9 +48,21 @@ static E bySixteen(E x, E (*f)(E)) {
 
 bool hasTables(E x) { return x.b->target.avx512 && llvm::isPowerOf2_32(x.lanes()); }
 
+/// The piece of a table around the nearest multiple of `stretch` to t, from 0 to the last of the table: a polynomial of what
+/// is left, coefficient k of piece i at [k][i].
+template <size_t pieces> static E piecewise(const float (&table)[6][pieces], double stretch, E t) {
+  // the sum rounds to a whole number of stretches and leaves it in the low bits
+  E k = fma(t, 1 / stretch, 12582912.0), n = k - 12582912.0, index = k.bits();
+  E r = fma(n, -stretch, t);
+  E p = lookUp(table[5], index);
+  for (int i = 4; i >= 0; --i)
+    p = fma(p, r, lookUp(table[i], index));
+  return p;
+}
+
 // erf(t) / t - 1/2 around the middle of stretch i, i * 67/256: coefficient k of stretch i in row k. Minimax fits of the relative
 // error of erf, 3e-9. Beyond 3.925 erf is 1 in f32. The half that is taken off keeps the rounding of the last step small.
-constexpr double stretch = 67.0 / 256, erfEnd = 3.925;
+constexpr double erfStretch = 67.0 / 256, erfEnd = 3.925;
 static const float erfTable[6][16] = {
     {6.2837917e-1f, 6.0313666e-1f, 5.332717e-1f, 4.3378115e-1f, 3.226975e-1f, 2.151015e-1f, 1.2002473e-1f,
      4.0616874e-2f, -2.3852574e-2f, -7.5823255e-2f, -1.17992416e-1f, -1.526621e-1f, -1.8159488e-1f, -2.060854e-1f,
@@ -75,13 +87,7 @@ static const float erfTable[6][16] = {
 static E erf16(E x) {
   E ax = absE(x);
   E t = sel(ax > erfEnd, erfEnd, ax);
-  // the sum rounds to a whole number of stretches and leaves it in the low bits
-  E k = fma(t, 1 / stretch, 12582912.0), n = k - 12582912.0, index = k.bits();
-  E r = fma(n, -stretch, t);
-  E p = lookUp(erfTable[5], index);
-  for (int i = 4; i >= 0; --i)
-    p = fma(p, r, lookUp(erfTable[i], index));
-  return copysignE(fma(t, p, t * 0.5), x);
+  return copysignE(fma(t, piecewise(erfTable, erfStretch, t), t * 0.5), x);
 }
 
 E erfByTable(E x) { return bySixteen(x, erf16); }
@@ -119,13 +125,7 @@ static const float tanhTable[6][32] = {
 
 static E tanh16(E x) {
   E ax = absE(x);
-  E t = sel(ax > tanhEnd, tanhEnd, ax);
-  E k = fma(t, 1 / tanhStretch, 12582912.0), n = k - 12582912.0, index = k.bits();
-  E r = fma(n, -tanhStretch, t);
-  E p = lookUp(tanhTable[5], index);
-  for (int i = 4; i >= 0; --i)
-    p = fma(p, r, lookUp(tanhTable[i], index));
-  return copysignE(p, x);
+  return copysignE(piecewise(tanhTable, tanhStretch, sel(ax > tanhEnd, tanhEnd, ax)), x);
 }
 
 E tanhByTable(E x) { return bySixteen(x, tanh16); }
