@@ -14,12 +14,11 @@ using namespace mlir;
 namespace lathe::cpu {
 namespace {
 
-struct Dim {
-  int64_t stride = 1, padLow = 0, dilation = 1, taps = 1;
+struct Dim : WindowSteps {
+  int64_t taps = 1;
   Value in, out, step;
   std::optional<int64_t> inSize, outSize;
-  // of the output position being computed
-  Value start, firstTap, lastTap;
+  Position position; // of the result being computed
 };
 
 class GroupedEmitter {
@@ -28,7 +27,6 @@ public:
   LogicalResult emit();
 
 private:
-  void position(Dim &d, Value out);
   void emitTiles(Value channel, unsigned lanes);
   void emitTile(Value x, unsigned height, int64_t known, Value channel, unsigned lanes);
   void multiplyRow(Value offset, Value tap, Value x, int64_t known, Value channel, unsigned lanes, SmallVector<Value> &sums);
@@ -43,14 +41,6 @@ private:
   SmallVector<Value> outIndex;
   Type elem;
 };
-
-/// The taps of a dimension that are inside the image.
-void GroupedEmitter::position(Dim &d, Value out) {
-  d.start = b.sub(b.mul(out, b.i64(d.stride)), b.i64(d.padLow));
-  Value round = b.i64(d.dilation - 1), dilation = b.i64(d.dilation), zero = b.i64(0);
-  d.firstTap = d.padLow <= 0 ? zero : b.divU(b.add(b.max(b.sub(zero, d.start), zero), round), dilation);
-  d.lastTap = b.min(b.i64(d.taps), b.divU(b.add(b.max(b.sub(d.in, d.start), zero), round), dilation));
-}
 
 /// One row of taps for the pixels from x on.
 void GroupedEmitter::multiplyRow(Value offset, Value tap, Value x, int64_t known, Value channel, unsigned lanes,
@@ -96,8 +86,8 @@ void GroupedEmitter::emitTile(Value x, unsigned height, int64_t known, Value cha
           return now;
         }
         Dim &d = dims[i];
-        return b.loop(d.firstTap, d.lastTap, b.i64(1), now, [&](Value t, ValueRange in) {
-          Value at = b.add(d.start, b.mul(t, b.i64(d.dilation)));
+        return b.loop(d.position.firstTap, d.position.lastTap, b.i64(1), now, [&](Value t, ValueRange in) {
+          Value at = b.add(d.position.start, b.mul(t, b.i64(d.dilation)));
           return level(i + 1, SmallVector<Value>(in), b.add(offset, b.mul(at, d.step)), b.add(b.mul(tap, b.i64(d.taps)), t));
         });
       };
@@ -115,25 +105,9 @@ void GroupedEmitter::emitTile(Value x, unsigned height, int64_t known, Value cha
 void GroupedEmitter::emitTiles(Value channel, unsigned lanes) {
   Dim &d = dims.back();
   RowTiles tiles(d.outSize, std::clamp<int64_t>(b.target.numVectorRegs - d.taps - 3, 4, 14));
-  auto inside = [&](int64_t x, int64_t height) {
-    return x * d.stride - d.padLow >= 0 && (x + height - 1) * d.stride - d.padLow + (d.taps - 1) * d.dilation < *d.inSize;
-  };
-  auto heightAt = [&](int64_t t) { return t < tiles.numHigh ? tiles.low + 1 : tiles.low; };
-  auto firstOf = [&](int64_t t) { return t * tiles.low + std::min(t, tiles.numHigh); };
-  for (int64_t t = 0; t < tiles.numTiles;) {
-    const int64_t height = heightAt(t);
-    int64_t last = t;
-    while (last < tiles.numTiles && heightAt(last) == height && inside(firstOf(last), height))
-      ++last;
-    if (last > t) {
-      b.loop(b.i64(firstOf(t)), b.i64(firstOf(t) + (last - t) * height), b.i64(height),
-             [&](Value x) { emitTile(x, height, -1, channel, lanes); });
-      t = last;
-      continue;
-    }
-    emitTile(b.i64(firstOf(t)), height, firstOf(t), channel, lanes);
-    ++t;
-  }
+  tiles.forEachInside(
+      b, [&](int64_t x, int64_t height) { return d.inside(x, height, d.taps, *d.inSize); },
+      [&](Value x, unsigned height, int64_t known) { emitTile(x, height, known, channel, lanes); });
 }
 
 LogicalResult GroupedEmitter::emit() {
@@ -174,7 +148,7 @@ LogicalResult GroupedEmitter::emit() {
     outIndex = b.delinearize(unit, sizes);
     imageOffset = b.mul(outIndex[0], step);
     for (size_t i = 0; i + 1 < dims.size(); ++i)
-      position(dims[i], outIndex[i + 1]);
+      dims[i].position = dims[i].at(b, outIndex[i + 1], b.i64(dims[i].taps), dims[i].in);
     // narrower vectors for channels that fill none
     int64_t done = 0;
     for (int64_t lanes = b.target.lanes(elem); done < oc; lanes /= 2) {

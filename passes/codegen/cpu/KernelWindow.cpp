@@ -18,13 +18,11 @@ using namespace mlir;
 namespace lathe::cpu {
 namespace {
 
-struct WindowDim {
+struct WindowDim : WindowSteps {
   AffineExpr inExpr, outExpr;
   Value in, out, taps, inStep;
   std::optional<int64_t> inSize, outSize, tapSize;
-  int64_t stride = 1, padLow = 0, dilation = 1;
-  // of the output position being computed
-  Value start, firstTap, lastTap;
+  Position position; // of the result being computed
 };
 
 enum class WindowKind { Convolution, Max, MaxNumber, Min, Sum, Average };
@@ -38,7 +36,7 @@ public:
 
 private:
   void readTypes(int64_t multiplier);
-  void position(WindowDim &d, Value out);
+  void setPosition(WindowDim &d, Value result) { d.position = d.at(b, result, d.taps, d.in); }
   void emitRow();
   void emitPixel(Value x, Value channel, unsigned vecs, unsigned lanes);
   void emitTiles(Value channel, unsigned lanes);
@@ -162,14 +160,6 @@ Value WindowEmitter::combine(Value a, Value x) {
   }
 }
 
-/// Input position of the window and the taps that fall inside, for an output position.
-void WindowEmitter::position(WindowDim &d, Value out) {
-  d.start = b.sub(b.mul(out, b.i64(d.stride)), b.i64(d.padLow));
-  Value round = b.i64(d.dilation - 1), dilation = b.i64(d.dilation), zero = b.i64(0);
-  d.firstTap = d.padLow <= 0 ? zero : b.divU(b.add(b.max(b.sub(zero, d.start), zero), round), dilation);
-  d.lastTap = b.min(d.taps, b.divU(b.add(b.max(b.sub(d.in, d.start), zero), round), dilation));
-}
-
 /// Loops over the taps of the first `numDims` dimensions that are inside the image.
 SmallVector<Value>
 WindowEmitter::overTaps(unsigned numDims, SmallVector<Value> accs, Value offset, Value tap,
@@ -179,8 +169,8 @@ WindowEmitter::overTaps(unsigned numDims, SmallVector<Value> accs, Value offset,
     if (i == numDims)
       return body(at, tapNow, now);
     WindowDim &d = dims[i];
-    return b.loop(d.firstTap, d.lastTap, b.i64(1), now, [&](Value t, ValueRange in) {
-      Value pos = b.add(d.start, b.mul(t, b.i64(d.dilation)));
+    return b.loop(d.position.firstTap, d.position.lastTap, b.i64(1), now, [&](Value t, ValueRange in) {
+      Value pos = b.add(d.position.start, b.mul(t, b.i64(d.dilation)));
       return level(i + 1, SmallVector<Value>(in), b.add(at, b.mul(pos, d.inStep)), b.add(b.mul(tapNow, d.taps), t));
     });
   };
@@ -203,7 +193,7 @@ Value WindowEmitter::loadInput(Value offset, Value channel, unsigned lanes) {
 }
 
 void WindowEmitter::emitPixel(Value x, Value channel, unsigned vecs, unsigned lanes) {
-  position(dims.back(), x);
+  setPosition(dims.back(), x);
   SmallVector<Value> accs(vecs, initial(lanes));
   accs = overTaps(dims.size(), accs, imageOffset, b.i64(0), [&](Value offset, Value tap, SmallVector<Value> now) {
     for (unsigned v = 0; v < vecs; ++v) {
@@ -221,7 +211,7 @@ void WindowEmitter::emitPixel(Value x, Value channel, unsigned vecs, unsigned la
   if (kind == WindowKind::Average) {
     Value count = b.i64(1);
     for (WindowDim &d : dims)
-      count = b.mul(count, b.max(b.sub(d.lastTap, d.firstTap), b.i64(0)));
+      count = b.mul(count, b.max(b.sub(d.position.lastTap, d.position.firstTap), b.i64(0)));
     count = b.max(count, b.i64(1));
     bool isFloat = isa<FloatType>(regType(accElem));
     Value divisor = isFloat ? arith::SIToFPOp::create(b, regType(accElem), count).getResult()
@@ -288,24 +278,9 @@ void WindowEmitter::emitTiles(Value channel, unsigned lanes) {
   // accumulators, the taps of a row, and a few inputs
   int64_t most = std::clamp<int64_t>(b.target.numVectorRegs - taps - 3, 4, 14);
   RowTiles tiles(d.outSize, most);
-  auto inside = [&](int64_t x, int64_t height) {
-    return x * d.stride - d.padLow >= 0 && (x + height - 1) * d.stride - d.padLow + (taps - 1) * d.dilation < *d.inSize;
-  };
-  auto heightAt = [&](int64_t t) { return t < tiles.numHigh ? tiles.low + 1 : tiles.low; };
-  auto rowAt = [&](int64_t t) { return t * tiles.low + std::min(t, tiles.numHigh); };
-  for (int64_t t = 0; t < tiles.numTiles;) {
-    int64_t height = heightAt(t), last = t;
-    while (last < tiles.numTiles && heightAt(last) == height && inside(rowAt(last), height))
-      ++last;
-    if (last > t) {
-      b.loop(b.i64(rowAt(t)), b.i64(rowAt(t) + (last - t) * height), b.i64(height),
-             [&](Value x) { emitTile(x, height, -1, channel, lanes); });
-      t = last;
-      continue;
-    }
-    emitTile(b.i64(rowAt(t)), height, rowAt(t), channel, lanes);
-    ++t;
-  }
+  tiles.forEachInside(
+      b, [&](int64_t x, int64_t height) { return d.inside(x, height, taps, *d.inSize); },
+      [&](Value x, unsigned height, int64_t known) { emitTile(x, height, known, channel, lanes); });
 }
 
 void WindowEmitter::forEachChannel(unsigned maxVecs, function_ref<void(Value, unsigned, unsigned)> emit) {
@@ -367,7 +342,7 @@ LogicalResult WindowEmitter::emit() {
     if (firstElement)
       imageOffset = b.sub(imageOffset, firstElement);
     for (size_t i = 0; i + 1 < dims.size(); ++i)
-      position(dims[i], outIndex[i + 1]);
+      setPosition(dims[i], outIndex[i + 1]);
     emitRow();
   });
   return ok;

@@ -124,6 +124,30 @@ void RowTiles::forEach(KernelBuilder &b, Value first, Value last, function_ref<v
   }
 }
 
+void RowTiles::forEachInside(KernelBuilder &b, function_ref<bool(int64_t row, int64_t height)> inside,
+                             function_ref<void(Value row, unsigned height, int64_t known)> emit) const {
+  auto heightOf = [&](int64_t t) { return t < numHigh ? low + 1 : low; };
+  auto firstOf = [&](int64_t t) { return t * low + std::min(t, numHigh); };
+  for (int64_t t = 0; t < numTiles;) {
+    const int64_t height = heightOf(t), first = firstOf(t);
+    int64_t last = t;
+    while (last < numTiles && heightOf(last) == height && inside(firstOf(last), height))
+      ++last;
+    if (last > t)
+      b.loop(b.i64(first), b.i64(first + (last - t) * height), b.i64(height), [&](Value row) { emit(row, height, -1); });
+    else
+      emit(b.i64(first), height, first);
+    t = std::max(last, t + 1);
+  }
+}
+
+WindowSteps::Position WindowSteps::at(KernelBuilder &b, Value result, Value taps, Value size) const {
+  Value start = b.sub(b.mul(result, b.i64(stride)), b.i64(padLow));
+  Value round = b.i64(dilation - 1), step = b.i64(dilation), zero = b.i64(0);
+  Value firstTap = padLow <= 0 ? zero : b.divU(b.add(b.max(b.sub(zero, start), zero), round), step);
+  return {start, firstTap, b.min(taps, b.divU(b.add(b.max(b.sub(size, start), zero), round), step))};
+}
+
 Value toAccumulator(KernelBuilder &b, Value v, Type elem, Type accElem) {
   Type want = regType(accElem, isa<ComplexType>(accElem) ? 1 : lanesOf(v.getType()));
   if (v.getType() == want)

@@ -51,6 +51,25 @@ struct RowTiles {
   /// Calls `emit` once for each height, in a loop over the tiles of [first, last).
   void forEach(KernelBuilder &b, mlir::Value first, mlir::Value last,
                mlir::function_ref<void(unsigned height, mlir::Value row)> emit) const;
+  /// All tiles of a static count in order. Those one after the other for which `inside(first row, height)` holds share a loop,
+  /// where `known` is -1; the others come one by one, `known` being their first row.
+  void forEachInside(KernelBuilder &b, mlir::function_ref<bool(int64_t row, int64_t height)> inside,
+                     mlir::function_ref<void(mlir::Value row, unsigned height, int64_t known)> emit) const;
+};
+
+/// One dimension of a window over images: `stride` from result to result, `dilation` from tap to tap.
+struct WindowSteps {
+  int64_t stride = 1, padLow = 0, dilation = 1;
+
+  /// Whether all taps of `count` results from the first one on are inside an image of this size.
+  bool inside(int64_t first, int64_t count, int64_t taps, int64_t size) const {
+    return first * stride - padLow >= 0 && (first + count - 1) * stride - padLow + (taps - 1) * dilation < size;
+  }
+  /// Where the window of a result starts, and those of its taps, from the first to before the last, that are inside.
+  struct Position {
+    mlir::Value start, firstTap, lastTap;
+  };
+  Position at(KernelBuilder &b, mlir::Value result, mlir::Value taps, mlir::Value size) const;
 };
 
 /// One level of the reduction, outermost first: `trips` steps, each moving the operands by these many elements.
