@@ -198,12 +198,10 @@ private:
 LogicalResult emitEig(Operation *op, KernelBuilder &b) {
   auto e = cast<hlo::EigOp>(op);
   auto dims = hlo::getDims(tensorType(e.getA()));
-  AffineExpr size = dims.back(), batch = b.getAffineConstantExpr(1);
-  for (size_t i = 0; i + 2 < dims.size(); ++i)
-    batch = hlo::simplify(batch * dims[i]);
+  AffineExpr size = dims.back();
   Type out = elementType(e.getValues());
   NumType in(b, elementType(e.getA())), z(b, out);
-  b.setExtent(batch);
+  b.setExtent(matrixCount(b, dims));
   b.setScratch(hlo::simplify(size * size * 48 + size * 24 + 64));
   b.setWork(1 << 16);
   Value n = b.dim(size), square = b.mul(n, n);

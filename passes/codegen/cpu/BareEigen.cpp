@@ -54,13 +54,6 @@ static void pairs(KernelBuilder &b, Value n, llvm::function_ref<void(Value, Valu
   b.loop(b.i64(0), n, [&](Value p) { b.loop(b.add(p, b.i64(1)), n, [&](Value q) { f(p, q); }); });
 }
 
-static AffineExpr batchOf(KernelBuilder &b, ArrayRef<AffineExpr> dims) {
-  AffineExpr batch = b.getAffineConstantExpr(1);
-  for (size_t i = 0; i + 2 < dims.size(); ++i)
-    batch = hlo::simplify(batch * dims[i]);
-  return batch;
-}
-
 // Positions 0..n-1 in `order` such that keys ascend (or descend): insertion, stable.
 static void sortKeys(KernelBuilder &b, Value order, Value n, llvm::function_ref<E(Value)> key, bool descending) {
   Type i64 = b.getI64Type();
@@ -96,7 +89,7 @@ LogicalResult emitSvd(Operation *op, KernelBuilder &b) {
   int64_t big = std::max(*rowsC, *columnsC), small = std::min(*rowsC, *columnsC);
   bool full = s.getFullMatrices();
   int64_t basis = full ? big : small; // columns of the longer side's factor
-  b.setExtent(batchOf(b, dims));
+  b.setExtent(matrixCount(b, dims));
   // work [big, small], v [small, small], w [big, basis], norms, order
   int64_t bytes = (big * small + small * small + big * basis) * t.bytes() + small * 16;
   b.setScratch(bytes + 64);

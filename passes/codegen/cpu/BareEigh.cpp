@@ -222,11 +222,9 @@ private:
 LogicalResult emitEigh(Operation *op, KernelBuilder &b) {
   auto e = cast<hlo::EighOp>(op);
   auto dims = hlo::getDims(tensorType(e.getA()));
-  AffineExpr size = dims.back(), batch = b.getAffineConstantExpr(1);
-  for (size_t i = 0; i + 2 < dims.size(); ++i)
-    batch = hlo::simplify(batch * dims[i]);
+  AffineExpr size = dims.back();
   NumType t(b, elementType(e.getA())), real(b, elementType(e.getValues()));
-  b.setExtent(batch);
+  b.setExtent(matrixCount(b, dims));
   b.setScratch(hlo::simplify(size * size * (2 * t.bytes()) + size * Eigh::bytesPerRow(t) + 64));
   b.setWork(1 << 16);
   Value n = b.dim(size);

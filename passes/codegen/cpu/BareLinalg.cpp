@@ -19,10 +19,7 @@ struct Sizes {
 static Sizes sizesOf(KernelBuilder &b, Value v) {
   auto dims = hlo::getDims(tensorType(v));
   size_t r = dims.size();
-  AffineExpr batch = b.getAffineConstantExpr(1);
-  for (size_t i = 0; i + 2 < r; ++i)
-    batch = hlo::simplify(batch * dims[i]);
-  return {batch, dims[r - 2], dims[r - 1]};
+  return {matrixCount(b, dims), dims[r - 2], dims[r - 1]};
 }
 
 static Value minValue(KernelBuilder &b, AffineExpr x, AffineExpr y) { return b.min(b.dim(x), b.dim(y)); }

@@ -2,6 +2,7 @@
 #ifndef LATHE_PASSES_CODEGEN_CPU_MATRIX_H
 #define LATHE_PASSES_CODEGEN_CPU_MATRIX_H
 
+#include "dialects/hlo/Shape.h"
 #include "passes/codegen/cpu/Complex.h"
 #include "passes/codegen/cpu/ElementEmitter.h"
 
@@ -61,6 +62,11 @@ struct NumType {
     b.storeElem(elem, emitConvert(b, unwrap(x), wide, elem), p, i);
   }
 };
+
+/// How many matrices a tensor of these sizes holds.
+inline mlir::AffineExpr matrixCount(KernelBuilder &b, mlir::ArrayRef<mlir::AffineExpr> dims) {
+  return hlo::numElements(dims.drop_back(2), b.getContext());
+}
 
 /// A row-major matrix in scratch.
 struct Mat {
