@@ -1,5 +1,6 @@
 //===- AlgebraArithmetic.cpp - identities of elementwise ops ----------------===//
 
+#include "dialects/hlo/Constants.h"
 #include "passes/simplify/Algebra.h"
 #include "passes/simplify/Match.h"
 
@@ -24,7 +25,7 @@ LogicalResult replace(PatternRewriter &r, Operation *op, Value v) {
 }
 
 LogicalResult replaceSplat(PatternRewriter &r, Operation *op, double number) {
-  r.replaceOp(op, makeSplatLike(r, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()), number));
+  r.replaceOp(op, hlo::makeSplat(r, op->getLoc(), number, cast<RankedTensorType>(op->getResult(0).getType())));
   return success();
 }
 
@@ -80,7 +81,7 @@ LogicalResult simplifyDiv(hlo::DivOp op, PatternRewriter &r) {
   auto type = cast<RankedTensorType>(op.getRhs().getType());
   if (type.getElementType().getIntOrFloatBitWidth() < 16)
     return failure();
-  r.replaceOpWithNewOp<hlo::MulOp>(op, op.getType(), op.getLhs(), makeSplatLike(r, op.getLoc(), type, 1 / *number));
+  r.replaceOpWithNewOp<hlo::MulOp>(op, op.getType(), op.getLhs(), hlo::makeSplat(r, op.getLoc(), 1 / *number, type));
   return success();
 }
 
@@ -268,7 +269,7 @@ LogicalResult simplifyPowRounding(hlo::PowOp op, PatternRewriter &r) {
     return success();
   }
   if (isSplat(op.getRhs(), -1)) {
-    Value one = makeSplatLike(r, op.getLoc(), cast<RankedTensorType>(op.getType()), 1.0);
+    Value one = hlo::makeSplat(r, op.getLoc(), 1.0, cast<RankedTensorType>(op.getType()));
     r.replaceOpWithNewOp<hlo::DivOp>(op, op.getType(), one, op.getLhs());
     return success();
   }

@@ -1,5 +1,6 @@
 //===- AlgebraMove.cpp - slices, pads, concatenations, updates --------------===//
 
+#include "dialects/hlo/Constants.h"
 #include "passes/simplify/Algebra.h"
 #include "passes/simplify/Match.h"
 
@@ -272,7 +273,7 @@ LogicalResult simplifyIota(hlo::IotaOp op, PatternRewriter &r) {
   auto type = cast<RankedTensorType>(op.getType());
   if (isa<ComplexType>(type.getElementType()) || !isOne(type, op.getIotaDimension()))
     return failure();
-  r.replaceOp(op, makeSplatLike(r, op.getLoc(), type, 0.0));
+  r.replaceOp(op, hlo::makeSplat(r, op.getLoc(), 0.0, type));
   return success();
 }
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/hlo/Constants.h"
 #include "passes/simplify/Match.h"
 #include "passes/simplify/Passes.h"
 
@@ -210,7 +211,7 @@ public:
           if (i != p.weightOutput)
             dims.push_back(i);
         auto scalar = RankedTensorType::get({}, type.getElementType());
-        Value zero = makeSplatLike(b, p.op->getLoc(), scalar, 0.0);
+        Value zero = hlo::makeSplat(b, p.op->getLoc(), 0.0, scalar);
         auto sum = hlo::ReduceOp::create(b, p.op->getLoc(), ValueRange{weighted}, ValueRange{zero}, dims,
                                          [&](OpBuilder &inner, Location loc, ValueRange args) {
                                            return SmallVector<Value>{
@@ -238,7 +239,7 @@ private:
     return OpT::create(b, p.op->getLoc(), x.getType(), x, y);
   }
   Value negate(Value v) { return hlo::NegOp::create(b, p.op->getLoc(), v.getType(), v); }
-  Value number(double n) { return makeSplatLike(b, p.op->getLoc(), channelType, n); }
+  Value number(double n) { return hlo::makeSplat(b, p.op->getLoc(), n, channelType); }
 
   Value vector(const ChannelConstant &c) {
     if (c.dim < 0)

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/hlo/Constants.h"
 #include "passes/simplify/Match.h"
 #include "passes/simplify/Passes.h"
 
@@ -114,7 +115,7 @@ bool hoistProduct(hlo::DotGeneralOp dot, hlo::WhileOp loop) {
   b.setInsertionPoint(dot);
   SmallVector<Value> starts = {row->slice.getStartIndices().front()};
   auto indexType = cast<RankedTensorType>(starts.front().getType());
-  Value zero = makeSplatLike(b, loc, indexType, 0.0);
+  Value zero = hlo::makeSplat(b, loc, 0.0, indexType);
   starts.append(2, zero);
   Value one = hlo::DynamicSliceOp::create(b, loc, stacked, starts,
                                           ArrayRef<AffineExpr>{hlo::constantExpr(b.getContext(), 1), rows, width});

@@ -58,10 +58,6 @@ Value lathe::makeSplatLike(OpBuilder &b, Location loc, RankedTensorType type, At
   return hlo::BroadcastInDimOp::create(b, loc, type, number, b.getDenseI64ArrayAttr({}));
 }
 
-Value lathe::makeSplatLike(OpBuilder &b, Location loc, RankedTensorType type, double number) {
-  return hlo::makeSplat(b, loc, number, type);
-}
-
 RankedTensorType lathe::shapeLike(RankedTensorType shape, Type element) {
   return RankedTensorType::get(shape.getShape(), element, shape.getEncoding());
 }

@@ -25,8 +25,6 @@ std::optional<double> splatNumber(mlir::Value v);
 
 /// A constant of the type with `element` everywhere.
 mlir::Value makeSplatLike(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type, mlir::Attribute element);
-/// The same with a number.
-mlir::Value makeSplatLike(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type, double number);
 
 /// The op again with other operands and the shape of `type` (its own element type stays).
 mlir::Operation *rebuild(mlir::OpBuilder &b, mlir::Operation *op, mlir::ValueRange operands,

@@ -303,7 +303,7 @@ void Splitter::rewrite(size_t cut) {
   OperationState state(loc, hlo::WhileOp::getOperationName());
   SmallVector<Value> start = {index(0)};
   for (Value v : results)
-    start.push_back(makeSplatLike(b, loc, cast<RankedTensorType>(v.getType()), 0.0));
+    start.push_back(hlo::makeSplat(b, loc, 0.0, cast<RankedTensorType>(v.getType())));
   state.addOperands(start);
   state.addTypes(ValueRange(start).getTypes());
   SmallVector<Location> locs(start.size(), loc);

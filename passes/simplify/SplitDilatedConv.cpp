@@ -156,7 +156,7 @@ Value Splitter::filterOf(ArrayRef<int64_t> phase, bool shared) {
     SmallVector<int64_t> shape(filter.getShape());
     for (auto [i, d] : llvm::enumerate(dims))
       shape[i] = d.sharedTaps();
-    return makeSplatLike(b, loc, RankedTensorType::get(shape, filter.getElementType()), 0.0);
+    return hlo::makeSplat(b, loc, 0.0, RankedTensorType::get(shape, filter.getElementType()));
   }
   Value taps = slice(op.getRhs(), starts, limits, strides);
   if (!shared || (llvm::all_of(low, [](int64_t v) { return v == 0; }) && llvm::all_of(high, [](int64_t v) { return v == 0; })))
@@ -218,7 +218,7 @@ Value Splitter::convolveApart() {
   forEachPhase([&](ArrayRef<int64_t> phase) {
     Value w = filterOf(phase, false);
     if (!w) {
-      parts.push_back(makeSplatLike(b, loc, hlo::makeType(sizes, result.getElementType()), 0.0));
+      parts.push_back(hlo::makeSplat(b, loc, 0.0, hlo::makeType(sizes, result.getElementType())));
       return;
     }
     SmallVector<int64_t> shifts, taps;
