@@ -3,6 +3,8 @@
 #include "passes/codegen/cpu/Bare.h"
 #include "passes/codegen/cpu/Matrix.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace lathe::cpu {
@@ -37,21 +39,26 @@ LogicalResult emitCholesky(Operation *op, KernelBuilder &b) {
     Value base = b.mul(unit, b.mul(n, n));
     auto place = [&](Value i, Value j) { return b.add(base, b.add(b.mul(i, n), j)); };
     Mat l{t, b.scratch, n};
-    b.loop(b.i64(0), n, [&](Value j) {
+    Value on = b.cstI(b.getI1Type(), 1);
+    Value positive = b.loop(b.i64(0), n, b.i64(1), ValueRange{on}, [&](Value j, ValueRange sofar) {
       Num diagonal = t.load(b.operands[0], place(j, j));
-      E d = sqrtE(diagonal.re - sumReal(b, b.i64(0), j, [&](Value k) { return square(l.get(j, k)); }));
+      E left = diagonal.re - sumReal(b, b.i64(0), j, [&](Value k) { return square(l.get(j, k)); }), d = sqrtE(left);
       l.set(j, j, t.fromReal(d));
       b.loop(b.add(j, b.i64(1)), n, [&](Value i) {
         Num a = lower ? t.load(b.operands[0], place(i, j)) : conj(t.load(b.operands[0], place(j, i)));
         Num rest = sumOver(t, b.i64(0), j, [&](Value k) { return l.get(i, k) * conj(l.get(j, k)); });
         l.set(i, j, scaleBy(a - rest, d.c(1.0) / d));
       });
-    });
+      return SmallVector<Value>{b.both(sofar[0], left > 0.0)};
+    })[0];
+    Num unknown = t.make(std::numeric_limits<double>::quiet_NaN());
     b.loop(b.i64(0), n, [&](Value i) {
       b.loop(b.i64(0), n, [&](Value j) {
         Value inside = lower ? b.ge(i, j) : b.ge(j, i);
         b.ifElse(inside, {}, [&] {
-          t.store(lower ? l.get(i, j) : conj(l.get(j, i)), b.results[0], place(i, j));
+          Num x = lower ? l.get(i, j) : conj(l.get(j, i));
+          E good(b, positive);
+          t.store({sel(good, x.re, unknown.re), t.complex() ? sel(good, x.im, unknown.im) : E()}, b.results[0], place(i, j));
           return SmallVector<Value>();
         }, [&] {
           t.store(t.make(0), b.results[0], place(i, j));

@@ -27,3 +27,18 @@ graph.func @matrix_solve(%a: tensor<3x3xf32> {graph.name = "a"}, %b: tensor<3x2x
   %y, %yc = graph.node "MatrixSolve"(%a, %b) {adjoint = false} : (tensor<3x3xf32>, tensor<3x2xf32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// Like TensorFlow, nothing is refused at run time: what is not positive definite becomes NaN, zeros on the diagonal divide.
+// CHECK-LABEL: func.func @no_checks
+// CHECK-NOT: hlo.check
+// CHECK: "hlo.cholesky"
+// CHECK-NOT: hlo.check
+// CHECK: "hlo.triangular_solve"
+// CHECK-NOT: hlo.check
+graph.func @no_checks(%a: tensor<3x3xf32> {graph.name = "a"}, %b: tensor<3x2xf32> {graph.name = "b"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %l, %lc = graph.node "Cholesky"(%a) {} : (tensor<3x3xf32>) -> tensor<3x3xf32>
+  %y, %yc = graph.node "MatrixTriangularSolve"(%l, %b) {lower = true, adjoint = false} : (tensor<3x3xf32>, tensor<3x2xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
