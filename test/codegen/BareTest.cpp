@@ -178,6 +178,15 @@ TEST(Linalg, Factorisations) {
           << e << k;
     EXPECT_HOST_MATCH(plain("svd", {wide}, {"tensor<2x3x" + real + ">", "tensor<2x3x3x" + e + ">", a}, "full_matrices = true", 0),
                       {randomTensor(dtypeOf(e), {2, 3, 5}, 5)}, tol);
+    // from 16 columns on a bidiagonal form comes first, and a triangular one before it where there are few rows
+    for (int rows : {1, 3, 5})
+      for (size_t k : {0, 1, 2}) {
+        std::string n = std::to_string(rows), low = "tensor<2x" + n + "x17x" + e + ">";
+        EXPECT_HOST_MATCH(plain("svd", {low}, {"tensor<2x" + n + "x" + real + ">", "tensor<2x" + n + "x" + n + "x" + e + ">",
+                                               "tensor<2x17x" + n + "x" + e + ">"}, "full_matrices = false", k),
+                          {randomTensor(dtypeOf(e), {2, rows, 17}, 5)}, tol)
+            << e << rows << k;
+      }
   }
 }
 

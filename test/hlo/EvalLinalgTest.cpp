@@ -100,6 +100,28 @@ TEST_F(EvalLinalg, Factorisations) {
   expect(r[8], {3}, {0, 1, 2});
 }
 
+// What TensorFlow gives, by Eigen's JacobiSVD and (2 rows, 16 columns) BDCSVD.
+TEST_F(EvalLinalg, SignsOfSingularVectors) {
+  std::vector<double> low;
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 16; ++j)
+      low.push_back((i * 7 + j * 5) % 11 - 4);
+  auto r = run(R"(func.func @f(%a: tensor<3x2xf64>, %b: tensor<2x16xf64>) -> (tensor<3x2xf64>, tensor<2x2xf64>, tensor<2x2xf64>, tensor<16x2xf64>) {
+    %s, %u, %v = "hlo.svd"(%a) : (tensor<3x2xf64>) -> (tensor<2xf64>, tensor<3x2xf64>, tensor<2x2xf64>)
+    %t, %w, %x = "hlo.svd"(%b) : (tensor<2x16xf64>) -> (tensor<2xf64>, tensor<2x2xf64>, tensor<16x2xf64>)
+    return %u, %v, %w, %x : tensor<3x2xf64>, tensor<2x2xf64>, tensor<2x2xf64>, tensor<16x2xf64> })",
+               {make(DType::Float64, {3, 2}, {1, 2, 3, -1, 0, 4}), make(DType::Float64, {2, 16}, low)});
+  auto near = [](const Tensor &t, std::vector<double> wanted) {
+    std::vector<double> values = eval::loadFloats(t);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_NEAR(values[i], wanted[i], 1e-6) << i;
+  };
+  near(r[0], {0.414187, 0.373435, -0.275537, 0.920611, 0.867484, 0.114112});
+  near(r[1], {-0.089806, 0.995959, 0.995959, 0.089806});
+  near(r[2], {0.875343, 0.483502, -0.483502, 0.875343});
+  near(r[3], {-0.336837, 0.057895, 0.158209, -0.179244, 0.291478, 0.389162});
+}
+
 TEST_F(EvalLinalg, ComplexFactorisations) {
   std::vector<Complex> a{{1, 1}, {2, 0}, {0, -1}, {3, 2}};
   auto r = run(R"(func.func @f(%a: tensor<2x2xcomplex<f32>>) -> (tensor<2x2xcomplex<f32>>, tensor<2x2xcomplex<f32>>, tensor<2xf32>, tensor<2x2xcomplex<f32>>, tensor<2x2xcomplex<f32>>) {
