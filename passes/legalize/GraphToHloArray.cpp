@@ -373,13 +373,13 @@ LogicalResult lowerRange(NodeContext &c) {
       return c.error("the range has too many elements");
     size = c.size(int64_t(n));
   } else {
-    auto from = c.shapeInput(0), to = c.shapeInput(1);
+    auto from = c.sizeInput(0), to = c.sizeInput(1);
     auto step = c.constantInt(2);
     if (failed(from) || failed(to) || failed(step))
       return failure();
     if (*step == 0)
       return c.error("the step is 0");
-    AffineExpr length = *step > 0 ? (*to)[0] - (*from)[0] : (*from)[0] - (*to)[0];
+    AffineExpr length = *step > 0 ? *to - *from : *from - *to;
     if (auto n = constantOf(hlo::simplify(length)); n && *n < 0)
       return c.error("the limit lies before the start");
     int64_t by = *step > 0 ? *step : -*step;
@@ -410,13 +410,13 @@ LogicalResult lowerLinSpace(NodeContext &c) {
 
 LogicalResult lowerOneHot(NodeContext &c) {
   Value indices = c.input(0), on = c.input(2), off = c.input(3);
-  auto depth = c.shapeInput(1);
+  auto depth = c.sizeInput(1);
   if (failed(depth) || failed(c.expectRank(2, 0)) || failed(c.expectRank(3, 0)))
     return failure();
   auto axis = c.normalizeAxis(c.attrInt("axis", -1), c.rank(indices) + 1);
   if (failed(axis))
     return failure();
-  if (auto n = constantOf((*depth)[0]); n && *n < 0)
+  if (auto n = constantOf(*depth); n && *n < 0)
     return c.error("depth is negative");
   // a narrow index type may not be able to count to the depth
   Type element = c.elementType(indices);
@@ -424,7 +424,7 @@ LogicalResult lowerOneHot(NodeContext &c) {
     indices = c.convert(indices, c.b.getI32Type());
   element = c.elementType(indices);
   Dims dims = c.dims(indices);
-  dims.insert(dims.begin() + *axis, (*depth)[0]);
+  dims.insert(dims.begin() + *axis, *depth);
   SmallVector<int64_t> map;
   for (int64_t i = 0; i < c.rank(indices); ++i)
     map.push_back(i < *axis ? i : i + 1);

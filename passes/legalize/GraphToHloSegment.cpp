@@ -89,19 +89,17 @@ LogicalResult flattenIds(NodeContext &c, Value &data, Value &ids) {
 
 LogicalResult lowerUnsorted(NodeContext &c, Kind kind) {
   Value data = c.input(0), ids = c.input(1);
-  auto rows = c.shapeInput(2);
+  auto rows = c.sizeInput(2);
   if (failed(rows) || failed(flattenIds(c, data, ids)))
     return failure();
-  if (rows->size() != 1)
-    return c.error("num_segments must be a scalar");
-  if (auto n = constantOf((*rows)[0]); n && *n < 0)
+  if (auto n = constantOf(*rows); n && *n < 0)
     return c.error("num_segments is negative");
-  checkBelow(c, ids, (*rows)[0], "a segment id is out of range");
-  Value result = segmentReduce(c, data, ids, (*rows)[0], kind);
+  checkBelow(c, ids, *rows, "a segment id is out of range");
+  Value result = segmentReduce(c, data, ids, *rows, kind);
   if (!result)
     return failure();
   if ((kind == Kind::Min || kind == Kind::Max) && c.isFloat(result)) {
-    Value none = c.compare(Compare::EQ, countsOf(c, ids, (*rows)[0], c.b.getI32Type()), c.scalarInt(0, c.b.getI32Type()));
+    Value none = c.compare(Compare::EQ, countsOf(c, ids, *rows, c.b.getI32Type()), c.scalarInt(0, c.b.getI32Type()));
     result = c.select(perRow(c, none, result), identityOf(c, kind, c.elementType(result)), result);
   }
   return c.setResult(0, result);
@@ -177,10 +175,10 @@ LogicalResult lowerSparse(NodeContext &c, Kind kind, bool withCount) {
   Value data = c.input(0), indices = c.input(1), ids = c.input(2);
   AffineExpr rows;
   if (withCount) {
-    auto n = c.shapeInput(3);
+    auto n = c.sizeInput(3);
     if (failed(n))
       return failure();
-    rows = (*n)[0];
+    rows = *n;
     checkRange(c, ids, rows, "a segment id is out of range");
   } else {
     auto n = rowsOf(c, 2);
@@ -199,7 +197,7 @@ LogicalResult lowerSparse(NodeContext &c, Kind kind, bool withCount) {
 /// grad rows divided by what the segment was divided by, added into the rows they came from.
 LogicalResult lowerSparseGrad(NodeContext &c, Kind kind) {
   Value grad = c.input(0), indices = c.input(1), ids = c.input(2);
-  auto rows = c.shapeInput(3);
+  auto rows = c.sizeInput(3);
   if (failed(rows) || !sameDims(c, {indices, ids}))
     return failure();
   Type element = c.elementType(grad), wide = isSmallFloat(element) ? Type(c.b.getF32Type()) : element;
@@ -214,7 +212,7 @@ LogicalResult lowerSparseGrad(NodeContext &c, Kind kind) {
   if (!picked)
     return failure();
   Dims shape = c.dims(picked);
-  shape[0] = (*rows)[0];
+  shape[0] = *rows;
   Value result = scatterRows(c, c.splat(0, shape, wide), indices, picked, combineAdd);
   return c.setResult(0, result ? c.convert(result, element) : Value());
 }

@@ -47,10 +47,10 @@ LogicalResult lowerTopK(NodeContext &c, bool fromAttr) {
   if (!fromAttr) {
     // sizes are int32 or int64, k may be int16 too
     if (Type t = c.elementType(c.input(1)); t.isInteger(32) || t.isInteger(64)) {
-      auto v = c.shapeInput(1);
+      auto v = c.sizeInput(1);
       if (failed(v))
         return failure();
-      k = (*v)[0];
+      k = *v;
     } else {
       auto n = c.constantInt(1);
       if (failed(n))
@@ -168,14 +168,11 @@ Value flatten(NodeContext &c, Value v) {
 }
 
 FailureOr<AffineExpr> binsInput(NodeContext &c, unsigned i) {
-  auto size = c.shapeInput(i);
-  if (failed(size))
-    return failure();
-  if (size->size() != 1)
-    return c.error("size must be a scalar");
-  if (auto n = constantOf((*size)[0]); n && *n < 0)
-    return c.error("size is negative");
-  return (*size)[0];
+  auto size = c.sizeInput(i);
+  if (succeeded(size))
+    if (auto n = constantOf(*size); n && *n < 0)
+      return c.error("size is negative");
+  return size;
 }
 
 void checkNotNegative(NodeContext &c, Value v) {

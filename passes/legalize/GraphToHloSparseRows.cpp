@@ -89,12 +89,12 @@ LogicalResult lowerSparseFill(NodeContext &c) {
 }
 
 LogicalResult lowerRaggedFill(NodeContext &c) {
-  auto count = c.shapeInput(2);
+  auto count = c.sizeInput(2);
   if (failed(count) || failed(c.expectRank(0, 1)) || failed(c.expectRank(3, 0)))
     return failure();
   if (c.rank(c.input(1)) < 1)
     return c.error("the values must have rank 1 or more");
-  auto f = fillRows(c, c.input(0), c.input(1), (*count)[0], c.input(3));
+  auto f = fillRows(c, c.input(0), c.input(1), *count, c.input(3));
   if (!f || failed(c.setResult(0, f->rows)) || failed(c.setResult(1, f->values)) || failed(c.setResult(2, f->empty)))
     return failure();
   return c.setResult(3, f->reverse);
@@ -303,10 +303,10 @@ LogicalResult lowerSegmentGradV2(NodeContext &c, Share share) {
   Value grad = c.input(0), indices = c.input(1), ids = c.input(2);
   if (!sameDims(c, {indices, ids}) || failed(c.expectRank(1, 1)) || c.rank(grad) < 1)
     return failure();
-  auto rows = c.shapeInput(3);
+  auto rows = c.sizeInput(3);
   if (failed(rows))
     return failure();
-  checkRange(c, indices, (*rows)[0], "an index is out of range");
+  checkRange(c, indices, *rows, "an index is out of range");
   Type element = c.elementType(grad), i32 = c.b.getI32Type(), i64 = c.b.getI64Type();
   Type wide = element.getIntOrFloatBitWidth() < 32 ? Type(c.b.getF32Type()) : element;
   Value scaled = c.convert(grad, wide);

@@ -54,15 +54,11 @@ LogicalResult makeCounted(Emitter &e, ListValue &list, AffineExpr capacity) {
 }
 
 FailureOr<AffineExpr> lengthInput(NodeContext &c, unsigned i) {
-  auto sizes = c.shapeInput(i);
-  if (failed(sizes))
-    return failure();
-  if (sizes->size() != 1)
-    return c.error("the number of elements must be a scalar");
-  auto n = constantOf((*sizes)[0]);
-  if (n && *n < 0)
-    return c.error("the number of elements must not be negative");
-  return (*sizes)[0];
+  auto length = c.sizeInput(i);
+  if (succeeded(length))
+    if (auto n = constantOf(*length); n && *n < 0)
+      return c.error("the number of elements must not be negative");
+  return length;
 }
 
 Value indexInput(NodeContext &c, unsigned i) {

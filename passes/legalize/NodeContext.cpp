@@ -110,6 +110,15 @@ FailureOr<int64_t> NodeContext::constantInt(unsigned i) {
   return (*v)[0];
 }
 
+FailureOr<AffineExpr> NodeContext::sizeInput(unsigned i) {
+  auto sizes = shapeInput(i);
+  if (failed(sizes))
+    return failure();
+  if (sizes->size() != 1)
+    return error("input " + llvm::Twine(i) + " must be a scalar");
+  return (*sizes)[0];
+}
+
 std::optional<int64_t> NodeContext::constantIfKnown(unsigned i) {
   auto sizes = trySizes(i);
   return sizes && sizes->size() == 1 ? constantOf((*sizes)[0]) : std::nullopt;

@@ -31,6 +31,8 @@ public:
   std::optional<int64_t> constantIfKnown(unsigned i);
   /// An integer tensor whose elements may depend on symbolic sizes.
   FailureOr<Dims> shapeInput(unsigned i);
+  /// The same of one element, a size.
+  FailureOr<AffineExpr> sizeInput(unsigned i);
   /// Without an error where it is not known.
   std::optional<Dims> trySizes(unsigned i);
 
