@@ -1,5 +1,6 @@
 #include "ops/Registry.h"
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -109,6 +110,45 @@ std::vector<Arg> parseArgs(std::string_view text) {
   return args;
 }
 
+/// Sets of types with a name, as scripts/update-op-table.py has them.
+std::string_view typesOfSet(std::string_view name) {
+  if (name == "number")
+    return "float32,float64,int32,uint8,int16,int8,complex64,int64,qint8,quint8,qint32,bfloat16,qint16,quint16,uint16,"
+           "complex128,float16,uint32,uint64";
+  if (name == "real")
+    return "float32,float64,int32,uint8,int16,int8,int64,bfloat16,uint16,float16,uint32,uint64";
+  if (name == "floating")
+    return "bfloat16,float16,float32,float64";
+  if (name == "quantized")
+    return "qint8,quint8,qint32,qint16,quint16";
+  if (name == "complex")
+    return "complex64,complex128";
+  if (name == "index")
+    return "int32,int64";
+  return name;
+}
+
+/// "[1..,index,float32]" or "[\"SAME\"]" behind the type.
+void parseAllowed(Attr &attr, std::string_view text) {
+  for (std::string_view word : splitListText(text)) {
+    if (word.front() == '"') {
+      attr.strings.push_back(unquote(word));
+    } else if (word.size() > 2 && word.substr(word.size() - 2) == "..") {
+      int64_t least = 0;
+      bool isNumber = absl::SimpleAtoi(view(word.substr(0, word.size() - 2)), &least);
+      assert(isNumber && "malformed minimum");
+      (void)isNumber;
+      attr.minimum = least;
+    } else {
+      for (std::string_view name : split(typesOfSet(word), ',')) {
+        std::optional<DType> type = parseDType(name);
+        assert(type && "unknown type");
+        attr.types.push_back(*type);
+      }
+    }
+  }
+}
+
 OpInfo parseOp(std::string_view text) {
   OpInfo op;
   size_t open = text.find('('), close = text.find(')');
@@ -128,6 +168,10 @@ OpInfo parseOp(std::string_view text) {
       attr.type = part.substr(colon + 1, attr.hasDefault ? equal - colon - 1 : std::string_view::npos);
       if (attr.hasDefault)
         attr.defaultText = part.substr(equal + 1);
+      if (size_t open = attr.type.find('['); open != std::string_view::npos) {
+        parseAllowed(attr, attr.type.substr(open));
+        attr.type = attr.type.substr(0, open);
+      }
       op.attrs.push_back(attr);
     }
     rest = rest.substr(end + 1);
@@ -223,6 +267,42 @@ std::string unquote(std::string_view text) {
     }
   }
   return out;
+}
+
+absl::Status checkAttrs(const OpInfo &op, const AttrSource &attrs) {
+  for (const Attr &attr : op.attrs) {
+    auto refuse = [&](auto value, auto wanted) {
+      return absl::InvalidArgumentError(absl::StrCat("attribute '", view(attr.name), "' is ", value, ", expected ", wanted));
+    };
+    const bool isList = attr.type.substr(0, 5) == "list(";
+    if (attr.minimum) {
+      std::optional<int64_t> n = isList ? attrs.listSize(attr.name) : attrs.intAttr(attr.name);
+      if (n && *n < *attr.minimum)
+        return isList ? refuse(absl::StrCat("a list of ", *n), absl::StrCat("at least ", *attr.minimum))
+                      : refuse(*n, absl::StrCat("at least ", *attr.minimum));
+    }
+    if (!attr.types.empty()) {
+      std::vector<DType> types = attrs.typeListAttr(attr.name).value_or(std::vector<DType>());
+      if (std::optional<DType> type = attrs.typeAttr(attr.name))
+        types.push_back(*type);
+      for (DType type : types)
+        if (std::find(attr.types.begin(), attr.types.end(), type) == attr.types.end()) {
+          std::string names;
+          for (DType allowed : attr.types)
+            absl::StrAppend(&names, names.empty() ? "" : ", ", dtypeName(allowed));
+          return refuse(type == DType::Invalid ? "no type" : dtypeName(type), attr.types.size() == 1 ? names : "one of " + names);
+        }
+    }
+    if (!attr.strings.empty())
+      if (std::optional<std::string> text = attrs.stringAttr(attr.name);
+          text && std::find(attr.strings.begin(), attr.strings.end(), *text) == attr.strings.end()) {
+        std::string all;
+        for (const std::string &allowed : attr.strings)
+          absl::StrAppend(&all, all.empty() ? "" : ", ", allowed);
+        return refuse(absl::StrCat("'", absl::CHexEscape(*text), "'"), "one of " + all);
+      }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<DType>> resolveTypes(const OpInfo &op, const std::vector<Arg> &args, const AttrSource &attrs,

@@ -4,7 +4,8 @@
 // The tables are the *.def files, one op per entry, continued on indented lines:
 //   Name(input:kind, ...) -> (output:kind, ...) {attr:type=default, ...} flag...
 // A kind is a type name (float32), a type attribute (T), an int attribute times one of these (N*T), or a list of types (Tin...);
-// & after it marks a reference to a variable. Flags: stateful; host (works on strings, files, queues: never compiled).
+// & after it marks a reference to a variable. What an attribute may be follows its type in brackets: types and named sets of them
+// ("index" is int32 and int64), strings, and "1.." for the least number or length of a list. Flags: stateful; host (works on strings, files, queues: never compiled).
 #ifndef LATHE_OPS_REGISTRY_H
 #define LATHE_OPS_REGISTRY_H
 
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -32,6 +34,11 @@ struct Attr {
   /// "int" "float" "bool" "string" "type" "shape" "tensor" "func" or "list(...)" of one of these.
   std::string_view type;
   bool hasDefault = false;
+  /// The least number, or elements of a list.
+  std::optional<int64_t> minimum;
+  /// What a type or string, or each of a list, may be; empty for anything.
+  std::vector<DType> types;
+  std::vector<std::string> strings;
   /// As in the table: 1, 0.5, true, "NHWC" (quoted, C escapes), float32, [2,?] or unknown for shapes, [a,b] for lists.
   std::string_view defaultText;
 };
@@ -59,14 +66,21 @@ std::vector<std::string_view> splitListText(std::string_view text);
 /// The bytes of a quoted default.
 std::string unquote(std::string_view text);
 
-/// Where resolveTypes looks up a node's attributes.
+/// Where resolveTypes and checkAttrs look up a node's attributes. Nullopt where there is none of that type.
 class AttrSource {
 public:
   virtual ~AttrSource() = default;
   virtual std::optional<int64_t> intAttr(std::string_view name) const = 0;
   virtual std::optional<DType> typeAttr(std::string_view name) const = 0;
   virtual std::optional<std::vector<DType>> typeListAttr(std::string_view name) const = 0;
+  virtual std::optional<std::string> stringAttr(std::string_view name) const = 0;
+  /// Elements of a list of any type.
+  virtual std::optional<int64_t> listSize(std::string_view name) const = 0;
 };
+
+/// Refuses attributes that the op's definition does not allow, as TensorFlow does before a graph runs. Those that a node lacks
+/// are not looked at.
+absl::Status checkAttrs(const OpInfo &op, const AttrSource &attrs);
 
 /// The types of a node's flat inputs or outputs. An attribute that the node lacks is taken from the op's default. With
 /// `counts`, also how many of them each argument has.

@@ -2,8 +2,9 @@
 """Writes ops/*Ops.def from the op definitions of an installed TensorFlow.
 
 Run by hand when ops are missing:  python scripts/update-op-table.py [OP ...]
-Kept are the ops of tf.raw_ops but for device- and framework-internal families, and the ones named.
+Kept are the ops of tf.raw_ops but for device- and framework-internal families, those in the files, and the ones named.
 """
+import glob
 import os
 import re
 import sys
@@ -54,6 +55,16 @@ FAMILIES = [
 HOST = {'Data', 'Host', 'String'}
 # In a host family by name, but with numbers only.
 NOT_HOST = {'ZerosLike'}
+# Sets of types with a name; those before come first. Registry.cpp has the same.
+GROUPS = [
+    ('number', 'float32,float64,int32,uint8,int16,int8,complex64,int64,qint8,quint8,qint32,bfloat16,qint16,quint16,uint16,'
+               'complex128,float16,uint32,uint64'),
+    ('real', 'float32,float64,int32,uint8,int16,int8,int64,bfloat16,uint16,float16,uint32,uint64'),
+    ('floating', 'bfloat16,float16,float32,float64'),
+    ('quantized', 'qint8,quint8,qint32,qint16,quint16'),
+    ('complex', 'complex64,complex128'),
+    ('index', 'int32,int64'),
+]
 HEAD = '''// Written by scripts/update-op-table.py; the format is described in Registry.h.
 R"ops(
 '''
@@ -115,6 +126,18 @@ def one_text(kind, x):
     raise ValueError(kind)
 
 
+def allowed_text(attr):
+    """What values may be, as in Registry.h; empty for anything."""
+    words = ['%d..' % attr.minimum] if attr.has_minimum else []
+    types = [dtype_name(t) for t in attr.allowed_values.list.type]
+    for name, members in GROUPS:
+        if set(members.split(',')) <= set(types):
+            words.append(name)
+            types = [t for t in types if t not in members.split(',')]
+    words += types + [quoted(x) for x in attr.allowed_values.list.s]
+    return '[' + ','.join(words) + ']' if words else ''
+
+
 def arg_text(arg):
     if arg.type_list_attr:
         kind = arg.type_list_attr + '...'
@@ -131,7 +154,7 @@ def op_text(op, host):
     parts[-1] += ' '.join(arg_text(a) + ',' for a in op.output_arg).rstrip(',') + ')'
     attrs = []
     for a in op.attr:
-        text = '%s:%s' % (a.name, a.type)
+        text = '%s:%s%s' % (a.name, a.type, allowed_text(a))
         if a.HasField('default_value') and a.type not in ('tensor', 'func', 'list(tensor)', 'list(func)'):
             text += '=' + value_text(a.type, a.default_value)
         attrs.append(text)
@@ -155,6 +178,9 @@ def main():
     ops = op_def_pb2.OpList()
     ops.ParseFromString(pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList()))
     wanted = set(sys.argv[1:]) | {'_Arg', '_Retval'}
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'ops')
+    for file in glob.glob(os.path.join(folder, '*Ops.def')):
+        wanted.update(re.findall(r'^(\w+)\(', open(file).read(), re.M))
     files = {}
     for op in ops.op:
         if op.name not in wanted and (SKIP.match(op.name) or not hasattr(tf.raw_ops, op.name)):
@@ -163,7 +189,6 @@ def main():
         fixed = any(a.type % 100 == 7 for a in list(op.input_arg) + list(op.output_arg))
         host = (family in HOST or fixed) and op.name not in NOT_HOST and op.name not in ('Assert', 'Print', 'PrintV2')
         files.setdefault(family, []).append(op_text(op, host))
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'ops')
     for family, texts in files.items():
         with open(os.path.join(folder, family + 'Ops.def'), 'w') as f:
             f.write(HEAD + '\n'.join(sorted(texts)) + '\n)ops"\n')

@@ -35,6 +35,10 @@ bool FlatBuilder::isCall(int scope, int node) {
 
 bool FlatBuilder::flatten(const ops::OpInfo &info, const std::vector<ops::Arg> &args, const AttrLookup &attrs,
                           const NodeId &id, FlatSignature &signature) {
+  if (absl::Status allowed = ops::checkAttrs(info, attrs); !allowed.ok()) {
+    problems.add(id, Twine(std::string(allowed.message())));
+    return false;
+  }
   std::vector<int64_t> counts;
   absl::StatusOr<std::vector<DType>> types = ops::resolveTypes(info, args, attrs, &counts);
   if (!types.ok()) {

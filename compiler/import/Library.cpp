@@ -68,6 +68,23 @@ std::optional<std::vector<DType>> AttrLookup::typeListAttr(std::string_view name
   return types;
 }
 
+std::optional<std::string> AttrLookup::stringAttr(std::string_view name) const {
+  const tf::AttrValue *value = find(name);
+  if (!value || value->value_case() != tf::AttrValue::kS)
+    return std::nullopt;
+  return value->s();
+}
+
+std::optional<int64_t> AttrLookup::listSize(std::string_view name) const {
+  const tf::AttrValue *value = find(name);
+  if (!value || value->value_case() != tf::AttrValue::kList)
+    return std::nullopt;
+  const tf::AttrValue::ListValue &list = value->list();
+  // only one of them has elements
+  return list.s_size() + list.i_size() + list.f_size() + list.b_size() + list.type_size() + list.shape_size() +
+         list.tensor_size() + list.func_size();
+}
+
 //===----------------------------------------------------------------------===//
 // Library
 //===----------------------------------------------------------------------===//

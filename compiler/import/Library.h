@@ -91,6 +91,8 @@ public:
   std::optional<int64_t> intAttr(std::string_view name) const override;
   std::optional<DType> typeAttr(std::string_view name) const override;
   std::optional<std::vector<DType>> typeListAttr(std::string_view name) const override;
+  std::optional<std::string> stringAttr(std::string_view name) const override;
+  std::optional<int64_t> listSize(std::string_view name) const override;
 
 private:
   const tf::NodeDef *node;

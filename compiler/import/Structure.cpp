@@ -103,6 +103,10 @@ bool StructureImporter::signatureOf(const Body &body, int node, const AttrLookup
     problems.add(body.id(node), "unknown op type");
     return false;
   }
+  if (absl::Status allowed = ops::checkAttrs(*info, *source); !allowed.ok()) {
+    problems.add(body.id(node), Twine(std::string(allowed.message())));
+    return false;
+  }
   absl::StatusOr<std::vector<DType>> types = ops::resolveTypes(*info, info->outputs, *source, &out.counts);
   if (!types.ok()) {
     problems.add(body.id(node), Twine(std::string(types.status().message())));

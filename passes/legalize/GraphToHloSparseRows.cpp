@@ -231,6 +231,8 @@ LogicalResult lowerSparseReduce(NodeContext &c, bool maximum) {
   auto shape = c.shapeInput(2);
   if (failed(rank) || failed(shape))
     return failure();
+  if (int64_t(shape->size()) != *rank)
+    return c.error("the coordinates do not fit a shape of " + Twine(shape->size()) + " dimensions");
   auto axes = c.axesInput(3, *rank);
   if (failed(axes))
     return failure();

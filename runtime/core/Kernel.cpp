@@ -12,6 +12,11 @@
 namespace lathe::rt {
 namespace {
 
+template <typename T>
+struct IsList : std::false_type {};
+template <typename T>
+struct IsList<std::vector<T>> : std::true_type {};
+
 /// The op table's view of a node's attributes.
 class NodeAttrs : public ops::AttrSource {
 public:
@@ -20,6 +25,20 @@ public:
   std::optional<DType> typeAttr(std::string_view name) const override { return get<DType>(name); }
   std::optional<std::vector<DType>> typeListAttr(std::string_view name) const override {
     return get<std::vector<DType>>(name);
+  }
+  std::optional<std::string> stringAttr(std::string_view name) const override { return get<std::string>(name); }
+  std::optional<int64_t> listSize(std::string_view name) const override {
+    auto it = attrs.find(name);
+    if (it == attrs.end())
+      return std::nullopt;
+    return std::visit(
+        [](const auto &v) -> std::optional<int64_t> {
+          if constexpr (IsList<std::decay_t<decltype(v)>>::value)
+            return static_cast<int64_t>(v.size());
+          else
+            return std::nullopt;
+        },
+        it->second);
   }
 
 private:
@@ -66,20 +85,6 @@ std::map<std::string_view, const KernelFactory *> &registry() {
   return *all;
 }
 
-/// TensorFlow's op definitions ask for at least one tensor in a list called N, but for these.
-bool mayBeEmpty(std::string_view op) { return op == "StringJoin" || op.substr(0, 11) == "SparseCross"; }
-
-/// Refuses a count of inputs that kernels do not expect.
-absl::Status checkCounts(const NodeInfo &node) {
-  auto n = node.attrs.find("N");
-  if (n == node.attrs.end() || mayBeEmpty(node.op))
-    return absl::OkStatus();
-  for (const ops::Arg &arg : node.info->inputs)
-    if (const int64_t *count = std::get_if<int64_t>(&n->second); arg.numberAttr == "N" && count && *count < 1)
-      return absl::InvalidArgumentError(absl::StrCat("attribute 'N' is ", *count, ", expected at least 1"));
-  return absl::OkStatus();
-}
-
 } // namespace
 
 ArgRange NodeInfo::inputRange(std::string_view name) const { return rangeOf(*this, info->inputs, name); }
@@ -102,8 +107,8 @@ absl::Status resolveNode(NodeInfo &node) {
           absl::StrCat("attribute '", std::string(attr.name), "' is not of type ", std::string(attr.type)));
     }
   }
-  if (absl::Status counts = checkCounts(node); !counts.ok())
-    return counts;
+  if (absl::Status allowed = ops::checkAttrs(*node.info, NodeAttrs(node.attrs)); !allowed.ok())
+    return allowed;
   if (absl::Status inputs = resolveArgs(node, node.info->inputs, node.inputTypes, node.inputIsRef); !inputs.ok())
     return inputs;
   return resolveArgs(node, node.info->outputs, node.outputTypes, node.outputIsRef);

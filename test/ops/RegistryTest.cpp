@@ -12,6 +12,7 @@ struct Attrs : AttrSource {
   std::map<std::string, int64_t, std::less<>> ints;
   std::map<std::string, DType, std::less<>> types;
   std::map<std::string, std::vector<DType>, std::less<>> lists;
+  std::map<std::string, std::string, std::less<>> strings;
   template <typename M>
   static std::optional<typename M::mapped_type> get(const M &m, std::string_view n) {
     auto it = m.find(n);
@@ -22,6 +23,11 @@ struct Attrs : AttrSource {
   std::optional<int64_t> intAttr(std::string_view n) const override { return get(ints, n); }
   std::optional<DType> typeAttr(std::string_view n) const override { return get(types, n); }
   std::optional<std::vector<DType>> typeListAttr(std::string_view n) const override { return get(lists, n); }
+  std::optional<std::string> stringAttr(std::string_view n) const override { return get(strings, n); }
+  std::optional<int64_t> listSize(std::string_view n) const override {
+    auto it = lists.find(n);
+    return it == lists.end() ? std::nullopt : std::optional<int64_t>(it->second.size());
+  }
 };
 } // namespace
 
@@ -81,4 +87,27 @@ TEST(RegistryTest, ResolvesTypes) {
   // a default of the op
   const OpInfo *shape = findOp("Shape");
   EXPECT_EQ((*resolveTypes(*shape, shape->outputs, attrs))[0], DType::Int32);
+}
+
+TEST(RegistryTest, RefusesWhatTheDefinitionDoesNotAllow) {
+  auto check = [](const char *op, const Attrs &attrs) { return std::string(checkAttrs(*findOp(op), attrs).message()); };
+  Attrs attrs;
+  EXPECT_EQ(check("Softmax", attrs), "");
+  attrs.types["T"] = DType::Float16;
+  EXPECT_EQ(check("Softmax", attrs), "");
+  attrs.types["T"] = DType::Complex64;
+  EXPECT_EQ(check("Softmax", attrs), "attribute 'T' is complex64, expected one of bfloat16, float16, float32, float64");
+  attrs.types["T"] = DType::Float32;
+  attrs.strings["padding"] = "VALID\n";
+  EXPECT_EQ(check("AvgPool", attrs), "attribute 'padding' is 'VALID\\n', expected one of SAME, VALID");
+  attrs.strings["padding"] = "VALID";
+  EXPECT_EQ(check("AvgPool", attrs), "");
+  attrs.ints["N"] = 0;
+  EXPECT_EQ(check("AddN", attrs), "attribute 'N' is 0, expected at least 1");
+  EXPECT_EQ(check("StringJoin", attrs), "");
+  attrs.lists["output_types"] = {};
+  EXPECT_EQ(check("IteratorGetNext", attrs), "attribute 'output_types' is a list of 0, expected at least 1");
+  attrs.lists["Tdense"] = {DType::Float32, DType::Int8};
+  EXPECT_EQ(check("ParseSingleExample", attrs),
+            "attribute 'Tdense' is int8, expected one of float32, int64, string");
 }
