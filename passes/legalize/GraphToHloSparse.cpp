@@ -18,6 +18,9 @@ FailureOr<int64_t> columnsOf(NodeContext &c, Value indices) {
   auto n = c.rank(indices) == 2 ? constantOf(c.dim(indices, 1)) : std::nullopt;
   if (!n)
     return c.error("the coordinates must be a matrix with a known number of columns");
+  constexpr int64_t mostDimensions = 254; // of a tensor in TensorFlow
+  if (*n > mostDimensions)
+    return c.error("coordinates of " + Twine(*n) + " dimensions");
   return *n;
 }
 

@@ -132,6 +132,10 @@ struct Union {
 
 std::optional<Union> uniteSparse(NodeContext &c, Value ai, Value av, Value bi, Value bv, Value shape, int64_t rank) {
   Type i64 = c.b.getI64Type(), i32 = c.b.getI32Type(), element = c.elementType(av);
+  if (c.rank(shape) != 1 || !c.ctx.unify(c.dim(shape, 0), c.size(rank), c.name())) {
+    (void)c.error("expected a shape of " + Twine(rank) + " dimensions");
+    return std::nullopt;
+  }
   Value indices = c.concat({ai, bi}, 0), linear = linearOf(c, indices, shape, rank);
   AffineExpr n = c.dim(indices, 0), na = c.dim(ai, 0), nb = c.dim(bi, 0);
   SmallVector<Value> sorted = sortBy(c, {linear, c.iota(Dims{n}, 0, i64)});
@@ -142,6 +146,8 @@ std::optional<Union> uniteSparse(NodeContext &c, Value ai, Value av, Value bi, V
     isNew = c.splatInt(0, Dims{n}, c.b.getI1Type());
   Value number = c.sub(runningSum(c, c.convert(isNew, i32)), c.splatInt(1, Dims{n}, i32));
   Value first = compress(c, isNew, {sorted[1]})[0];
+  if (!first)
+    return std::nullopt;
   Union u;
   u.indices = gather(c, indices, first, 0, 0, /*checked=*/false);
   AffineExpr size = c.dim(first, 0);

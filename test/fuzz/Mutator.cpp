@@ -368,25 +368,35 @@ void Mutator::fillTensor(tf::TensorProto &t, tf::DataType type) {
   }
 }
 
-void Mutator::fillAttr(tf::AttrValue &value, std::string_view type, const std::vector<tf::DataType> &types) {
+void Mutator::fillAttr(tf::AttrValue &value, const ops::Attr &attr, const std::vector<tf::DataType> &types) {
+  std::string_view type = attr.type;
+  // mostly what the op's definition allows
+  auto pickType = [&]() -> tf::DataType {
+    tf::DataType wanted = types[below(types.size())];
+    if (attr.types.empty() || !below(20) || std::count(attr.types.begin(), attr.types.end(), static_cast<DType>(wanted)))
+      return wanted;
+    return static_cast<tf::DataType>(attr.types[below(attr.types.size())]);
+  };
+  auto pickText = [&] { return attr.strings.empty() || !below(20) ? randomString("") : attr.strings[below(attr.strings.size())]; };
   if (type.substr(0, 5) == "list(") {
     std::string_view of = type.substr(5, type.size() - 6);
     auto *list = value.mutable_list();
-    for (uint32_t i = below(5); i > 0; --i) {
+    uint32_t least = below(20) ? static_cast<uint32_t>(std::min<int64_t>(attr.minimum.value_or(0), 8)) : 0;
+    for (uint32_t i = least + below(least ? 2 : 5); i > 0; --i) {
       if (of == "int") list->add_i(below(4) ? 1 + below(3) : randomInt(0));
       else if (of == "float") list->add_f(1);
       else if (of == "bool") list->add_b(below(2));
-      else if (of == "string") list->add_s(randomString(""));
-      else if (of == "type") list->add_type(types[below(types.size())]);
+      else if (of == "string") list->add_s(pickText());
+      else if (of == "type") list->add_type(pickType());
       else if (of == "shape") list->add_shape()->add_dim()->set_size(below(5));
     }
     return;
   }
-  if (type == "int") value.set_i(below(4) ? below(4) : randomInt(0));
+  if (type == "int") value.set_i(below(4) ? attr.minimum.value_or(0) + below(4) : randomInt(0));
   else if (type == "float") value.set_f(0.5f);
   else if (type == "bool") value.set_b(below(2));
-  else if (type == "string") value.set_s(randomString(""));
-  else if (type == "type") value.set_type(types[below(types.size())]);
+  else if (type == "string") value.set_s(pickText());
+  else if (type == "type") value.set_type(pickType());
   else if (type == "shape") {
     for (uint32_t i = below(4); i > 0; --i)
       value.mutable_shape()->add_dim()->set_size(static_cast<int64_t>(below(6)) - 1);
@@ -406,7 +416,7 @@ void Mutator::addNode(tf::GraphDef &graph) {
   auto &attrs = *node.mutable_attr();
   for (const ops::Attr &a : op.attrs)
     if (!a.hasDefault || !below(4))
-      fillAttr(attrs[std::string(a.name)], a.type, types);
+      fillAttr(attrs[std::string(a.name)], a, types);
   std::vector<tf::NodeDef> constants;
   auto addInput = [&](tf::DataType type) {
     if (graph.node_size() && below(3)) {
@@ -442,7 +452,12 @@ void Mutator::addNode(tf::GraphDef &graph) {
     tf::DataType type = static_cast<tf::DataType>(arg.type);
     if (!arg.typeAttr.empty()) {
       auto it = attrs.find(std::string(arg.typeAttr));
-      type = it == attrs.end() ? main : it->second.type();
+      if (it != attrs.end())
+        type = it->second.type();
+      else if (const ops::Attr *a = op.findAttr(arg.typeAttr); a && a->hasDefault)
+        type = static_cast<tf::DataType>(parseDType(a->defaultText).value_or(DType::Float32));
+      else
+        type = main;
     }
     for (int64_t i = 0; i < n; ++i)
       addInput(type);

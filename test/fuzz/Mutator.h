@@ -3,6 +3,7 @@
 #ifndef LATHE_TEST_FUZZ_MUTATOR_H
 #define LATHE_TEST_FUZZ_MUTATOR_H
 
+#include "ops/Registry.h"
 #include "proto/saved_model.pb.h"
 
 #include <cstdint>
@@ -36,7 +37,7 @@ private:
   std::string randomString(const std::string &old);
   int64_t randomInt(int64_t old);
   void fillTensor(tf::TensorProto &tensor, tf::DataType type);
-  void fillAttr(tf::AttrValue &value, std::string_view type, const std::vector<tf::DataType> &types);
+  void fillAttr(tf::AttrValue &value, const ops::Attr &attr, const std::vector<tf::DataType> &types);
 
   std::mt19937 random;
   std::vector<google::protobuf::Message *> messages;
