@@ -130,6 +130,7 @@ std::string_view typesOfSet(std::string_view name) {
 
 /// "[1..,index,float32]" or "[\"SAME\"]" behind the type.
 void parseAllowed(Attr &attr, std::string_view text) {
+  attr.allowedText = text.substr(1, text.size() - 2);
   for (std::string_view word : splitListText(text)) {
     if (word.front() == '"') {
       attr.strings.push_back(unquote(word));

@@ -39,6 +39,8 @@ struct Attr {
   /// What a type or string, or each of a list, may be; empty for anything.
   std::vector<DType> types;
   std::vector<std::string> strings;
+  /// The same as in the table: index,int16.
+  std::string_view allowedText;
   /// As in the table: 1, 0.5, true, "NHWC" (quoted, C escapes), float32, [2,?] or unknown for shapes, [a,b] for lists.
   std::string_view defaultText;
 };

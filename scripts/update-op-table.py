@@ -179,9 +179,12 @@ def main():
     ops.ParseFromString(pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList()))
     wanted = set(sys.argv[1:]) | {'_Arg', '_Retval'}
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'ops')
+    files, known = {}, {op.name for op in ops.op}
     for file in glob.glob(os.path.join(folder, '*Ops.def')):
-        wanted.update(re.findall(r'^(\w+)\(', open(file).read(), re.M))
-    files = {}
+        for text, name in re.findall(r'^((\w+)\(.*(?:\n .*)*)', open(file).read(), re.M):
+            wanted.add(name)
+            if name not in known:  # our own
+                files.setdefault(os.path.basename(file)[:-len('Ops.def')], []).append(text)
     for op in ops.op:
         if op.name not in wanted and (SKIP.match(op.name) or not hasattr(tf.raw_ops, op.name)):
             continue
