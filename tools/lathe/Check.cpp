@@ -38,8 +38,13 @@ struct Problem {
 };
 
 int listOps() {
-  for (const ops::OpInfo &op : ops::allOps())
-    printf("%-40s %s\n", std::string(op.name).c_str(), supportName(supportOf(op.name)));
+  for (const ops::OpInfo &op : ops::allOps()) {
+    std::string types;
+    for (const ops::Attr &attr : op.attrs)
+      if (!attr.types.empty())
+        types += (types.empty() ? "" : " ") + std::string(attr.name) + "=" + std::string(attr.allowedText);
+    printf("%-40s %-8s %s\n", std::string(op.name).c_str(), supportName(supportOf(op.name)), types.c_str());
+  }
   return Fine;
 }
 
@@ -135,7 +140,7 @@ Command addCheck(CLI::App &root) {
   a->model.add(*app, "host", "GraphDef, MetaGraph or SavedModel folder");
   app->get_option("MODEL")->required(false);
   app->add_flag("--json", a->json, "Print a JSON object");
-  app->add_flag("--list-ops", a->listOps, "List every known op and how it runs");
+  app->add_flag("--list-ops", a->listOps, "List every known op, how it runs and the types it takes");
   return [a] { return execute(*a); };
 }
 
