@@ -1,6 +1,12 @@
 // Each thread begins with the same share of the indices in every region, so that it finds in its caches what it wrote
 // in the region before; one that has finished takes from the ends of the others' shares. Waiting is busy for a few
 // microseconds, for regions of one model follow each other closely, then polite, and in the end asleep.
+//
+// A cache line takes a tenth of a microsecond and more from core to core, so a region is made of few of them: one line
+// that the caller writes and the workers read, and one line for each thread's share, which only its owner writes unless
+// another takes from it. What is left of a share carries the number of its region: shares of older regions are whole,
+// and nobody has to write them at the start. The caller needs no worker for a region to end: it takes what they have not
+// begun, and waits for what they have.
 #include "runtime/cpu/ThreadPool.h"
 #include <algorithm>
 #include <atomic>
@@ -36,93 +42,142 @@ template <class Done> bool waitBusily(int rounds, Done done) {
   return done();
 }
 
-/// What is left of a thread's share: [begin, end) in the halves of one word.
+/// What is left of a thread's share in a region: pieces [begin, end), eight bits each, below the region's number.
 struct alignas(64) Share {
-  std::atomic<uint64_t> range{0};
+  static constexpr int64_t mostPieces = 255;
 
-  static uint64_t pack(uint64_t begin, uint64_t end) { return begin << 32 | end; }
-  /// Takes the first index, or the last one; -1 when nothing is left.
-  int64_t take(bool first) {
-    uint64_t r = range.load(std::memory_order_relaxed);
+  std::atomic<uint64_t> left{0};
+  std::atomic<uint64_t> finished{0}; ///< pieces that the owner has done since it was started, its own and others'
+
+  /// Takes the first piece, or the last one, of `whole` in `region`; -1 when nothing is left, or the region is over.
+  int64_t take(uint64_t region, int64_t whole, bool first) {
+    uint64_t now = left.load(std::memory_order_relaxed);
     for (;;) {
-      uint64_t begin = r >> 32, end = r & 0xffffffff;
+      if (now >> 16 > region)
+        return -1;
+      uint64_t begin = 0, end = whole;
+      if (now >> 16 == region) {
+        begin = now >> 8 & 0xff;
+        end = now & 0xff;
+      }
       if (begin >= end)
         return -1;
-      if (range.compare_exchange_weak(r, first ? pack(begin + 1, end) : pack(begin, end - 1), std::memory_order_relaxed))
-        return first ? begin : end - 1;
+      const uint64_t taken = first ? begin++ : --end;
+      if (left.compare_exchange_weak(now, region << 16 | begin << 8 | end, std::memory_order_relaxed))
+        return taken;
     }
   }
+};
+
+/// What a region does.
+struct Work {
+  void (*fn)(void *, int64_t, int64_t);
+  void *arg;
+  int64_t n;      ///< indices
+  int64_t pieces; ///< ranges of them, a call each
+
+  void run(int64_t piece) const { fn(arg, n * piece / pieces, n * (piece + 1) / pieces); }
 };
 
 } // namespace
 
 struct ThreadPool::State {
-  static constexpr uint32_t open = 1u << 31;
-
-  explicit State(int threads) : shares(threads) {}
+  explicit State(int threads) : shares(threads), seen(threads) {}
 
   std::vector<std::thread> workers;
+  std::vector<Share> shares;
+  std::vector<uint64_t> seen; ///< the caller's: `finished` of each share at the end of the region before
   std::mutex mutex;
   std::condition_variable wake;
   std::atomic<int> sleepers{0};
   std::atomic<bool> stop{false};
   std::atomic<bool> inRegion{false};
-  alignas(64) std::atomic<uint64_t> generation{0}; ///< grows by one per region
-  /// Workers inside of the region, and whether more may enter. The region's fields change only when it is 0.
-  alignas(64) std::atomic<uint32_t> gate{0};
 
-  void (*fn)(void *, int64_t, int64_t) = nullptr;
-  void *arg = nullptr;
-  std::vector<Share> shares;
+  /// The region: its number, which is written last, and what it does. Zero while the rest changes.
+  struct alignas(64) Region {
+    std::atomic<uint64_t> number{0};
+    std::atomic<void (*)(void *, int64_t, int64_t)> fn{nullptr};
+    std::atomic<void *> arg{nullptr};
+    std::atomic<int64_t> n{0}, pieces{0};
+  } region;
+  alignas(64) uint64_t last = 0; ///< the caller's: number of the last region
 
-  void drain(size_t self) {
-    for (int64_t i; (i = shares[self].take(true)) >= 0;)
-      fn(arg, i, i + 1);
-    for (size_t k = 1; k < shares.size(); ++k)
-      for (int64_t i; (i = shares[(self + k) % shares.size()].take(false)) >= 0;)
-        fn(arg, i, i + 1);
+  /// Does pieces of the region, the thread's own and then others', and returns how many. They are counted before the
+  /// next share is looked at, for the caller may be waiting.
+  int64_t drain(size_t self, uint64_t number, const Work &work) {
+    const int64_t threads = shares.size();
+    int64_t all = 0;
+    for (int64_t k = 0; k < threads; ++k) {
+      const int64_t t = (self + k) % threads, first = work.pieces * t / threads, whole = work.pieces * (t + 1) / threads - first;
+      int64_t done = 0;
+      for (int64_t i; (i = shares[t].take(number, whole, k == 0)) >= 0; ++done)
+        work.run(first + i);
+      all += done;
+      if (done > 0 && self > 0)
+        shares[self].finished.store(shares[self].finished.load(std::memory_order_relaxed) + done, std::memory_order_release);
+    }
+    return all;
   }
 
   void work(size_t self) {
-    uint64_t seen = 0;
+    uint64_t old = 0;
+    Share &own = shares[self];
     for (;;) {
-      auto called = [&] { return generation.load() != seen; };
+      uint64_t number = 0;
+      auto called = [&] {
+        number = region.number.load(std::memory_order_acquire);
+        return number != 0 && number != old;
+      };
+      // the caller has looked at this line: to have it back before the next region begins
+      waitBusily(4, called);
+      own.finished.store(own.finished.load(std::memory_order_relaxed), std::memory_order_relaxed);
       if (!waitBusily(busyRounds + politeRounds, called)) {
         std::unique_lock<std::mutex> lock(mutex);
         ++sleepers;
-        wake.wait(lock, called);
+        wake.wait(lock, [&] { return called() || stop.load(std::memory_order_relaxed); });
         --sleepers;
       }
-      seen = generation.load();
       if (stop.load(std::memory_order_relaxed))
         return;
-      uint32_t g = gate.load(std::memory_order_relaxed);
-      while ((g & open) && !gate.compare_exchange_weak(g, g + 1, std::memory_order_acquire, std::memory_order_relaxed))
-        ;
-      if (!(g & open))
-        continue; // the region was over before this thread came
-      drain(self);
-      gate.fetch_sub(1, std::memory_order_release);
+      const Work work{region.fn.load(std::memory_order_relaxed), region.arg.load(std::memory_order_relaxed),
+                      region.n.load(std::memory_order_relaxed), region.pieces.load(std::memory_order_relaxed)};
+      // as a whole, or the region was over before this thread came
+      std::atomic_thread_fence(std::memory_order_acquire);
+      if (region.number.load(std::memory_order_relaxed) != number)
+        continue;
+      old = number;
+      drain(self, number, work);
     }
   }
 
-  void publish() {
-    ++generation;
+  void wakeSleepers() {
     if (sleepers.load() == 0)
       return;
-    { std::lock_guard<std::mutex> lock(mutex); } // one that is about to sleep has seen the old generation: let it
+    { std::lock_guard<std::mutex> lock(mutex); } // one that is about to sleep has seen the old region: let it
     wake.notify_all();
   }
 
-  void run(int64_t n) {
-    for (size_t t = 0; t < shares.size(); ++t)
-      shares[t].range.store(Share::pack(n * t / shares.size(), n * (t + 1) / shares.size()), std::memory_order_relaxed);
-    gate.store(open, std::memory_order_release);
-    publish();
-    drain(0);
-    gate.fetch_and(~open, std::memory_order_acquire);
-    while (!waitBusily(busyRounds + politeRounds, [&] { return gate.load(std::memory_order_acquire) == 0; }))
+  void run(const Work &work) {
+    region.number.store(0, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    region.fn.store(work.fn, std::memory_order_relaxed);
+    region.arg.store(work.arg, std::memory_order_relaxed);
+    region.n.store(work.n, std::memory_order_relaxed);
+    region.pieces.store(work.pieces, std::memory_order_relaxed);
+    region.number.store(++last, std::memory_order_release);
+    // One that goes to sleep at this moment may be missed until the next region: then this one is done without it.
+    wakeSleepers();
+    const int64_t others = work.pieces - drain(0, last, work);
+    auto finished = [&] {
+      int64_t sum = 0;
+      for (size_t t = 1; t < shares.size(); ++t)
+        sum += static_cast<int64_t>(shares[t].finished.load(std::memory_order_acquire) - seen[t]);
+      return sum == others;
+    };
+    while (!waitBusily(busyRounds + politeRounds, finished))
       ;
+    for (size_t t = 1; t < shares.size(); ++t)
+      seen[t] = shares[t].finished.load(std::memory_order_relaxed);
   }
 };
 
@@ -132,8 +187,11 @@ ThreadPool::ThreadPool(int threads) : state(new State(std::max(threads, 1))) {
 }
 
 ThreadPool::~ThreadPool() {
-  state->stop = true;
-  state->publish();
+  {
+    std::lock_guard<std::mutex> lock(state->mutex);
+    state->stop = true;
+  }
+  state->wake.notify_all();
   for (std::thread &t : state->workers)
     t.join();
 }
@@ -145,14 +203,12 @@ int ThreadPool::parallelFor(void *ctx, void (*fn)(void *, int64_t, int64_t), voi
   if (n <= 0)
     return 0;
   bool expected = false;
-  if (n == 1 || n > INT32_MAX || s.workers.empty() || !s.inRegion.compare_exchange_strong(expected, true)) {
+  if (n == 1 || s.workers.empty() || !s.inRegion.compare_exchange_strong(expected, true, std::memory_order_acquire)) {
     fn(arg, 0, n);
     return 0;
   }
-  s.fn = fn;
-  s.arg = arg;
-  s.run(n);
-  s.inRegion.store(false);
+  s.run({fn, arg, n, std::min<int64_t>(n, Share::mostPieces * s.shares.size())});
+  s.inRegion.store(false, std::memory_order_release);
   return 0;
 }
 

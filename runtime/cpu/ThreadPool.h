@@ -18,8 +18,8 @@ public:
 
   int threads() const;
 
-  /// Runs fn over [0, n), an index a call: each thread its share, in the same place each time, then what is left of
-  /// the others'. `ctx` is a ThreadPool.
+  /// Runs fn over [0, n), an index a call, or some where there are hundreds for each thread: each thread its share, in
+  /// the same place each time, then what is left of the others'. `ctx` is a ThreadPool.
   static int parallelFor(void *ctx, void (*fn)(void *arg, int64_t begin, int64_t end), void *arg, int64_t n);
 
 private:

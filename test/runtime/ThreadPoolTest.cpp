@@ -33,6 +33,39 @@ TEST(ThreadPool, EveryIndexOnce) {
   }
 }
 
+TEST(ThreadPool, ManyIndicesInFewPieces) {
+  for (int threads : {2, 3}) {
+    ThreadPool pool(threads);
+    for (int64_t n : {509, 510, 511, 765, 766, 100003}) {
+      std::vector<std::atomic<int>> seen(n);
+      std::atomic<int64_t> calls{0};
+      run(pool, n, [&](int64_t begin, int64_t end) {
+        ++calls;
+        for (int64_t i = begin; i < end; ++i)
+          ++seen[i];
+      });
+      for (int64_t i = 0; i < n; ++i)
+        ASSERT_EQ(seen[i], 1) << threads << " threads, index " << i << " of " << n;
+      EXPECT_LE(calls, 255 * threads);
+    }
+  }
+}
+
+// A worker that comes late must neither take from the next region with the work of this one nor be counted twice.
+TEST(ThreadPool, RegionsFollowEachOther) {
+  ThreadPool pool(3);
+  std::vector<int64_t> seen(64);
+  for (int64_t round = 1; round <= 20000; ++round) {
+    const int64_t n = 2 + round * 7 % 40;
+    if (round % 2)
+      run(pool, n, [&, round](int64_t begin, int64_t) { seen[begin] = round; });
+    else
+      run(pool, n, [&, round](int64_t begin, int64_t) { seen[begin] = -round; });
+    for (int64_t i = 0; i < n; ++i)
+      ASSERT_EQ(seen[i], round % 2 ? round : -round) << "index " << i << " of " << n;
+  }
+}
+
 TEST(ThreadPool, WakesWorkersThatSleep) {
   ThreadPool pool(2);
   for (int round = 0; round < 3; ++round) {
