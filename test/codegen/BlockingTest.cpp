@@ -1,5 +1,6 @@
 // Blocks of rows: never more than fit, and such that threads that each run a share of the units end together.
 #include "passes/codegen/cpu/Blocking.h"
+#include "passes/codegen/cpu/Tile.h"
 #include "gtest/gtest.h"
 
 using namespace lathe::cpu;
@@ -63,6 +64,20 @@ TEST(Blocking, SplitsFewRowsWhenPanelsAreOdd) {
   target.threads = 2;
   EXPECT_EQ(rowsPerBlock(target, work(1, 4, 5), 100), 2);
   EXPECT_EQ(rowsPerBlock(target, work(1, 4, 24), 100), 4);
+}
+
+// Few rows: as many sums as hide the latency of multiply-adds.
+TEST(Blocking, WideTilesForFewRows) {
+  mlir::MLIRContext context;
+  mlir::Type f32 = mlir::Float32Type::get(&context);
+  CpuTarget target;
+  target.vectorBits = 512;
+  target.avx512 = true;
+  target.numVectorRegs = 32;
+  for (int64_t rows : {2, 3, 4, 5})
+    EXPECT_EQ(chooseTile(target, f32, rows, 512).columns(), 64) << rows << " rows";
+  EXPECT_EQ(chooseTile(target, f32, 13, 512).columns(), 32);
+  EXPECT_EQ(chooseTile(target, f32, 4, 32).columns(), 32);
 }
 
 } // namespace
