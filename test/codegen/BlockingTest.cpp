@@ -66,6 +66,15 @@ TEST(Blocking, SplitsFewRowsWhenPanelsAreOdd) {
   EXPECT_EQ(rowsPerBlock(target, work(1, 4, 24), 100), 4);
 }
 
+TEST(Blocking, StripsOfEqualShares) {
+  EXPECT_EQ(vectorsPerStrip(2, 4, 1), 4);
+  EXPECT_EQ(vectorsPerStrip(2, 4, 2), 1);  // 32 channels: a vector each
+  EXPECT_EQ(vectorsPerStrip(6, 4, 2), 3);  // 96: three each, not four and two
+  EXPECT_EQ(vectorsPerStrip(9, 4, 2), 1);
+  EXPECT_EQ(vectorsPerStrip(16, 4, 2), 4); // nothing to gain
+  EXPECT_EQ(vectorsPerStrip(0, 4, 2), 4);
+}
+
 // Few rows: as many sums as hide the latency of multiply-adds.
 TEST(Blocking, WideTilesForFewRows) {
   mlir::MLIRContext context;

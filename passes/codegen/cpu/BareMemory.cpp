@@ -49,7 +49,8 @@ LogicalResult emitConcatenate(Operation *op, KernelBuilder &b) {
   unsigned lanes = b.target.lanes(carrier);
   bool masked = b.target.hasMaskedMemory(carrier);
   b.setExtent(outer);
-  b.setWork(hlo::constantValue(hlo::simplify(dims[d] * inner)).value_or(256));
+  constexpr int64_t perElement = 3; // from the second cache and back
+  b.setWork(perElement * hlo::constantValue(hlo::simplify(dims[d] * inner)).value_or(256));
   auto sizeOf = [&](Value in) { return b.mul(b.dim(hlo::getDim(tensorType(in), d)), b.dim(inner)); };
   auto copy = [&](Value row, Value source, Value size, Value to) {
     if (outer == b.getAffineConstantExpr(1)) {

@@ -62,4 +62,16 @@ int64_t rowsPerBlock(const CpuTarget &target, const BlockedWork &w, int64_t most
   return best;
 }
 
+int64_t vectorsPerStrip(int64_t vectors, int64_t most, int64_t threads) {
+  threads = std::max<int64_t>(threads, 1);
+  auto largestShare = [&](int64_t strip) {
+    return std::min<int64_t>(vectors, strip * llvm::divideCeil(llvm::divideCeil(vectors, strip), threads));
+  };
+  int64_t best = most;
+  for (int64_t strip = most - 1; strip > 0; --strip)
+    if (largestShare(strip) < largestShare(best))
+      best = strip;
+  return best;
+}
+
 } // namespace lathe::cpu

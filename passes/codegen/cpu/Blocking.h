@@ -25,6 +25,10 @@ struct BlockedWork {
 /// kernel before is likely to have written. Larger blocks where that is equal.
 int64_t rowsPerBlock(const CpuTarget &target, const BlockedWork &work, int64_t most);
 
+/// Vectors of a strip, at most `most`, when `threads` share the strips of `vectors` vectors: as many as leave no thread
+/// more than another size would.
+int64_t vectorsPerStrip(int64_t vectors, int64_t most, int64_t threads);
+
 /// Cycles of arithmetic and of traffic together: most of the traffic is hidden behind the arithmetic.
 inline double combined(double compute, double traffic) {
   return std::max(compute, traffic) + 0.25 * std::min(compute, traffic);

@@ -2,6 +2,7 @@
 // outer dimensions: vectors of results, the reduced dimensions as loops around. The order is fixed by the shapes.
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/Blocking.h"
 #include "passes/codegen/cpu/Elemental.h"
 #include "passes/codegen/cpu/Reducer.h"
 
@@ -197,6 +198,8 @@ static LogicalResult emitReductions(KernelBuilder &b, SmallVector<hlo::ReduceOp>
   // vectors of results along the last dimension, which is kept; a unit is a strip of up to four vectors
   int64_t last = rank - 1;
   int64_t strip = 4 * lanes;
+  if (std::optional<int64_t> columns = hlo::constantValue(exprs[last]))
+    strip = vectorsPerStrip(llvm::divideCeil(*columns, lanes), 4, b.target.threads) * lanes;
   AffineExpr strips = hlo::ceilDiv(exprs[last], strip);
   AffineExpr outer = b.getAffineConstantExpr(1);
   SmallVector<Value> unitDims;
@@ -281,7 +284,7 @@ static LogicalResult emitReductions(KernelBuilder &b, SmallVector<hlo::ReduceOp>
     Value lo = b.mul(at.back(), b.i64(strip)), hi = b.min(b.add(lo, b.i64(strip)), dims[last]);
     Value whole = b.eq(b.sub(hi, lo), b.i64(strip));
     b.ifElse(whole, {}, [&] {
-      block(lead, lo, 4, lanes, Value());
+      block(lead, lo, strip / lanes, lanes, Value());
       return SmallVector<Value>();
     }, [&] {
       if (failed(vectorLoop(b, lo, hi, lanes, masked, [&](Value j, unsigned n, Value mask) {
