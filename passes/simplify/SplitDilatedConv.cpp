@@ -6,6 +6,7 @@
 //
 // The phases are one convolution with s times the output channels, or one each
 // where the taps they do not share would cost more than the wider panels save.
+// A bias and an activation behind them are done in each, before they are joined.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,6 +60,8 @@ private:
   Value convolve(Value filter, ArrayRef<int64_t> shifts, ArrayRef<int64_t> taps);
   Value convolveTogether();
   Value convolveApart();
+  void findFollowers();
+  Value follow(Value y);
   Value slice(Value v, ArrayRef<int64_t> starts, ArrayRef<int64_t> limits, ArrayRef<int64_t> strides) {
     return hlo::SliceOp::create(b, loc, v, starts, limits, strides);
   }
@@ -88,6 +91,7 @@ private:
   RankedTensorType input, filter, result;
   SmallVector<Dimension> dims;
   int64_t outputs = 0; // channels
+  SmallVector<Operation *> followers; // elementwise, each the only reader of what is before it
 };
 
 bool Splitter::read() {
@@ -206,8 +210,54 @@ Value Splitter::convolveTogether() {
   return hlo::TransposeOp::create(b, loc, hlo::makeType(sizes, result.getElementType()), y, b.getDenseI64ArrayAttr(order));
 }
 
-/// The same from a convolution for each phase.
+/// Elementwise ops behind the convolution that take nothing else than constants, the same for all pixels.
+void Splitter::findFollowers() {
+  const int64_t channels = result.getRank() - 1;
+  for (Value v = op.getResult(); v.hasOneUse(); v = followers.back()->getResult(0)) {
+    Operation *user = *v.user_begin();
+    auto fits = [&](Value o) {
+      if (o == v)
+        return true;
+      std::optional<ChannelConstant> constant = matchChannelConstant(o);
+      return constant && sameSizes(o.getType(), v.getType()) &&
+             (constant->dim < 0 || (constant->dim == channels && cast<RankedTensorType>(constant->value.getType()).getRank() == 1));
+    };
+    if (!user->hasTrait<hlo::HloElementwise>() || user->getNumResults() != 1 || user->getBlock() != op->getBlock() ||
+        !sameSizes(user->getResult(0).getType(), v.getType()) || !llvm::all_of(user->getOperands(), fits))
+      return;
+    followers.push_back(user);
+  }
+}
+
+/// What they compute from the pixels of a phase.
+Value Splitter::follow(Value y) {
+  Value before = op.getResult();
+  for (Operation *follower : followers) {
+    auto shape = cast<RankedTensorType>(y.getType());
+    SmallVector<Value> operands;
+    for (Value o : follower->getOperands()) {
+      RankedTensorType type = shapeLike(shape, cast<RankedTensorType>(o.getType()).getElementType());
+      if (o == before) {
+        operands.push_back(y);
+        continue;
+      }
+      ChannelConstant constant = *matchChannelConstant(o);
+      if (constant.dim < 0)
+        operands.push_back(makeSplatLike(b, loc, type, splatElement(constant.value)));
+      else
+        operands.push_back(hlo::BroadcastInDimOp::create(b, loc, type, constant.value, ArrayRef<int64_t>{constant.dim}));
+    }
+    before = follower->getResult(0);
+    y = rebuild(b, follower, operands, shape)->getResult(0);
+  }
+  return y;
+}
+
+/// The same from a convolution for each phase, and from what follows it.
 Value Splitter::convolveApart() {
+  findFollowers();
+  if (!followers.empty()) // their constants are there
+    b.setInsertionPoint(followers.back());
   MLIRContext *context = b.getContext();
   AffineExpr one = hlo::constantExpr(context, 1);
   SmallVector<AffineExpr> sizes = {hlo::getDim(result, 0)};
@@ -218,7 +268,11 @@ Value Splitter::convolveApart() {
   forEachPhase([&](ArrayRef<int64_t> phase) {
     Value w = filterOf(phase, false);
     if (!w) {
-      parts.push_back(hlo::makeSplat(b, loc, 0.0, hlo::makeType(sizes, result.getElementType())));
+      SmallVector<AffineExpr> pixels = hlo::getDims(result);
+      for (auto [i, d] : llvm::enumerate(dims))
+        pixels[1 + i] = hlo::constantExpr(context, d.count());
+      Value zeros = hlo::makeSplat(b, loc, 0.0, hlo::makeType(pixels, result.getElementType()));
+      parts.push_back(hlo::ReshapeOp::create(b, loc, follow(zeros), sizes));
       return;
     }
     SmallVector<int64_t> shifts, taps;
@@ -226,7 +280,7 @@ Value Splitter::convolveApart() {
       shifts.push_back(d.phases[phase[i]].shift);
       taps.push_back(d.phases[phase[i]].taps);
     }
-    parts.push_back(hlo::ReshapeOp::create(b, loc, convolve(w, shifts, taps), sizes));
+    parts.push_back(hlo::ReshapeOp::create(b, loc, follow(convolve(w, shifts, taps)), sizes));
   });
   // the last dimension's phases first
   for (size_t i = dims.size(); i-- > 0;) {
@@ -257,7 +311,10 @@ bool Splitter::run() {
   y = hlo::ReshapeOp::create(b, loc, y, whole);
   if (cut)
     y = hlo::SliceOp::create(b, loc, y, starts, hlo::getDims(result), SmallVector<int64_t>(result.getRank(), 1));
-  op.getResult().replaceAllUsesWith(y);
+  Operation *last = followers.empty() ? op.getOperation() : followers.back();
+  last->getResult(0).replaceAllUsesWith(y);
+  for (Operation *follower : llvm::reverse(followers))
+    follower->erase();
   op.erase();
   return true;
 }

@@ -22,6 +22,23 @@ func.func @apart(%x: tensor<1x8x8x32xf32>, %w: tensor<4x4x32x32xf32>) -> tensor<
   return %c : tensor<1x16x16x32xf32>
 }
 
+// Bias and activation are done in each phase, where they are part of its kernel.
+// CHECK-LABEL: @followed
+// CHECK-COUNT-4: hlo.maximum {{.*}} tensor<1x8x8x32xf32>
+// CHECK-NOT: hlo.maximum
+// CHECK: hlo.concatenate {{.*}} dim = 2
+// CHECK: %[[R:.*]] = hlo.reshape {{.*}} -> tensor<1x16x16x32xf32>
+// CHECK: return %[[R]]
+func.func @followed(%x: tensor<1x8x8x32xf32>, %w: tensor<4x4x32x32xf32>) -> tensor<1x16x16x32xf32> {
+  %c = "hlo.convolution"(%x, %w) {padding = dense<2> : tensor<2x2xi64>, lhs_dilation = array<i64: 2, 2>, dimension_numbers = #hlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>, feature_group_count = 1 : i64, batch_group_count = 1 : i64} : (tensor<1x8x8x32xf32>, tensor<4x4x32x32xf32>) -> tensor<1x16x16x32xf32>
+  %b = hlo.constant dense<[0., 1., 2., 3., 4., 5., 6., 7., 0., 1., 2., 3., 4., 5., 6., 7., 0., 1., 2., 3., 4., 5., 6., 7., 0., 1., 2., 3., 4., 5., 6., 7.]> : tensor<32xf32>
+  %z = hlo.constant dense<0.> : tensor<1x16x16x32xf32>
+  %bb = hlo.broadcast_in_dim %b, dims = [3] : (tensor<32xf32>) -> tensor<1x16x16x32xf32>
+  %s = hlo.add %c, %bb : tensor<1x16x16x32xf32>
+  %r = hlo.maximum %s, %z : tensor<1x16x16x32xf32>
+  return %r : tensor<1x16x16x32xf32>
+}
+
 // Few output channels: one convolution fills the panel. The last row and column of the phases are cut.
 // CHECK-LABEL: @narrow
 // CHECK: "hlo.convolution"({{.*}} (tensor<1x4x4x8xf32>, tensor<2x2x8x12xf32>) -> tensor<1x5x5x12xf32>
