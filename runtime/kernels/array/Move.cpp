@@ -170,6 +170,13 @@ absl::Status transpose(KernelContext &context) {
 }
 LATHE_HOST_FUNCTION(Transpose, transpose);
 
+absl::Status conjugateTranspose(KernelContext &context) {
+  if (isComplex(context.input(0).dtype()))
+    return absl::UnimplementedError("complex numbers are transposed by compiled code only");
+  return transpose(context);
+}
+LATHE_HOST_FUNCTION(ConjugateTranspose, conjugateTranspose);
+
 absl::Status tile(KernelContext &context) {
   Tensor in = context.input(0);
   std::vector<int64_t> multiples = intsOf(context.input(1));

@@ -35,6 +35,7 @@ def cases(case):
         case('Split', axis=1, value=x, num_split=3)
         case('SplitV', value=x, size_splits=[1, -1], axis=1, num_split=2)
         case('Transpose', x=x, perm=list(range(r))[::-1])
+        case('ConjugateTranspose', x=x, perm=list(range(r))[::-1])
         case('Tile', input=x, multiples=[2] * r)
         case('BroadcastTo', input=x[:, :1], shape=[2, 2] + list(x.shape[1:]) if False else [2] + list(x.shape[1:]))
         case('Slice', input=x, begin=[0, 1] + [0] * (r - 2), size=[1, -1] + [2] * (r - 2))
