@@ -30,7 +30,7 @@ absl::Status changeCase(KernelContext &context) {
   if (encoding != "utf-8")
     return invalid("only utf-8 or '' (no encoding) is supported for encoding, found: '", encoding, "'");
   return each(context, [](const std::string &s) {
-    icu::UnicodeString text = icu::UnicodeString::fromUTF8(s);
+    icu::UnicodeString text = icu::UnicodeString::fromUTF8(s.c_str()); // up to the first zero, as in TensorFlow
     upper ? text.toUpper(icu::Locale::getRoot()) : text.toLower(icu::Locale::getRoot());
     std::string out;
     text.toUTF8String(out);

@@ -28,7 +28,7 @@ def cases(case):
         case('StringFormat', inputs=[grid, a([1.5], 'float32')], template='x {} y {} z', placeholder='{}', summarize=summary)
     for encoding in ['', 'utf-8']:
         for op in ['StringLower', 'StringUpper']:
-            case(op, input=STR([b'aBc1', b'\xc3\x89\xff', '\u00e9\u01c4\u0130'.encode(), b'']), encoding=encoding)
+            case(op, input=STR([b'aBc1', b'\xc3\x89\xff', '\u00e9\u01c4\u0130'.encode(), b'', b'a\x00b']), encoding=encoding)
     case('StringStrip', input=STR([' a b\t\n', '', '\v\fx']))
     for unit in ['BYTE', 'UTF8_CHAR']:
         case('StringLength', input=STR([[b'aBc', b'\xc3\x89\xff', '\U0001f600'.encode(), b'']]), unit=unit)
