@@ -59,6 +59,11 @@ void checkInvertible(NodeContext &c, Value factor) {
   c.check(c.compare(Compare::NE, d, c.like(d, 0)), "input matrix is not invertible");
 }
 
+/// What TensorFlow fills results with where a matrix has none: C++ has no complex NaN.
+Value unknownLike(NodeContext &c, Value x) {
+  return c.like(x, c.isComplex(x) ? 0 : std::numeric_limits<double>::quiet_NaN());
+}
+
 struct Lu {
   Value lu, permutation;
 };
@@ -87,17 +92,21 @@ Value identityMatrix(NodeContext &c, const Dims &dims, Type element) {
   return c.broadcastInDim(c.convert(on, element), dims, {r - 2, r - 1});
 }
 
-Value luSolve(NodeContext &c, Value a, Value b) {
-  if (c.isStatic(b) && c.type(b).getNumElements() == 0)
-    return b;
-  Lu f = luOf(c, a);
-  checkInvertible(c, f.lu);
-  int64_t r = c.rank(a);
+static Value substitute(NodeContext &c, Lu f, Value b) {
+  int64_t r = c.rank(f.lu);
   Value rows = gather(c, b, f.permutation, r - 2, r - 2, /*checked=*/false);
   if (!rows)
     return {};
   Value y = triangularSolve(c, f.lu, rows, true, true, hlo::Transpose::NO_TRANSPOSE);
   return triangularSolve(c, f.lu, y, false, false, hlo::Transpose::NO_TRANSPOSE);
+}
+
+Value luSolve(NodeContext &c, Value a, Value b) {
+  if (c.isStatic(b) && c.type(b).getNumElements() == 0)
+    return b;
+  Lu f = luOf(c, a);
+  checkInvertible(c, f.lu);
+  return substitute(c, f, b);
 }
 
 namespace {
@@ -114,8 +123,12 @@ LogicalResult lowerCholesky(NodeContext &c) {
   Value x = c.input(0);
   if (failed(expectMatrix(c, x, true)))
     return failure();
-  // NaN for what is not positive definite, as in TensorFlow
+  // like TensorFlow, this does not refuse what is not positive definite
   Value l = c.make<hlo::CholeskyOp>(widen(c, x), /*lower=*/true);
+  if (c.isComplex(l)) {
+    Value real = c.unary<hlo::RealOp>(l);
+    l = c.select(c.compare(Compare::EQ, real, real), l, unknownLike(c, l));
+  }
   return c.setResult(0, c.convert(l, c.elementType(x)));
 }
 
@@ -279,7 +292,19 @@ LogicalResult lowerTridiagonalSolve(NodeContext &c) {
     return failure();
   if (constantOf(c.dim(bands, r - 2)) != int64_t(3))
     return c.error("expected three diagonals");
-  return c.setResult(0, luSolve(c, denseOf(c, bands, {1, 0, -1}), b));
+  if (c.isStatic(b) && c.type(b).getNumElements() == 0)
+    return c.setResult(0, b);
+  Value a = denseOf(c, bands, {1, 0, -1});
+  if (c.attrBool("perturb_singular")) // only what needs it is refused
+    return c.setResult(0, luSolve(c, a, b));
+  Lu f = luOf(c, a);
+  Value result = substitute(c, f, b);
+  if (!result)
+    return failure();
+  // TensorFlow does not refuse a singular matrix
+  Value d = diagonalOf(c, f.lu), singular = c.reduceOr(c.compare(Compare::EQ, d, c.like(d, 0)), {r - 2});
+  singular = c.broadcastInDim(singular, c.dims(result), llvm::to_vector(llvm::seq<int64_t>(0, r - 2)));
+  return c.setResult(0, c.select(singular, unknownLike(c, result), result));
 }
 
 LogicalResult lowerBandedSolve(NodeContext &c) {
@@ -296,7 +321,7 @@ LogicalResult lowerBandedSolve(NodeContext &c) {
   Value a = denseOf(c, bands, shifts);
   if (!broadcastBatches(c, a, b))
     return failure();
-  // as in TensorFlow, zeros on the diagonal give infinities and NaN
+  checkInvertible(c, a);
   auto transpose = c.attrBool("adjoint") ? hlo::Transpose::ADJOINT : hlo::Transpose::NO_TRANSPOSE;
   return c.setResult(0, triangularSolve(c, a, b, lower, false, transpose));
 }

@@ -42,3 +42,37 @@ graph.func @no_checks(%a: tensor<3x3xf32> {graph.name = "a"}, %b: tensor<3x2xf32
   %y, %yc = graph.node "MatrixTriangularSolve"(%l, %b) {lower = true, adjoint = false} : (tensor<3x3xf32>, tensor<3x2xf32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// Nor is a singular tridiagonal matrix: its batch becomes NaN.
+// CHECK-LABEL: func.func @tridiagonal
+// CHECK-NOT: hlo.check
+// CHECK: "hlo.lu"
+// CHECK: hlo.constant dense<0x7FC00000>
+// CHECK: hlo.select
+// CHECK-NOT: hlo.check
+graph.func @tridiagonal(%a: tensor<3x4xf32> {graph.name = "a"}, %b: tensor<4x2xf32> {graph.name = "b"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %yc = graph.node "TridiagonalSolve"(%a, %b) {} : (tensor<3x4xf32>, tensor<4x2xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+
+// -----
+
+// Perturbing it is not there: it is refused.
+// CHECK-LABEL: func.func @perturbed
+// CHECK: hlo.check %{{.*}}, "input matrix is not invertible"
+graph.func @perturbed(%a: tensor<3x4xf32> {graph.name = "a"}, %b: tensor<4x2xf32> {graph.name = "b"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %yc = graph.node "TridiagonalSolve"(%a, %b) {perturb_singular = true} : (tensor<3x4xf32>, tensor<4x2xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+
+// -----
+
+// So is a singular banded matrix.
+// CHECK-LABEL: func.func @banded
+// CHECK: hlo.check %{{.*}}, "input matrix is not invertible"
+graph.func @banded(%a: tensor<2x3xf32> {graph.name = "a"}, %b: tensor<3x2xf32> {graph.name = "b"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %yc = graph.node "BandedTriangularSolve"(%a, %b) {} : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
