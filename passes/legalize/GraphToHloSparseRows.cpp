@@ -309,8 +309,10 @@ enum class Share { Sum, Mean, SqrtN };
 
 LogicalResult lowerSegmentGradV2(NodeContext &c, Share share) {
   Value grad = c.input(0), indices = c.input(1), ids = c.input(2);
-  if (!sameDims(c, {indices, ids}) || failed(c.expectRank(1, 1)) || c.rank(grad) < 1)
+  if (!sameDims(c, {indices, ids}) || failed(c.expectRank(1, 1)))
     return failure();
+  if (c.rank(grad) < 1)
+    return c.error("the gradient must have rank 1 or more");
   auto rows = c.sizeInput(3);
   if (failed(rows))
     return failure();

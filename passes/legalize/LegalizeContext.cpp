@@ -331,6 +331,8 @@ LogicalResult LegalizeContext::lowerNode(graph::NodeOp node) {
   else
     for (const std::string &text : complaints)
       result = c.error(text);
+  if (failed(result) && !sawError)
+    result = c.error("has no compiled form with these inputs");
   sawError |= sawOther;
   if (failed(result))
     return failure();
