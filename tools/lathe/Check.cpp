@@ -94,7 +94,7 @@ int execute(CheckArgs &a) {
   if (problems.empty()) {
     CollectedDiagnostics diagnostics(*context);
     if (failed(compiler.runUntil(Phase::Legalize)))
-      legalizeText = diagnostics.text();
+      legalizeText = diagnostics.errors().empty() ? "the model does not compile, without a message" : diagnostics.text();
   }
   int status = hostOnly && legalizeText.empty() ? Fine : BadInput;
 
