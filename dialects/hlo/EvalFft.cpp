@@ -65,7 +65,7 @@ static void fft(std::vector<Complex> &x, bool inverse) {
 static void fftAlong(std::vector<Complex> &values, const Dims &dims, int64_t axis, bool inverse) {
   int64_t n = dims[axis], stride = stridesOf(dims)[axis];
   int64_t lines = n ? static_cast<int64_t>(values.size()) / n : 0;
-  std::vector<Complex> line(n);
+  std::vector<Complex> line(lines ? n : 0);
   for (int64_t l = 0; l < lines; ++l) {
     int64_t base = l / stride * stride * n + l % stride;
     for (int64_t k = 0; k < n; ++k)

@@ -300,7 +300,7 @@ void runInput(const uint8_t *data, size_t size) {
 /// Large allocations fail, as they do on a machine that has no more: nothing may depend on them. AddressSanitizer's own operators
 /// would end the process instead of throwing.
 static void *newBytes(size_t size) {
-  constexpr size_t most = size_t(512) << 20;
+  constexpr size_t most = size_t(64) << 20;
   void *p = size <= most ? malloc(size ? size : 1) : nullptr;
   if (!p)
     throw std::bad_alloc();
@@ -314,7 +314,7 @@ void operator delete(void *p, size_t) noexcept { free(p); }
 void operator delete[](void *p, size_t) noexcept { free(p); }
 
 extern "C" __attribute__((visibility("default"))) const char *__asan_default_options() {
-  return "allocator_may_return_null=1:max_allocation_size_mb=512:alloc_dealloc_mismatch=0:detect_leaks=0:quarantine_size_mb=16";
+  return "allocator_may_return_null=1:max_allocation_size_mb=64:alloc_dealloc_mismatch=0:detect_leaks=0:quarantine_size_mb=16";
 }
 
 #ifdef LATHE_LIBFUZZER
