@@ -173,6 +173,8 @@ LogicalResult lowerSorted(NodeContext &c, Kind kind) {
 
 LogicalResult lowerSparse(NodeContext &c, Kind kind, bool withCount) {
   Value data = c.input(0), indices = c.input(1), ids = c.input(2);
+  if (failed(c.expectRank(1, 1)) || failed(c.expectRank(2, 1)))
+    return failure();
   AffineExpr rows;
   if (withCount) {
     auto n = c.sizeInput(3);
@@ -197,6 +199,8 @@ LogicalResult lowerSparse(NodeContext &c, Kind kind, bool withCount) {
 /// grad rows divided by what the segment was divided by, added into the rows they came from.
 LogicalResult lowerSparseGrad(NodeContext &c, Kind kind) {
   Value grad = c.input(0), indices = c.input(1), ids = c.input(2);
+  if (failed(c.expectRank(1, 1)) || failed(c.expectRank(2, 1)))
+    return failure();
   auto rows = c.sizeInput(3);
   if (failed(rows) || !sameDims(c, {indices, ids}))
     return failure();

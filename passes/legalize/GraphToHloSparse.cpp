@@ -104,6 +104,8 @@ LogicalResult lowerReshape(NodeContext &c) {
 /// The part between start and start + size, its coordinates counted from start.
 LogicalResult sliceInto(NodeContext &c, Value indices, Value values, Value start, Value size, int64_t rank,
                         unsigned result, unsigned stride, Value shape) {
+  if (rank < 1)
+    return c.error("a tensor without dimensions has no slices");
   Value keep;
   SmallVector<Value> columns;
   for (int64_t d = 0; d < rank; ++d) {

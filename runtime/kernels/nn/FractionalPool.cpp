@@ -65,6 +65,15 @@ absl::Status withPoolType(DType type, Fn fn) {
   });
 }
 
+/// Integers wrap.
+template <typename T>
+T added(T a, T b) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
+  else
+    return a + b;
+}
+
 class FractionalPool : public HostKernel {
 public:
   explicit FractionalPool(KernelInit &init) {
@@ -119,7 +128,7 @@ public:
         for (int64_t c = 0; c < channels; ++c) {
           T value = isMax ? std::numeric_limits<T>::lowest() : T(0);
           for (int64_t p : region)
-            value = isMax ? std::max(value, from[p * channels + c]) : static_cast<T>(value + from[p * channels + c]);
+            value = isMax ? std::max(value, from[p * channels + c]) : added(value, from[p * channels + c]);
           to[at * channels + c] = isMax ? value : static_cast<T>(value / static_cast<T>(region.size()));
         }
       });
@@ -168,7 +177,8 @@ absl::Status maxPoolGrad(KernelContext &context) {
         if (best < 0)
           continue;
         same &= in.data<T>()[best] == pooled.data<T>()[at * channels + c];
-        out.template data<T>()[best] += grad.data<T>()[at * channels + c];
+        T &to = out.template data<T>()[best];
+        to = added(to, grad.data<T>()[at * channels + c]);
       }
     });
     return same ? absl::OkStatus() : invalid("tensor_out_dup is not the same as tensor_out");
