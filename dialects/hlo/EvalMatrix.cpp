@@ -219,8 +219,9 @@ LogicalResult qr(Evaluation &e, QrOp op, ArrayRef<Tensor> in, Tensors &out) {
   Batch<T> batch(in[0]);
   int64_t m = batch.rows, n = batch.columns, k = op.getFullMatrices() ? m : std::min(m, n);
   Output<T> qs, rs;
-  if (failed(cubicWork(e, op, in[0], 4)) || failed(qs.allocate(e, op, in[0], in[0].dtype(), {m, k})) ||
-      failed(rs.allocate(e, op, in[0], in[0].dtype(), {k, n})))
+  // all of Q is made, also of a matrix without columns
+  if (failed(cubicWork(e, op, in[0], 4)) || failed(e.work(op, static_cast<double>(m) * m)) ||
+      failed(qs.allocate(e, op, in[0], in[0].dtype(), {m, k})) || failed(rs.allocate(e, op, in[0], in[0].dtype(), {k, n})))
     return failure();
   for (int64_t b = 0; b < batch.count; ++b) {
     Matrix<T> r = batch[b], q = householder(r), qPart(m, k), rPart(k, n);
