@@ -101,6 +101,8 @@ public:
   llvm::LogicalResult allocate(mlir::Operation *op, DType type, Dims dims, Tensor &tensor);
   /// Counts work against the budget.
   llvm::LogicalResult work(mlir::Operation *op, double amount);
+  /// Refuses scratch memory beyond the limit on results.
+  llvm::LogicalResult scratch(mlir::Operation *op, double bytes);
   llvm::LogicalResult iteration(mlir::Operation *op);
   /// The sizes of a result type from the symbols known; -1 for unknown.
   Dims dimsOf(mlir::Type type) const;

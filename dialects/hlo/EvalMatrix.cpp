@@ -220,7 +220,7 @@ LogicalResult qr(Evaluation &e, QrOp op, ArrayRef<Tensor> in, Tensors &out) {
   int64_t m = batch.rows, n = batch.columns, k = op.getFullMatrices() ? m : std::min(m, n);
   Output<T> qs, rs;
   // all of Q is made, also of a matrix without columns
-  if (failed(cubicWork(e, op, in[0], 4)) || failed(e.work(op, static_cast<double>(m) * m)) ||
+  if (failed(cubicWork(e, op, in[0], 4)) || failed(e.scratch(op, static_cast<double>(m) * m * sizeof(T))) ||
       failed(qs.allocate(e, op, in[0], in[0].dtype(), {m, k})) || failed(rs.allocate(e, op, in[0], in[0].dtype(), {k, n})))
     return failure();
   for (int64_t b = 0; b < batch.count; ++b) {

@@ -55,6 +55,12 @@ LogicalResult Evaluation::work(Operation *op, double amount) {
   return success();
 }
 
+LogicalResult Evaluation::scratch(Operation *op, double bytes) {
+  if (bytes > static_cast<double>(options.maxBytes))
+    return fail(op, "evaluation takes too much memory");
+  return success();
+}
+
 LogicalResult Evaluation::iteration(Operation *op) {
   if (++iterations > options.maxIterations)
     return fail(op, "loops run for more than " + Twine(options.maxIterations) + " iterations");
