@@ -283,6 +283,9 @@ void runRecords(Bytes &in) {
       return;
 }
 
+/// Whether large allocations fail.
+bool inKernel = false;
+
 void runInput(const uint8_t *data, size_t size) {
   Bytes in(data, size);
   size_t number = in.number(2);
@@ -292,11 +295,13 @@ void runInput(const uint8_t *data, size_t size) {
   for (int i = 0; i < 8 && !in.empty(); ++i)
     change(c, in);
   ResourceManager resources;
+  inKernel = true;
   try {
     (void)runOp(c.op, std::move(c.attrs), std::move(c.inputs), resources);
   } catch (const std::bad_alloc &) {
     // the list of a million outputs, which the executor makes
   }
+  inKernel = false;
 }
 
 } // namespace
@@ -304,8 +309,8 @@ void runInput(const uint8_t *data, size_t size) {
 /// Large allocations fail, as they do on a machine that has no more: nothing may depend on them. AddressSanitizer's own operators
 /// would end the process instead of throwing.
 static void *newBytes(size_t size) {
-  constexpr size_t most = size_t(64) << 20;
-  void *p = size <= most ? malloc(size ? size : 1) : nullptr;
+  constexpr size_t most = size_t(8) << 20;
+  void *p = !inKernel || size <= most ? malloc(size ? size : 1) : nullptr;
   if (!p)
     throw std::bad_alloc();
   return p;
@@ -318,7 +323,7 @@ void operator delete(void *p, size_t) noexcept { free(p); }
 void operator delete[](void *p, size_t) noexcept { free(p); }
 
 extern "C" __attribute__((visibility("default"))) const char *__asan_default_options() {
-  return "allocator_may_return_null=1:max_allocation_size_mb=64:alloc_dealloc_mismatch=0:detect_leaks=0:quarantine_size_mb=16";
+  return "allocator_may_return_null=1:max_allocation_size_mb=32:alloc_dealloc_mismatch=0:detect_leaks=0:quarantine_size_mb=16";
 }
 
 #ifdef LATHE_LIBFUZZER
