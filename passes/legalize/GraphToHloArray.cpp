@@ -1,6 +1,7 @@
 // Ops that arrange elements: transpose, pack, concat, split, tile, broadcast, reverse, range, one-hot.
 #include "passes/legalize/ArrayFamilies.h"
 #include "passes/legalize/ArrayHelpers.h"
+#include "passes/legalize/Sparse.h"
 
 using namespace mlir;
 
@@ -391,6 +392,39 @@ LogicalResult lowerRange(NodeContext &c) {
   return c.setResult(0, c.convert(v, element));
 }
 
+/// The coordinates of row-major numbers in a tensor of these sizes, one row for each dimension.
+LogicalResult lowerUnravelIndex(NodeContext &c) {
+  Value rest = c.input(0), sizes = c.input(1);
+  if (failed(c.expectRank(1, 1)))
+    return failure();
+  if (c.rank(rest) > 1)
+    return c.error("the indices must be a scalar or a vector");
+  auto n = constantOf(c.dim(sizes, 0));
+  if (!n || *n > 254)
+    return c.error("the number of dimensions must be known, and at most 254");
+  if (*n == 0 || (c.rank(rest) == 1 && constantOf(c.dim(rest, 0)) == int64_t(0)))
+    return c.error("received empty tensor " + Twine(*n == 0 ? "dims" : "indices"));
+  SmallVector<Value> size;
+  Value total;
+  for (int64_t d = 0; d < *n; ++d) {
+    size.push_back(entryOf(c, sizes, d));
+    total = total ? c.mul(total, size.back()) : size.back();
+  }
+  c.check(c.compare(Compare::NE, total, c.like(total, 0)), "dims contain a dim of zero");
+  Dims dims = c.dims(rest), row = dims;
+  auto spread = [&](Value v) { return c.broadcastInDim(v, dims, {}); };
+  c.check(c.logicalAnd(c.compare(Compare::GE, rest, c.like(rest, 0)), c.compare(Compare::LT, rest, spread(total))),
+          "index is out of bound as with dims");
+  row.insert(row.begin(), c.size(1));
+  SmallVector<Value> rows(*n);
+  for (int64_t d = *n; d-- > 0;) {
+    Value by = spread(c.max(size[d], c.like(size[d], 1))), quotient = c.div(rest, by);
+    rows[d] = c.reshape(c.sub(rest, c.mul(quotient, by)), row);
+    rest = quotient;
+  }
+  return c.setResult(0, c.concat(rows, 0));
+}
+
 LogicalResult lowerLinSpace(NodeContext &c) {
   auto num = c.constantInt(2);
   if (failed(num))
@@ -498,6 +532,7 @@ void registerArray(HandlerTable &t) {
   t.add("ReverseSequence", 2, lowerReverseSequence);
   t.add("Roll", 3, lowerRoll);
   t.add("Range", 3, lowerRange);
+  t.add("UnravelIndex", 2, lowerUnravelIndex);
   t.add("LinSpace", 3, lowerLinSpace);
   t.add("OneHot", 4, lowerOneHot);
   t.add("InvertPermutation", 1, lowerInvertPermutation);

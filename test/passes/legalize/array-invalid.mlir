@@ -42,3 +42,12 @@ graph.func @squeeze(%x: tensor<?x2xf32> {graph.name = "x"}) -> (tensor<*xf32> {g
   %y, %yc = graph.node "Squeeze"(%x) {squeeze_dims = []} : (tensor<?x2xf32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+graph.func @unravel_nothing(%x: tensor<0xi32> {graph.name = "x"}) -> (tensor<*xi32> {graph.name = "y"}) {
+  %d, %dc = graph.node "Const"() {value = dense<[3, 4]> : tensor<2xi32>} : () -> tensor<2xi32>
+  // expected-error @+1 {{(UnravelIndex): received empty tensor indices}}
+  %y, %yc = graph.node "UnravelIndex"(%x, %d) {} : (tensor<0xi32>, tensor<2xi32>) -> tensor<*xi32>
+  graph.return %y : tensor<*xi32>
+}

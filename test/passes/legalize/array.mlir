@@ -34,3 +34,18 @@ graph.func @roll(%x: tensor<5xf32> {graph.name = "x"}, %s: tensor<i32> {graph.na
   %y, %yc = graph.node "Roll"(%x, %s, %a) {} : (tensor<5xf32>, tensor<i32>, tensor<i32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// Remainders from the last dimension on, and a check of the numbers.
+// CHECK-LABEL: func.func @unravel
+// CHECK: hlo.check
+// CHECK: hlo.check
+// CHECK: %[[Q:.*]] = hlo.divide
+// CHECK: %[[P:.*]] = hlo.multiply %[[Q]]
+// CHECK: hlo.subtract %{{.*}}, %[[P]]
+// CHECK: hlo.concatenate %{{.*}} : (tensor<1x4xi64>, tensor<1x4xi64>) -> tensor<2x4xi64>
+graph.func @unravel(%x: tensor<4xi64> {graph.name = "x"}, %d: tensor<2xi64> {graph.name = "d"}) -> (tensor<*xi64> {graph.name = "y"}) {
+  %y, %yc = graph.node "UnravelIndex"(%x, %d) {} : (tensor<4xi64>, tensor<2xi64>) -> tensor<*xi64>
+  graph.return %y : tensor<*xi64>
+}
