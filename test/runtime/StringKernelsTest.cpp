@@ -41,6 +41,22 @@ TEST(ArrayKernels, refusesWhatDoesNotFit) {
   EXPECT_FALSE(split.run({int0(0), ints({1, 2})}).ok());
 }
 
+TEST(StringNGrams, hugeWidths) {
+  auto run = [](int64_t width, int64_t pad) {
+    KernelTest grams("StringNGrams", {{"separator", std::string("|")},
+                                      {"ngram_widths", std::vector<int64_t>{width}},
+                                      {"left_pad", std::string("l")},
+                                      {"right_pad", std::string("r")},
+                                      {"pad_width", pad},
+                                      {"preserve_short_sequences", false},
+                                      {"Tsplits", DType::Int64}});
+    return grams.run({strings({"a", "b"}), longs({0, 2})}).status().code();
+  };
+  EXPECT_EQ(run(2, 1), absl::StatusCode::kOk);
+  EXPECT_EQ(run(int64_t(1) << 40, -1), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(run(int64_t(1) << 62, int64_t(1) << 62), absl::StatusCode::kResourceExhausted);
+}
+
 TEST(ParseExampleV2, refusesOtherNumberOfOutputs) {
   KernelTest parse("ParseExampleV2", {{"Tdense", std::vector<DType>()},
                                       {"num_sparse", int64_t(0)},

@@ -53,7 +53,8 @@ absl::Status sparseAdd(KernelContext &context) {
       if constexpr (kComplex<T>)
         keep |= limit <= std::abs(sum);
       else if constexpr (std::is_integral_v<T>)
-        keep |= static_cast<int64_t>(limit) <= (sum < 0 ? -static_cast<int64_t>(sum) : static_cast<int64_t>(sum));
+        // the lowest number has no other sign
+        keep |= static_cast<int64_t>(limit) <= (sum < 0 ? static_cast<int64_t>(0 - static_cast<uint64_t>(sum)) : static_cast<int64_t>(sum));
       else
         keep |= limit <= std::abs(static_cast<double>(sum));
       if (!keep)

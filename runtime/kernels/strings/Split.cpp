@@ -149,7 +149,7 @@ public:
     std::vector<std::string> grams;
     std::vector<int64_t> outEnds = {0};
     for (size_t row = 0; row + 1 < ends.size(); ++row) {
-      rowGrams(data.strings().data() + ends[row], ends[row + 1] - ends[row], grams);
+      LATHE_TRY(rowGrams(data.strings().data() + ends[row], ends[row + 1] - ends[row], grams));
       if (grams.size() > memoryBudget() / sizeof(std::string))
         return absl::ResourceExhaustedError("too many n-grams");
       outEnds.push_back(static_cast<int64_t>(grams.size()));
@@ -162,20 +162,23 @@ public:
 private:
   int64_t padOf(int64_t width) const { return std::min(padWidth < 0 ? width - 1 : padWidth, width - 1); }
 
-  void rowGrams(const std::string *words, int64_t count, std::vector<std::string> &grams) const {
+  absl::Status rowGrams(const std::string *words, int64_t count, std::vector<std::string> &grams) const {
     size_t before = grams.size();
     for (int64_t width : widths)
-      runsOf(words, count, width, padOf(width), grams);
+      LATHE_TRY(runsOf(words, count, width, padOf(width), grams));
     // a row too short for any width still gives one gram of all it has, pads included
     if (keepShort && grams.size() == before && count > 0) {
-      int64_t pad = padWidth < 0 ? 0 : padWidth;
-      runsOf(words, count, count + 2 * pad, pad, grams);
+      int64_t pad = std::clamp<int64_t>(padWidth, 0, kMostWords);
+      return runsOf(words, count, count + 2 * pad, pad, grams);
     }
+    return absl::OkStatus();
   }
 
   /// All runs of `width` words among the words with `pad` pads on each side.
-  void runsOf(const std::string *words, int64_t count, int64_t width, int64_t pad,
-              std::vector<std::string> &grams) const {
+  absl::Status runsOf(const std::string *words, int64_t count, int64_t width, int64_t pad,
+                      std::vector<std::string> &grams) const {
+    if (pad > kMostWords || width > kMostWords || std::max<int64_t>(count + 2 * pad - width + 1, 0) * width > kMostWords)
+      return absl::ResourceExhaustedError(absl::StrCat("n-grams of ", width, " words with ", pad, " pads on each side"));
     for (int64_t start = 0; start + width <= count + 2 * pad; ++start) {
       std::string gram;
       for (int64_t i = start; i < start + width; ++i) {
@@ -185,8 +188,10 @@ private:
       }
       grams.push_back(std::move(gram));
     }
+    return absl::OkStatus();
   }
 
+  static constexpr int64_t kMostWords = 1 << 26; ///< in the n-grams of a row
   std::string separator, left, right;
   std::vector<int64_t> widths;
   int64_t padWidth;
