@@ -5,6 +5,8 @@
 #include "dialects/graph/Graph.h"
 #include "dialects/graph/Types.h"
 #include "ops/Registry.h"
+#include "runtime/core/Kernel.h"
+#include "runtime/session/Executable.h"
 #include "passes/legalize/Legalize.h"
 
 #include <nlohmann/json.hpp>
@@ -20,16 +22,27 @@ struct CheckArgs {
   bool json = false, listOps = false;
 };
 
-enum class Support { Compiled, Host, Unknown };
+enum class Support { Compiled, Host, None, Unknown };
 
 Support supportOf(llvm::StringRef op) {
   if (legalize::hasHandler(op))
     return Support::Compiled;
-  return ops::findOp(op) ? Support::Host : Support::Unknown;
+  if (!ops::findOp(op))
+    return Support::Unknown;
+  std::string_view name(op.data(), op.size());
+  // structure that the importer and the executor see to
+  bool isStructure = rt::isExecutorOp(name) || op == "LatheLaunch" || op == "XlaWhile";
+  return isStructure || rt::findKernel(name) ? Support::Host : Support::None;
 }
 
 const char *supportName(Support s) {
-  return s == Support::Compiled ? "compiled" : s == Support::Host ? "host" : "unknown";
+  switch (s) {
+  case Support::Compiled: return "compiled";
+  case Support::Host: return "host";
+  case Support::None: return "none";
+  case Support::Unknown: break;
+  }
+  return "unknown";
 }
 
 struct Problem {
@@ -83,8 +96,9 @@ int execute(CheckArgs &a) {
       function = parent.getSymName().str();
     std::string why = legalize::whyNotCompilable(op);
     problems.push_back({node.getNodeName().str(), op, function,
-                        s == Support::Host ? (why.empty() ? "runs on the host: no compiled form" : why)
-                                           : "no such op in TensorFlow's registry",
+                        s == Support::Host   ? (why.empty() ? "runs on the host: no compiled form" : why)
+                        : s == Support::None ? "is not supported: neither a compiled form nor a host kernel"
+                                             : "no such op in TensorFlow's registry",
                         s == Support::Host});
   });
   bool hostOnly = std::all_of(problems.begin(), problems.end(), [](const Problem &p) { return p.host; });
