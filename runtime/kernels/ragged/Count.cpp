@@ -2,6 +2,7 @@
 #include "base/Memory.h"
 #include "runtime/kernels/ragged/Splits.h"
 
+#include <limits>
 #include <map>
 
 namespace lathe::rt {
@@ -32,6 +33,19 @@ struct Counter {
   }
 };
 
+/// Sums of weights beyond the type become its largest or smallest number.
+template <typename T>
+T countAs(double count) {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (std::is_integral_v<T>) {
+    if (count >= static_cast<double>(Limits::max()))
+      return Limits::max();
+    if (count <= static_cast<double>(Limits::min()))
+      return Limits::min();
+  }
+  return static_cast<T>(count);
+}
+
 absl::Status output(KernelContext &context, const Counts &counts, bool batched, const Counter &counter) {
   int64_t total = 0, largest = -1;
   for (const auto &row : counts) {
@@ -39,6 +53,8 @@ absl::Status output(KernelContext &context, const Counts &counts, bool batched, 
     if (!row.empty())
       largest = std::max(largest, row.rbegin()->first);
   }
+  if (largest == std::numeric_limits<int64_t>::max())
+    return invalid("value ", largest, " is too large for a shape that holds it");
   int64_t width = counter.maxLength >= 0 ? counter.maxLength : std::max(largest + 1, counter.minLength);
   width = std::max<int64_t>(width, 0);
   int64_t rank = batched ? 2 : 1;
@@ -53,7 +69,7 @@ absl::Status output(KernelContext &context, const Counts &counts, bool batched, 
           if (batched)
             *index++ = static_cast<int64_t>(r);
           *index++ = value;
-          values.template data<T>()[at++] = static_cast<T>(count);
+          values.template data<T>()[at++] = countAs<T>(count);
         }
       return absl::OkStatus();
     } else {
