@@ -153,6 +153,7 @@ void registerReduce(HandlerTable &table);
 void registerSort(HandlerTable &table);
 void registerDot(HandlerTable &table);
 void registerMatrix(HandlerTable &table);
+void registerSvd(HandlerTable &table);
 void registerEig(HandlerTable &table);
 void registerFft(HandlerTable &table);
 void registerNorm(HandlerTable &table);

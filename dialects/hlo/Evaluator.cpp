@@ -21,6 +21,7 @@ static const HandlerTable &handlers() {
     registerSort(t);
     registerDot(t);
     registerMatrix(t);
+    registerSvd(t);
     registerEig(t);
     registerFft(t);
     registerNorm(t);
