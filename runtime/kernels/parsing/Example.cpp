@@ -116,10 +116,11 @@ absl::StatusOr<Tensor> makeDense(const KernelContext &context, const DenseSpec &
     return invalid("dense_shapes of '", spec.name, "' lacks its rank");
   std::vector<int64_t> dims = *spec.shape;
   bool variable = spec.isVariable();
-  int64_t stride = productOf(dims, variable, dims.size()), longest = 0;
   for (size_t d = variable; d < dims.size(); ++d)
     if (dims[d] < 0)
       return invalid("dense_shapes of '", spec.name, "': only the first dimension may be unknown");
+  LATHE_TRY_VALUE(stride, checkedNumElements({dims.begin() + variable, dims.end()}));
+  int64_t longest = 0;
   if (variable) {
     for (const Feature &feature : batch) {
       if (feature.size() && (stride == 0 || feature.size() % stride))
@@ -129,7 +130,7 @@ absl::StatusOr<Tensor> makeDense(const KernelContext &context, const DenseSpec &
     }
     dims[0] = longest;
   }
-  int64_t each = productOf(dims, 0, dims.size());
+  LATHE_TRY_VALUE(each, checkedNumElements(dims));
   if (batched)
     dims.insert(dims.begin(), static_cast<int64_t>(batch.size()));
   auto out = context.allocate(spec.type, dims);

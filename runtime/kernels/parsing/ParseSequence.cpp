@@ -228,7 +228,8 @@ private:
     LATHE_TRY(listSteps(wanted.listDense[k], type, wanted.mayMiss[k], steps));
     if (!shape || std::any_of(shape->begin(), shape->end(), [](int64_t d) { return d < 0; }))
       return invalid("the shape of feature list '", wanted.listDense[k], "' must be known");
-    int64_t each = productOf(*shape, 0, shape->size()), longest = 0;
+    LATHE_TRY_VALUE(each, checkedNumElements(*shape));
+    int64_t longest = 0;
     std::vector<int64_t> lengths, dims = *shape;
     for (const auto &message : steps) {
       lengths.push_back(static_cast<int64_t>(message.size()));
