@@ -35,10 +35,6 @@ bool FlatBuilder::isCall(int scope, int node) {
 
 bool FlatBuilder::flatten(const ops::OpInfo &info, const std::vector<ops::Arg> &args, const AttrLookup &attrs,
                           const NodeId &id, FlatSignature &signature) {
-  if (absl::Status allowed = ops::checkAttrs(info, attrs); !allowed.ok()) {
-    problems.add(id, Twine(std::string(allowed.message())));
-    return false;
-  }
   std::vector<int64_t> counts;
   absl::StatusOr<std::vector<DType>> types = ops::resolveTypes(info, args, attrs, &counts);
   if (!types.ok()) {
@@ -115,11 +111,11 @@ const FlatSignature *FlatBuilder::outputsOf(int scope, int node) {
     ok = flatten(info, info.outputs, AttrLookup(nullptr, &scopes[child].attrs), idOf(scope, node), signature);
   } else {
     const ops::OpInfo *info = ops::findOp(def.op());
-    ok = info != nullptr;
-    if (ok)
-      ok = flatten(*info, info->outputs, AttrLookup(&def, &s.attrs), idOf(scope, node), signature);
-    else
-      problems.add(idOf(scope, node), "unknown op type");
+    AttrLookup attrs(&def, &s.attrs);
+    absl::Status allowed = info ? ops::checkAttrs(*info, attrs) : absl::NotFoundError("unknown op type");
+    if (!allowed.ok())
+      problems.add(idOf(scope, node), Twine(std::string(allowed.message())));
+    ok = allowed.ok() && flatten(*info, info->outputs, attrs, idOf(scope, node), signature);
   }
   if (!ok) {
     failed = true;

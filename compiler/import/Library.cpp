@@ -44,23 +44,28 @@ const tf::AttrValue *AttrLookup::find(std::string_view name) const {
   return it == node->attr().end() ? nullptr : resolve(it->second);
 }
 
-std::optional<int64_t> AttrLookup::intAttr(std::string_view name) const {
+const tf::AttrValue *AttrLookup::find(std::string_view name, tf::AttrValue::ValueCase kind) const {
   const tf::AttrValue *value = find(name);
-  if (!value || value->value_case() != tf::AttrValue::kI)
+  return value && value->value_case() == kind ? value : nullptr;
+}
+
+std::optional<int64_t> AttrLookup::intAttr(std::string_view name) const {
+  const tf::AttrValue *value = find(name, tf::AttrValue::kI);
+  if (!value)
     return std::nullopt;
   return value->i();
 }
 
 std::optional<DType> AttrLookup::typeAttr(std::string_view name) const {
-  const tf::AttrValue *value = find(name);
-  if (!value || value->value_case() != tf::AttrValue::kType)
+  const tf::AttrValue *value = find(name, tf::AttrValue::kType);
+  if (!value)
     return std::nullopt;
   return toDType(value->type());
 }
 
 std::optional<std::vector<DType>> AttrLookup::typeListAttr(std::string_view name) const {
-  const tf::AttrValue *value = find(name);
-  if (!value || value->value_case() != tf::AttrValue::kList)
+  const tf::AttrValue *value = find(name, tf::AttrValue::kList);
+  if (!value)
     return std::nullopt;
   std::vector<DType> types;
   for (int type : value->list().type())
@@ -69,15 +74,15 @@ std::optional<std::vector<DType>> AttrLookup::typeListAttr(std::string_view name
 }
 
 std::optional<std::string> AttrLookup::stringAttr(std::string_view name) const {
-  const tf::AttrValue *value = find(name);
-  if (!value || value->value_case() != tf::AttrValue::kS)
+  const tf::AttrValue *value = find(name, tf::AttrValue::kS);
+  if (!value)
     return std::nullopt;
   return value->s();
 }
 
 std::optional<int64_t> AttrLookup::listSize(std::string_view name) const {
-  const tf::AttrValue *value = find(name);
-  if (!value || value->value_case() != tf::AttrValue::kList)
+  const tf::AttrValue *value = find(name, tf::AttrValue::kList);
+  if (!value)
     return std::nullopt;
   const tf::AttrValue::ListValue &list = value->list();
   // only one of them has elements

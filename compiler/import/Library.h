@@ -95,6 +95,9 @@ public:
   std::optional<int64_t> listSize(std::string_view name) const override;
 
 private:
+  /// Null when it is of another kind, too.
+  const tf::AttrValue *find(std::string_view name, tf::AttrValue::ValueCase kind) const;
+
   const tf::NodeDef *node;
   const Map *scope;
 };
