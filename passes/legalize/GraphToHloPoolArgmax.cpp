@@ -80,7 +80,8 @@ Value flatPlaces(NodeContext &c, Value argmax, const Dims &input) {
 
 LogicalResult lowerGradWithArgmax(NodeContext &c, bool second) {
   Value x = c.input(0), grad = c.input(1), argmax = c.input(2);
-  if (failed(c.expectRank(0, 4)) || failed(c.expectRank(2, 4)) || !sameDims(c, {argmax, second ? argmax : grad}) || (second && !sameDims(c, {x, grad})))
+  if (failed(c.expectRank(0, 4)) || failed(c.expectRank(2, 4)) || !sameDims(c, {argmax, second ? argmax : grad}) ||
+      (second && !sameDims(c, {x, grad})))
     return failure();
   Dims dims = c.dims(x);
   AffineExpr total = productOf(dims, c.b.getContext());

@@ -101,23 +101,19 @@ FailureOr<SmallVector<int64_t>> NodeContext::constantInts(unsigned i) {
   return result;
 }
 
-FailureOr<int64_t> NodeContext::constantInt(unsigned i) {
-  auto v = constantInts(i);
-  if (failed(v))
+/// The only element of input i.
+template <typename T, unsigned n>
+static FailureOr<T> onlyOne(NodeContext &c, unsigned i, const FailureOr<SmallVector<T, n>> &values) {
+  if (failed(values))
     return failure();
-  if (v->size() != 1)
-    return error("input " + llvm::Twine(i) + " must be a scalar");
-  return (*v)[0];
+  if (values->size() != 1)
+    return c.error("input " + llvm::Twine(i) + " must be a scalar");
+  return values->front();
 }
 
-FailureOr<AffineExpr> NodeContext::sizeInput(unsigned i) {
-  auto sizes = shapeInput(i);
-  if (failed(sizes))
-    return failure();
-  if (sizes->size() != 1)
-    return error("input " + llvm::Twine(i) + " must be a scalar");
-  return (*sizes)[0];
-}
+FailureOr<int64_t> NodeContext::constantInt(unsigned i) { return onlyOne(*this, i, constantInts(i)); }
+
+FailureOr<AffineExpr> NodeContext::sizeInput(unsigned i) { return onlyOne(*this, i, shapeInput(i)); }
 
 std::optional<int64_t> NodeContext::constantIfKnown(unsigned i) {
   auto sizes = trySizes(i);
