@@ -1,21 +1,13 @@
 // Singular values of the evaluator, by rotations from both sides.
 #include "dialects/hlo/EvalMatrix.h"
+#include "dialects/hlo/FloatLimits.h"
 
-#include <limits>
 #include <numeric>
 
 using namespace mlir;
 
 namespace lathe::hlo::eval {
 namespace {
-
-/// Limits of the type that the operand has.
-struct Limits {
-  double least, epsilon;
-  explicit Limits(bool narrow)
-      : least(narrow ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min()),
-        epsilon(narrow ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon()) {}
-};
 
 /// I - factor * v * adjoint(v), where the first element of v is 1.
 template <typename T>
@@ -39,7 +31,7 @@ struct Reflection {
 
 /// The reflection that turns x into (beta, 0, ...).
 template <typename T>
-Reflection<T> reflectionOf(int64_t first, std::vector<T> x, const Limits &limits, double &beta) {
+Reflection<T> reflectionOf(int64_t first, std::vector<T> x, const FloatLimits &limits, double &beta) {
   T head = x[0], factor = 0;
   double tail = 0;
   for (size_t r = 1; r < x.size(); ++r)
@@ -75,7 +67,7 @@ template <typename T>
 class Jacobi {
 public:
   /// `basis` columns for the factor of the longer side.
-  Jacobi(Matrix<T> a, int64_t basis, const Limits &limits)
+  Jacobi(Matrix<T> a, int64_t basis, const FloatLimits &limits)
       : size(std::min(a.rows, a.columns)), values(size), u(0, 0), v(0, 0), limits(limits), w(0, 0) {
     const double scale = normalize(a);
     if (a.rows > a.columns) {
@@ -271,14 +263,14 @@ private:
   }
 
   static constexpr int maxSweeps = 100;
-  const Limits &limits;
+  const FloatLimits &limits;
   Matrix<T> w;
 };
 
 /// A wide matrix with few rows: its adjoint made bidiagonal by reflections, then rotations of that. So does Eigen's BDCSVD from
 /// 16 columns on while there are fewer than 16 rows.
 template <typename T>
-void bidiagonalSvd(const Matrix<T> &wide, int64_t basis, const Limits &limits, std::vector<double> &s, Matrix<T> &u, Matrix<T> &v) {
+void bidiagonalSvd(const Matrix<T> &wide, int64_t basis, const FloatLimits &limits, std::vector<double> &s, Matrix<T> &u, Matrix<T> &v) {
   Matrix<T> a = wide.adjoint();
   const double scale = normalize(a);
   int64_t n = a.columns;
@@ -357,7 +349,7 @@ LogicalResult svd(Evaluation &e, SvdOp op, ArrayRef<Tensor> in, Tensors &out) {
       failed(us.allocate(e, op, in[0], in[0].dtype(), {m, m > n ? basis : k})) ||
       failed(vs.allocate(e, op, in[0], in[0].dtype(), {n, m < n ? basis : k})))
     return failure();
-  Limits limits(real == DType::Float32);
+  FloatLimits limits(real == DType::Float32);
   for (int64_t b = 0; b < batch.count; ++b) {
     Matrix<T> u(0, 0), v(0, 0);
     std::vector<double> s;

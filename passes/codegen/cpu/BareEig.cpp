@@ -1,5 +1,6 @@
 // Eigenvalues and vectors of general matrices, one matrix of the batch a unit, in complex doubles in scratch. The steps are
 // those of dialects/hlo/EvalEig.cpp: Hessenberg form, shifted QR steps, back substitution, order of ascending magnitude.
+#include "dialects/hlo/FloatLimits.h"
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/Bare.h"
 #include "passes/codegen/cpu/Matrix.h"
@@ -205,7 +206,7 @@ LogicalResult emitEig(Operation *op, KernelBuilder &b) {
   b.setScratch(hlo::simplify(size * size * 48 + size * 24 + 64));
   b.setWork(1 << 16);
   Value n = b.dim(size), square = b.mul(n, n);
-  double epsilon = cast<ComplexType>(out).getElementType().isF32() ? 1.1920928955078125e-07 : 2.220446049250313e-16;
+  double epsilon = hlo::FloatLimits(cast<ComplexType>(out).getElementType().isF32()).epsilon;
   b.units([&](Value unit) {
     Value base = b.mul(unit, square);
     Mat t{z, b.scratch, n}, u{z, b.ptrAt(t.ptr, z.wide, square), n}, x{z, b.ptrAt(u.ptr, z.wide, square), n};

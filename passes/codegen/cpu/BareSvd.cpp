@@ -1,12 +1,11 @@
 // svd: rotations from both sides until the matrix is diagonal, one matrix of the batch a unit, in double in scratch. What is not
 // square first becomes triangular by reflections with pivots; what is wide and low, bidiagonal. The steps, and where they end,
-// are those of Eigen's JacobiSVD and (for the last) BDCSVD, which TensorFlow uses: so vectors have its signs. EvalMatrix.cpp
+// are those of Eigen's JacobiSVD and (for the last) BDCSVD, which TensorFlow uses: so vectors have its signs. EvalSvd.cpp
 // takes the same steps.
+#include "dialects/hlo/FloatLimits.h"
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/Bare.h"
 #include "passes/codegen/cpu/Matrix.h"
-
-#include <limits>
 
 using namespace mlir;
 
@@ -16,14 +15,6 @@ using hlo::elementType;
 using hlo::tensorType;
 
 namespace {
-
-/// Limits of the operand's type.
-struct Limits {
-  double least, epsilon;
-  explicit Limits(bool narrow)
-      : least(narrow ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min()),
-        epsilon(narrow ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon()) {}
-};
 
 /// Hands out scratch; counts are of bytes, multiples of 8.
 struct Room {
@@ -41,10 +32,10 @@ struct Room {
 struct Steps {
   KernelBuilder &b;
   const NumType &t;
-  Limits limits;
+  hlo::FloatLimits limits;
   Value zero, one;
 
-  Steps(KernelBuilder &b, const NumType &t, Limits limits) : b(b), t(t), limits(limits), zero(b.i64(0)), one(b.i64(1)) {}
+  Steps(KernelBuilder &b, const NumType &t, hlo::FloatLimits limits) : b(b), t(t), limits(limits), zero(b.i64(0)), one(b.i64(1)) {}
 
   E number(double x) const { return E(b, b.cst(b.getF64Type(), x)); }
   Value next(Value i) const { return b.add(i, one); }
@@ -113,7 +104,7 @@ struct Steps {
 /// Rotations on the matrix in `x` (long x short; the adjoint of the matrix where that is wide).
 class Jacobi : Steps {
 public:
-  Jacobi(KernelBuilder &b, const NumType &t, Limits limits, int64_t rows, int64_t columns, int64_t basis, Room &room)
+  Jacobi(KernelBuilder &b, const NumType &t, hlo::FloatLimits limits, int64_t rows, int64_t columns, int64_t basis, Room &room)
       : Steps(b, t, limits), wide(rows < columns), squareForm(rows == columns), big(b.i64(std::max(rows, columns))),
         n(b.i64(std::min(rows, columns))), x{t, {}, n}, w{t, {}, n}, longSide{t, {}, b.i64(basis)}, shortSide{t, {}, n} {
     int64_t l = std::max(rows, columns), s = std::min(rows, columns);
@@ -376,7 +367,7 @@ private:
 /// A wide matrix with few rows, its adjoint (long x short) in `x`: made bidiagonal by reflections, then rotations of that.
 class Bidiagonal : Steps {
 public:
-  Bidiagonal(KernelBuilder &b, const NumType &t, const NumType &doubles, Limits limits, int64_t rows, int64_t columns,
+  Bidiagonal(KernelBuilder &b, const NumType &t, const NumType &doubles, hlo::FloatLimits limits, int64_t rows, int64_t columns,
              int64_t basis, Room &room)
       : Steps(b, t, limits), reduced(columns / 4 > rows), big(b.i64(columns)), n(b.i64(rows)), x{t, {}, n}, y{t, {}, n},
         longSide{t, {}, b.i64(basis)}, shortSide{t, {}, n}, inner(b, doubles, limits, rows + 1, rows, rows + 1, room) {
@@ -463,7 +454,7 @@ LogicalResult emitSvd(Operation *op, KernelBuilder &b) {
     return op->emitError("svd of a matrix whose size is known only at run time is not supported");
   bool wide = *rows < *columns; // then the adjoint is decomposed
   int64_t big = std::max(*rows, *columns), small = std::min(*rows, *columns), basis = s.getFullMatrices() ? big : small;
-  Limits limits(real.elem.isF32());
+  hlo::FloatLimits limits(real.elem.isF32());
   bool low = *columns >= 16 && *rows < 16 && *rows > 0;
   b.setExtent(matrixCount(b, dims));
   auto emit = [&](auto &&solver, Value unit) {
