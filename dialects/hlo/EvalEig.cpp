@@ -2,6 +2,7 @@
 // shifted QR steps with Givens rotations, vectors by back substitution. Order (ascending magnitude) and phases come out as
 // those of Eigen's complex solver, which TensorFlow uses; passes/codegen/cpu/BareEig.cpp emits the same steps.
 #include "dialects/hlo/Constants.h"
+#include "dialects/hlo/FloatLimits.h"
 #include "dialects/hlo/Eval.h"
 
 #include <cmath>
@@ -241,7 +242,7 @@ LogicalResult eig(Evaluation &e, EigOp op, ArrayRef<Tensor> in, Tensors &out) {
   dims.pop_back();
   if (failed(e.allocate(op, type, dims, values)))
     return failure();
-  double epsilon = type == DType::Complex64 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  double epsilon = FloatLimits(type == DType::Complex64).epsilon;
   int64_t size = dtypeSize(type), matrices = n ? a.numElements() / (n * n) : 0;
   for (int64_t k = 0; k < matrices; ++k) {
     Eig solver(n, epsilon, kindOf(a.dtype()) != Kind::Complex, from.data() + k * n * n);

@@ -1,6 +1,7 @@
 // Factorisations of the evaluator, in double: Cholesky, triangular solve, QR by Householder reflections, LU with partial
 // pivoting, eigenvalues of Hermitian matrices by QR steps on a tridiagonal form. EvalSvd.cpp has singular values.
 #include "dialects/hlo/EvalMatrix.h"
+#include "dialects/hlo/FloatLimits.h"
 
 #include <algorithm>
 #include <cmath>
@@ -215,8 +216,7 @@ class Eigh {
 public:
   Eigh(Matrix<T> matrix, bool narrow)
       : n(matrix.rows), values(n), vectors(Matrix<T>::identity(n)), a(std::move(matrix)), off(n), tau(n),
-        least(narrow ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min()),
-        epsilon(narrow ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon()) {
+        least(FloatLimits(narrow).least), epsilon(FloatLimits(narrow).epsilon) {
     double scale = 0; // that nothing overflows
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j <= i; ++j)

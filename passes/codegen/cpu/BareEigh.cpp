@@ -1,11 +1,11 @@
 // eigh: tridiagonal form by Householder reflections, then QR steps with Wilkinson's shift, one matrix of the batch a unit, in
 // double in scratch. The steps, and where they end, are those of Eigen's solver, which TensorFlow uses: so vectors have its
 // signs and phases. EvalMatrix.cpp takes the same steps.
+#include "dialects/hlo/FloatLimits.h"
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/Bare.h"
 #include "passes/codegen/cpu/Matrix.h"
 
-#include <limits>
 
 using namespace mlir;
 
@@ -31,8 +31,7 @@ public:
         w{t, b.ptrAt(q.ptr, t.wide, b.mul(n, n)), n}, tau{t, b.ptrAt(w.ptr, t.wide, n), n},
         diagonal{b, b.ptrAt(tau.ptr, t.wide, n)}, off{b, b.ptrAt(diagonal.ptr, b.getF64Type(), n)},
         order(b.ptrAt(off.ptr, b.getF64Type(), n)), zero(b.i64(0)), one(b.i64(1)),
-        least(narrow ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min()),
-        epsilon(narrow ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon()) {}
+        least(hlo::FloatLimits(narrow).least), epsilon(hlo::FloatLimits(narrow).epsilon) {}
   static int64_t bytesPerRow(const NumType &t) { return 2 * t.bytes() + 24; }
 
   /// What is left to do once `a` is set.
