@@ -1,0 +1,119 @@
+// See Window.h.
+#include "passes/codegen/cpu/Window.h"
+
+#include "dialects/hlo/Shape.h"
+#include "passes/codegen/cpu/Product.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+
+void WindowKernel::readTypes(int64_t mult) {
+  multiplier = mult;
+  acc = cast<RankedTensorType>(op->getRegion(0).getArgument(0).getType());
+  aElem = input.getElementType();
+  accElem = acc.getElementType();
+  SmallVector<AffineExpr> inDims = hlo::getDims(input), outDims = hlo::getDims(acc);
+  inChannels = b.dim(inDims.back());
+  outChannels = b.dim(outDims.back());
+  channelCount = hlo::constantValue(outDims.back());
+  for (auto [i, d] : llvm::enumerate(dims)) {
+    d.inExpr = inDims[i + 1];
+    d.outExpr = outDims[i + 1];
+    d.in = b.dim(d.inExpr);
+    d.out = b.dim(d.outExpr);
+    d.inSize = hlo::constantValue(d.inExpr);
+    d.outSize = hlo::constantValue(d.outExpr);
+    d.tapSize = constantOf(d.taps);
+  }
+  Value step = inChannels;
+  for (WindowDim &d : llvm::reverse(dims)) {
+    d.inStep = step;
+    step = b.mul(step, d.in);
+  }
+}
+
+void WindowKernel::prepareRows() {
+  SmallVector<AffineExpr> outDims = hlo::getDims(acc);
+  AffineExpr units = getAffineConstantExpr(1, b.getContext());
+  for (AffineExpr e : ArrayRef<AffineExpr>(outDims).drop_back(dims.empty() ? 1 : 2))
+    units = units * e;
+  b.setExtent(hlo::simplify(units));
+  unitSizes = b.dims(acc);
+  unitSizes.truncate(dims.empty() ? 1 : dims.size());
+  imageElements = inChannels;
+  for (WindowDim &d : dims)
+    imageElements = b.mul(imageElements, d.in);
+}
+
+void WindowKernel::setRow(Value unit) {
+  outIndex = b.delinearize(unit, unitSizes);
+  imageOffset = b.mul(outIndex[0], imageElements);
+  if (firstElement)
+    imageOffset = b.sub(imageOffset, firstElement);
+  for (size_t i = 0; i + 1 < dims.size(); ++i)
+    setPosition(dims[i], outIndex[i + 1]);
+}
+
+SmallVector<Value>
+WindowKernel::overTaps(unsigned numDims, SmallVector<Value> accs, Value offset, Value tap,
+                       function_ref<SmallVector<Value>(Value, Value, SmallVector<Value>)> body) {
+  std::function<SmallVector<Value>(unsigned, SmallVector<Value>, Value, Value)> level =
+      [&](unsigned i, SmallVector<Value> now, Value at, Value tapNow) -> SmallVector<Value> {
+    if (i == numDims)
+      return body(at, tapNow, now);
+    WindowDim &d = dims[i];
+    return b.loop(d.position.firstTap, d.position.lastTap, b.i64(1), now, [&](Value t, ValueRange in) {
+      Value pos = b.add(d.position.start, b.mul(t, b.i64(d.dilation)));
+      return level(i + 1, SmallVector<Value>(in), b.add(at, b.mul(pos, d.inStep)), b.add(b.mul(tapNow, d.taps), t));
+    });
+  };
+  return level(0, accs, offset, tap);
+}
+
+Value WindowKernel::loadInput(Value offset, Value channel, unsigned lanes) {
+  Value from = multiplier == 1 ? channel : b.divU(channel, b.i64(multiplier));
+  unsigned count = std::max<unsigned>(1, lanes / multiplier);
+  Value x = toAccumulator(b, b.loadElem(aElem, b.operands[0], b.add(offset, from), count), aElem, accElem);
+  if (count == lanes)
+    return x;
+  if (count == 1)
+    return b.splat(x, lanes);
+  SmallVector<int64_t> pick(lanes);
+  for (unsigned i = 0; i < lanes; ++i)
+    pick[i] = i / multiplier;
+  return vector::ShuffleOp::create(b, x, x, pick);
+}
+
+void WindowKernel::forEachChannel(unsigned maxVecs, function_ref<void(Value, unsigned, unsigned)> emit) {
+  unsigned lanes = std::max(1u, b.target.lanes(accElem));
+  if (multiplier > 1 && (lanes % multiplier || (channelCount && *channelCount % lanes)))
+    lanes = 1;
+  if (!channelCount) {
+    Value whole = b.mul(b.divU(outChannels, b.i64(lanes)), b.i64(lanes));
+    if (lanes > 1)
+      b.loop(b.i64(0), whole, b.i64(lanes), [&](Value c) { emit(c, 1, lanes); });
+    b.loop(lanes > 1 ? whole : b.i64(0), outChannels, [&](Value c) { emit(c, 1, 1); });
+    return;
+  }
+  int64_t done = 0;
+  for (unsigned vecs = maxVecs; vecs > 0 && lanes > 1; vecs /= 2) {
+    int64_t block = vecs * lanes, count = (*channelCount - done) / block;
+    if (count > 1)
+      b.loop(b.i64(done), b.i64(done + count * block), b.i64(block), [&](Value c) { emit(c, vecs, lanes); });
+    else if (count == 1)
+      emit(b.i64(done), vecs, lanes);
+    done += count * block;
+  }
+  for (unsigned narrow = lanes / 2; narrow >= 4; narrow /= 2)
+    if (*channelCount - done >= narrow) {
+      emit(b.i64(done), 1, narrow);
+      done += narrow;
+    }
+  if (done < *channelCount)
+    b.loop(b.i64(done), outChannels, [&](Value c) { emit(c, 1, 1); });
+}
+
+} // namespace lathe::cpu

@@ -1,0 +1,58 @@
+// Windows over images with the lanes along the channels: what depthwise convolutions (KernelWindow.cpp) and pooling
+// (KernelPool.cpp) share. A unit is one row of result pixels. Taps outside of the image are left out by the bounds of
+// the loops over the window, so that no padded copy is needed.
+#ifndef LATHE_PASSES_CODEGEN_CPU_WINDOW_H
+#define LATHE_PASSES_CODEGEN_CPU_WINDOW_H
+
+#include "passes/codegen/cpu/Tile.h"
+
+namespace lathe::cpu {
+
+struct WindowDim : WindowSteps {
+  mlir::AffineExpr inExpr, outExpr;
+  mlir::Value in, out, taps, inStep;
+  std::optional<int64_t> inSize, outSize, tapSize;
+  Position position; // of the result being computed
+};
+
+class WindowKernel {
+protected:
+  WindowKernel(mlir::Operation *op, KernelBuilder &b) : op(op), b(b), epilogue(b, op) {}
+
+  /// Sizes of the dimensions, whose taps and steps are set, from the types of the input and the accumulators.
+  void readTypes(int64_t multiplier);
+  void setPosition(WindowDim &d, mlir::Value result) { d.position = d.at(b, result, d.taps, d.in); }
+  /// The number of units, and what setRow needs.
+  void prepareRows();
+  void setRow(mlir::Value unit);
+  /// Vectors of the result's channels, up to `maxVecs` at a time, then narrower ones, then single channels.
+  void forEachChannel(unsigned maxVecs,
+                      mlir::function_ref<void(mlir::Value channel, unsigned vecs, unsigned lanes)> emit);
+  /// Loops over the taps of the first `numDims` dimensions that are inside the image.
+  mlir::SmallVector<mlir::Value>
+  overTaps(unsigned numDims, mlir::SmallVector<mlir::Value> accs, mlir::Value offset, mlir::Value tap,
+           mlir::function_ref<mlir::SmallVector<mlir::Value>(mlir::Value offset, mlir::Value tap,
+                                                             mlir::SmallVector<mlir::Value>)>
+               body);
+  /// `lanes` result channels' inputs, `offset` being that of the pixel.
+  mlir::Value loadInput(mlir::Value offset, mlir::Value channel, unsigned lanes);
+
+  mlir::Operation *op;
+  KernelBuilder &b;
+  Epilogue epilogue;
+  mlir::LogicalResult ok = mlir::success();
+  mlir::RankedTensorType input, acc;
+  mlir::Type aElem, accElem;
+  mlir::SmallVector<WindowDim> dims; // pixel dimension last
+  mlir::Value inChannels, outChannels;
+  std::optional<int64_t> channelCount; // of the result
+  int64_t multiplier = 1;
+  mlir::Value imageOffset, imageElements;
+  mlir::SmallVector<mlir::Value> unitSizes; // of the dimensions that count units
+  mlir::Value firstElement; ///< of the input: what its pointer points to; null for 0
+  mlir::SmallVector<mlir::Value> outIndex;
+};
+
+} // namespace lathe::cpu
+
+#endif
