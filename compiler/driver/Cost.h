@@ -1,4 +1,5 @@
-// The work of kernels: multiply-adds counted as two operations, functions as those of their code, bytes as operands read plus results written once.
+// The work of kernels: multiply-adds counted as two operations, functions as those of their code, bytes as operands read plus
+// results written once.
 #ifndef LATHE_COMPILER_DRIVER_COST_H
 #define LATHE_COMPILER_DRIVER_COST_H
 

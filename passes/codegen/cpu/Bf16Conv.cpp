@@ -34,7 +34,7 @@ private:
   bool isPointwise() const;
   bool gathersWindows() const;
   LogicalResult emitProductOfRows();
-  void fillWindow(Value row, Value to);
+  void fillRow(Value row, Value to);
   void plan();
   LogicalResult emitGroup(Value group, Value firstPanel, Value lastPanel);
   void fillSlab(ArrayRef<Value> positions, Value firstRow, Value rowCount);
@@ -114,60 +114,20 @@ bool Bf16ConvEmitter::gathersWindows() const {
   return pixel.out <= gatheredWidth || tileWaste(row, pixel, Bf16Tiles::maxHeight(b.target)) > 1.02 + 4.0 / groupColumns;
 }
 
-/// The window of one output pixel in bf16, with its zeros, in the order of the filter.
-void Bf16ConvEmitter::fillWindow(Value outputRow, Value to) {
-  SmallVector<Value> sizes = b.dims(op.getAccType()), taps;
+/// A row of the product: the window of one output pixel in bf16, with its zeros.
+void Bf16ConvEmitter::fillRow(Value row, Value to) {
+  SmallVector<Value> sizes = b.dims(op.getAccType());
   sizes.pop_back();
-  SmallVector<Value> at = b.delinearize(outputRow, sizes);
-  Value zero = b.i64(0);
-  auto start = [&](const Spatial &d) {
-    return b.sub(d.resultDim >= 0 ? b.mul(at[d.resultDim], b.i64(d.stride)) : zero, b.i64(d.padLow));
-  };
-  const Spatial &last = dims.back();
-  const bool leaves = last.padLow > 0 || last.padHigh > 0;
-  Value left = start(last), all = b.i64(last.taps), low = zero, high = all;
-  if (leaves) {
-    low = b.min(b.max(b.sub(zero, left), zero), all);
-    high = b.max(low, b.min(all, b.sub(b.i64(last.in), left)));
+  SmallVector<Value> at = b.delinearize(row, sizes);
+  SmallVector<WindowDim> window;
+  for (const Spatial &d : dims) {
+    Value x = d.resultDim >= 0 ? b.mul(at[d.resultDim], b.i64(d.stride)) : b.i64(0);
+    window.push_back({b.i64(d.in), b.i64(d.taps), b.sub(x, b.i64(d.padLow)), d.dilation, d.padLow > 0 || d.padHigh > 0});
   }
-  for (const Spatial &d : ArrayRef<Spatial>(dims).drop_back())
-    taps.push_back(b.i64(d.taps));
-  const int64_t run = last.taps * channels;
-  b.nest(taps, [&](ValueRange tap) {
-    Value inside, from = at[0], index = zero;
-    for (size_t i = 0; i + 1 < dims.size(); ++i) {
-      const Spatial &d = dims[i];
-      Value y = b.add(start(d), b.mul(tap[i], b.i64(d.dilation)));
-      if (d.padLow > 0 || d.padHigh > 0) {
-        Value valid = b.inRange(y, zero, b.i64(d.in));
-        inside = inside ? b.both(inside, valid) : valid;
-      }
-      from = b.add(b.mul(from, b.i64(d.in)), y);
-      index = b.add(b.mul(index, b.i64(d.taps)), tap[i]);
-    }
-    Value target = b.ptrAt(to, bf16, b.mul(index, b.i64(run)));
-    auto zeros = [&](Value first, Value end) {
-      zeroRun(b, b.getI16Type(), b.ptrAt(target, bf16, b.mul(first, b.i64(channels))), b.mul(b.sub(end, first), b.i64(channels)));
-    };
-    // what a copy writes beyond its end, the next one or the zeros overwrite
-    auto copy = [&] {
-      if (leaves)
-        zeros(zero, low);
-      Value pixel = b.add(b.mul(from, b.i64(last.in)), b.add(left, low));
-      copyToBf16(b, aElem, b.ptrAt(b.operands[0], aElem, b.mul(pixel, b.i64(channels))),
-                 b.ptrAt(target, bf16, b.mul(low, b.i64(channels))), b.mul(b.sub(high, low), b.i64(channels)));
-      if (leaves)
-        zeros(high, all);
-      return SmallVector<Value>();
-    };
-    if (!inside)
-      copy();
-    else
-      b.ifElse(inside, TypeRange{}, copy, [&] {
-        zeros(zero, all);
-        return SmallVector<Value>();
-      });
-  });
+  fillWindow(
+      b, window, at[0], b.i64(channels), bf16, to,
+      [&](Value from, Value target, Value count) { copyToBf16(b, aElem, b.ptrAt(b.operands[0], aElem, from), target, count); },
+      [&](Value target, Value count) { zeroRun(b, b.getI16Type(), target, count); });
 }
 
 /// As a product of pixels, or of gathered windows.
@@ -191,7 +151,7 @@ LogicalResult Bf16ConvEmitter::emitProductOfRows() {
   SmallVector<Value> sizes = b.dims(acc);
   sizes.pop_back();
   if (!isPointwise())
-    spec.fillRow = [&](Value row, Value to) { fillWindow(row, to); };
+    spec.fillRow = [&](Value row, Value to) { fillRow(row, to); };
   else if (llvm::any_of(dims, [](const Spatial &d) { return d.stride != 1 || d.padHigh; }))
     spec.aRowStart = [&, sizes](Value row) {
       SmallVector<Value> at = b.delinearize(row, sizes);

@@ -63,7 +63,7 @@ private:
   bool isPointwise() const;
   mlir::LogicalResult emitPointwise();
   bool isGathered() const;
-  void fillWindow(mlir::Value row, mlir::Value to);
+  void fillRow(mlir::Value row, mlir::Value to);
   void plan();
   void planScratch();
   void emitGroup(mlir::Value group, mlir::Value firstPanel, mlir::Value lastPanel);

@@ -87,52 +87,22 @@ bool ConvEmitter::isGathered() const {
   return dims.back().tapDilation == 1 && gathersWindows(acc, taps, groups * batchGroups);
 }
 
-/// The window of one output pixel with its zeros, in the order of the filter.
-void ConvEmitter::fillWindow(Value row, Value to) {
-  SmallVector<Value> sizes = b.dims(acc), outer;
+/// A row of the product: the window of one output pixel with its zeros.
+void ConvEmitter::fillRow(Value row, Value to) {
+  SmallVector<Value> sizes = b.dims(acc);
   sizes.pop_back();
   SmallVector<Value> at = b.delinearize(row, sizes);
-  Value zero = b.i64(0);
-  auto start = [&](const Spatial &d) {
-    Value x = d.resultDim >= 0 ? at[d.resultDim] : zero;
-    return b.sub(b.mul(x, b.i64(d.stride)), b.i64(d.padLow));
-  };
-  const Spatial &last = dims.back();
-  Value left = start(last);
-  Value low = b.min(b.max(b.sub(zero, left), zero), last.tapCount);
-  Value high = b.max(low, b.min(last.tapCount, b.sub(last.in, left)));
-  Value run = b.mul(last.tapCount, channels);
-  for (size_t i = 0; i + 1 < dims.size(); ++i)
-    outer.push_back(dims[i].tapCount);
-  b.nest(outer, [&](ValueRange tap) {
-    Value inside, from = at[0], index = zero;
-    for (size_t i = 0; i + 1 < dims.size(); ++i) {
-      const Spatial &d = dims[i];
-      Value y = b.add(start(d), b.mul(tap[i], b.i64(d.tapDilation)));
-      Value valid = b.inRange(y, zero, d.in);
-      inside = inside ? b.both(inside, valid) : valid;
-      from = b.add(b.mul(from, d.in), y);
-      index = b.add(b.mul(index, d.tapCount), tap[i]);
-    }
-    Value target = b.ptrAt(to, accElem, b.mul(index, run));
-    auto zeros = [&](Value begin, Value end) {
-      zeroRun(b, accElem, b.ptrAt(target, accElem, b.mul(begin, channels)), b.mul(b.sub(end, begin), channels));
-    };
-    b.ifElse(
-        inside, TypeRange{},
-        [&] {
-          zeros(zero, low);
-          Value pixel = b.add(b.mul(from, last.in), b.add(left, low));
-          copyRun(b, aElem, b.ptrAt(b.operands[0], aElem, b.mul(pixel, channels)), accElem,
-                  b.ptrAt(target, accElem, b.mul(low, channels)), b.mul(b.sub(high, low), channels));
-          zeros(high, last.tapCount);
-          return SmallVector<Value>();
-        },
-        [&] {
-          zeros(zero, last.tapCount);
-          return SmallVector<Value>();
-        });
-  });
+  SmallVector<WindowDim> window;
+  for (const Spatial &d : dims) {
+    Value x = d.resultDim >= 0 ? at[d.resultDim] : b.i64(0);
+    window.push_back({d.in, d.tapCount, b.sub(b.mul(x, b.i64(d.stride)), b.i64(d.padLow)), d.tapDilation});
+  }
+  fillWindow(
+      b, window, at[0], channels, accElem, to,
+      [&](Value from, Value target, Value count) {
+        copyRun(b, aElem, b.ptrAt(b.operands[0], aElem, from), accElem, target, count);
+      },
+      [&](Value target, Value count) { zeroRun(b, accElem, target, count); });
 }
 
 /// As a product, of the pixels or of gathered windows.
@@ -161,7 +131,7 @@ LogicalResult ConvEmitter::emitPointwise() {
   SmallVector<Value> sizes = b.dims(acc);
   sizes.pop_back();
   if (!isPointwise())
-    spec.fillRow = [&](Value row, Value to) { fillWindow(row, to); };
+    spec.fillRow = [&](Value row, Value to) { fillRow(row, to); };
   else if (llvm::any_of(dims, [](const Spatial &d) { return d.stride != 1 || d.padLow || d.padHigh; }))
     spec.aRowStart = [&, sizes](Value row) {
       SmallVector<Value> at = b.delinearize(row, sizes), inSizes = b.dims(input);

@@ -1,4 +1,4 @@
-// Copies to scratch: panels of a right operand that was not packed at compile time, rows, zeros.
+// Copies to scratch: panels of a right operand that was not packed at compile time, rows, windows, zeros.
 #include "passes/codegen/cpu/Product.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -57,6 +57,51 @@ void zeroRun(KernelBuilder &b, Type elem, Value to, Value count) {
     loopIfAny(b, b.i64(0), done, lanes, [&](Value x) { b.storeElem(elem, b.cst(regType(elem, lanes), 0.0), to, x); });
   }
   loopIfAny(b, done, count, 1, [&](Value x) { b.storeElem(elem, b.cst(regType(elem), 0.0), to, x); });
+}
+
+void fillWindow(KernelBuilder &b, ArrayRef<WindowDim> dims, Value image, Value channels, Type elem, Value to,
+                function_ref<void(Value from, Value to, Value count)> copy, function_ref<void(Value to, Value count)> zeros) {
+  const WindowDim &last = dims.back();
+  Value zero = b.i64(0), low = zero, high = last.taps;
+  if (last.leaves) {
+    low = b.min(b.max(b.sub(zero, last.start), zero), last.taps);
+    high = b.max(low, b.min(last.taps, b.sub(last.in, last.start)));
+  }
+  Value run = b.mul(last.taps, channels);
+  SmallVector<Value> outer;
+  for (const WindowDim &d : dims.drop_back())
+    outer.push_back(d.taps);
+  b.nest(outer, [&](ValueRange tap) {
+    Value inside, from = image, index = zero;
+    for (auto [d, t] : llvm::zip(dims, tap)) {
+      Value y = b.add(d.start, b.mul(t, b.i64(d.dilation)));
+      if (d.leaves) {
+        Value valid = b.inRange(y, zero, d.in);
+        inside = inside ? b.both(inside, valid) : valid;
+      }
+      from = b.add(b.mul(from, d.in), y);
+      index = b.add(b.mul(index, d.taps), t);
+    }
+    Value row = b.ptrAt(to, elem, b.mul(index, run));
+    auto at = [&](Value x) { return b.ptrAt(row, elem, b.mul(x, channels)); };
+    auto count = [&](Value first, Value end) { return b.mul(b.sub(end, first), channels); };
+    auto taps = [&] {
+      if (last.leaves)
+        zeros(at(zero), count(zero, low));
+      Value pixel = b.add(b.mul(from, last.in), b.add(last.start, low));
+      copy(b.mul(pixel, channels), at(low), count(low, high));
+      if (last.leaves)
+        zeros(at(high), count(high, last.taps));
+      return SmallVector<Value>();
+    };
+    if (!inside)
+      taps();
+    else
+      b.ifElse(inside, TypeRange{}, taps, [&] {
+        zeros(at(zero), count(zero, last.taps));
+        return SmallVector<Value>();
+      });
+  });
 }
 
 /// Square blocks of a panel whose k runs along memory, transposed in registers.
