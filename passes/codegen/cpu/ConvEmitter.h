@@ -65,11 +65,15 @@ private:
   bool isGathered() const;
   void fillRow(mlir::Value row, mlir::Value to);
   void plan();
+  bool readsInPlace() const;
   void planScratch();
   void emitGroup(mlir::Value group, mlir::Value firstPanel, mlir::Value lastPanel);
   void fillSlab();
   void fillSlabRow(mlir::Value from, mlir::Value to);
   void emitPanel(mlir::Value groupInPanel, mlir::Value panel, TileShape shape, mlir::Value validColumns);
+  int64_t reach(const Spatial &d, int64_t results) const;
+  std::pair<mlir::Value, mlir::Value> windowOf(unsigned height, mlir::Value y, mlir::Value x, mlir::Value inImage);
+  mlir::SmallVector<TileOperands::Stream, 2> streamsOf(TileShape shape, mlir::Value y, mlir::Value x, mlir::Value column);
   void emitSpread(TileShape shape, TileOperands operands, mlir::ArrayRef<ReductionLoop> loops, mlir::Value a);
   bool reachesOut() const;
   void sumTrimmed(TileShape shape, TileOperands operands, mlir::Value a);
@@ -103,7 +107,7 @@ private:
 
   TileShape tile;
   RowTiles pixels;
-  bool packed = false, slab = false, packB = false, blocked = false, spread = false, trimmed = false;
+  bool packed = false, slab = false, packB = false, blocked = false, spread = false, trimmed = false, bordered = false;
   int64_t blockRows = 1, tailColumns = 0;
   mlir::AffineExpr rowBlocks, depth;
   mlir::Value panelsPerGroup, panels, depthValue, scratchB, scratchC, scratchSums, pixelStep;

@@ -3,7 +3,8 @@
 //
 // Units are numbered (image, row block, panel of output channels), the panel innermost. When the window can leave
 // the image, or the input is dilated or narrow, the rows a block needs are first copied to scratch with their
-// zeros (the slab). Long sums go tap row by tap row over all pixels of the block, with sums kept in scratch.
+// zeros (the slab), or only what tiles at the border need. Long sums go tap row by tap row over all pixels of the
+// block, with sums kept in scratch.
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Blocking.h"
@@ -15,6 +16,9 @@
 using namespace mlir;
 
 namespace lathe::cpu {
+
+/// Steps from which on a sum is cut in parts, which are done for all pixels of a block one after the other.
+constexpr int64_t longSum = 768;
 
 void ConvEmitter::readOp() {
   input = attributes.input;
@@ -177,6 +181,9 @@ void ConvEmitter::plan() {
   trimmed = !spread && tile.lanes > 1 && reachesOut();
   if (trimmed)
     slab = false; // only padding asked for it
+  bordered = readsInPlace();
+  if (bordered)
+    slab = false;
   slab |= aliasing && panelCount >= 4;
   pixelExpr = slab && aliasing ? channelsExpr + 16 : channelsExpr;
   packB = !packed && tile.lanes > 1;
@@ -206,8 +213,20 @@ void ConvEmitter::plan() {
   rowBlocks = hlo::ceilDiv(row.outExpr, blockRows);
   std::optional<int64_t> k = hlo::constantValue(depth);
   bool severalTiles = !width || pixels.numTiles * blockRows >= 2;
-  blocked = trimmed || (k && *k > 768 && tile.lanes > 1 && severalTiles && width && !spread);
+  blocked = trimmed || (k && *k > longSum && tile.lanes > 1 && severalTiles && width && !spread);
   planScratch();
+}
+
+/// Whether only tiles at the border read copies of their windows. A slab of whole rows would be copied once for all panels; for
+/// a single one, of a first layer, that is a tenth of the work.
+bool ConvEmitter::readsInPlace() const {
+  if (!slab || spread || tile.lanes == 1 || dims.size() != 2 || groups != 1 || batchGroups != 1 || aElem != accElem ||
+      !groupColumns || *groupColumns > tile.columns() || !hlo::constantValue(channelsExpr))
+    return false;
+  std::optional<int64_t> steps = hlo::constantValue(depth);
+  return steps && *steps <= longSum && llvm::all_of(dims, [](const Spatial &d) {
+    return d.inDilation == 1 && hlo::constantValue(d.inExpr) && hlo::constantValue(d.outExpr) && hlo::constantValue(d.taps);
+  });
 }
 
 void ConvEmitter::planScratch() {
@@ -233,6 +252,12 @@ void ConvEmitter::planScratch() {
       dims[i].step = step;
       step = b.mul(step, dims[i].in);
     }
+  }
+  if (bordered) {
+    int64_t elements = *hlo::constantValue(channelsExpr);
+    for (size_t i = 0; i < dims.size(); ++i)
+      elements *= reach(dims[i], i + 1 == dims.size() ? pixels.height : 1);
+    scratch = scratch + llvm::alignTo(elements * accBytes, 64);
   }
   if (blocked) {
     scratchC = b.ptrBytes(b.scratch, b.dim(hlo::simplify(scratch)));
@@ -282,7 +307,7 @@ void ConvEmitter::emitGroup(Value group, Value firstPanel, Value lastPanel) {
     for (size_t i = 0; i < dims.size(); ++i) {
       Value first = i + 1 < dims.size() ? b.mul(dims[i].position, b.i64(dims[i].stride)) : b.i64(0);
       // what would be padding is not read
-      offset = b.add(offset, b.mul(trimmed ? b.sub(first, b.i64(dims[i].padLow)) : first, dims[i].step));
+      offset = b.add(offset, b.mul(trimmed || bordered ? b.sub(first, b.i64(dims[i].padLow)) : first, dims[i].step));
     }
     aBase = b.ptrAt(b.operands[0], aElem, offset);
   }
@@ -389,6 +414,68 @@ SmallVector<Value> ConvEmitter::resultIndex(Value row, Value pixel, Value column
   return index;
 }
 
+/// Input positions between the first and behind the last tap of so many results.
+int64_t ConvEmitter::reach(const Spatial &d, int64_t results) const {
+  return (results - 1) * d.stride + (*hlo::constantValue(d.taps) - 1) * d.tapDilation + 1;
+}
+
+/// Where a tile finds its pixels, and the distance of its rows of taps: in the image, or in a copy with zeros around it.
+std::pair<Value, Value> ConvEmitter::windowOf(unsigned height, Value y, Value x, Value inImage) {
+  Value inside;
+  SmallVector<WindowDim> window;
+  for (auto [i, d] : llvm::enumerate(dims)) {
+    const int64_t length = reach(d, i == 0 ? 1 : height);
+    Value start = b.sub(b.mul(i == 0 ? b.add(firstRow, y) : x, b.i64(d.stride)), b.i64(d.padLow));
+    window.push_back({d.in, b.i64(length), start, 1, d.padLow > 0 || d.padHigh > 0});
+    if (window.back().leaves) {
+      Value here = b.inRange(start, b.i64(0), b.sub(d.in, b.i64(length - 1)));
+      inside = inside ? b.both(inside, here) : here;
+    }
+  }
+  Value inImageStep = b.mul(b.i64(dims[0].tapDilation), dims[0].step);
+  if (!inside)
+    return {inImage, inImageStep};
+  SmallVector<Value> found = b.ifElse(
+      inside, TypeRange{inImage.getType(), inImageStep.getType()}, [&] { return SmallVector<Value>{inImage, inImageStep}; },
+      [&] {
+        fillWindow(
+            b, window, inputImage, channels, accElem, b.scratch,
+            [&](Value from, Value to, Value count) {
+              copyRun(b, aElem, b.ptrAt(b.operands[0], aElem, from), accElem, to, count);
+            },
+            [&](Value to, Value count) { zeroRun(b, accElem, to, count); });
+        return SmallVector<Value>{b.scratch, b.mul(b.mul(window[1].taps, channels), b.i64(dims[0].tapDilation))};
+      });
+  return {found[0], found[1]};
+}
+
+/// What the tiles to come write, and what they read besides the filter where it is read once.
+SmallVector<TileOperands::Stream, 2> ConvEmitter::streamsOf(TileShape shape, Value y, Value x, Value column) {
+  SmallVector<TileOperands::Stream, 2> streams;
+  std::optional<int64_t> steps = constantOf(depthValue), channelCount = constantOf(channels);
+  if (shape.lanes == 1 || !steps || !channelCount || !hlo::constantValue(positions))
+    return streams;
+  const int64_t ahead = rowsAhead(shape, *steps);
+  Value at = b.linearize(resultIndex(b.add(firstRow, y), b.add(x, b.i64(ahead)), column), b.dims(acc));
+  for (auto [pointer, elem] : epilogue.streams()) {
+    const int64_t bytes = elemBytes(elem);
+    streams.push_back({b.ptrAt(pointer, elem, at), b.mul(outChannels, b.i64(bytes)), bytes * shape.columns()});
+  }
+  // the rows that the next row of results, or the next block's slab, reads and this one does not
+  const Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
+  std::optional<int64_t> taps = constantOf(row.tapCount);
+  if (!ahead || dims.size() != 2 || constantOf(panels) != 1 || !taps || row.inDilation * pixel.inDilation != 1)
+    return streams;
+  Value next = b.add(b.mul(b.add(b.add(firstRow, y), b.i64(slab ? blockRows : 1)), b.i64(row.stride)),
+                     b.i64((*taps - 1) * row.tapDilation + 1 - row.stride - row.padLow));
+  for (int64_t i = 0; i < row.stride; ++i) {
+    Value from = b.add(b.mul(b.add(b.add(b.mul(inputImage, row.in), next), b.i64(i)), pixel.in), b.mul(x, b.i64(pixel.stride)));
+    const int64_t lines = llvm::divideCeil(shape.rows * pixel.stride * *channelCount * elemBytes(aElem), 64);
+    streams.push_back({b.ptrAt(b.operands[0], aElem, b.mul(from, channels)), b.i64(64), 64, lines});
+  }
+  return streams;
+}
+
 void ConvEmitter::emitPanel(Value group, Value panel, TileShape shape, Value validColumns) {
   Value filterGroup = b.add(group, batchGroup);
   Value column = b.add(b.mul(filterGroup, groupColumnsValue), b.mul(panel, b.i64(tile.columns())));
@@ -435,6 +522,9 @@ void ConvEmitter::emitPanel(Value group, Value panel, TileShape shape, Value val
       TileShape s = shape;
       s.rows = height;
       operands.a = b.ptrAt(rowBase, operands.aElem, b.mul(x, operands.aRowStride));
+      if (bordered)
+        std::tie(operands.a, loops.front().aStride) = windowOf(height, y, x, operands.a);
+      operands.streams = streamsOf(s, y, x, column);
       SmallVector<Value> accs = emitTile(b, s, accElem, operands, loops);
       auto index = [&](Value r) { return resultIndex(b.add(firstRow, y), b.add(x, r), column); };
       if (failed(epilogue.emitTile(s, accs, accDims.size() - 1, validColumns, index)))

@@ -314,9 +314,12 @@ void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns)
       operands.streams.clear();
       if (streams) {
         SmallVector<Value> dims = b.dims(epilogue.type());
+        const int64_t ahead = k ? rowsAhead(s, *k / perStep) : 0;
         Value at = b.linearize(spec.index(batchIndex, row, column), dims);
-        for (auto [pointer, elem] : epilogue.streams())
-          operands.streams.push_back({b.ptrAt(pointer, elem, at), b.mul(spec.resultRow, b.i64(elemBytes(elem))), elemBytes(elem) * width});
+        for (auto [pointer, elem] : epilogue.streams()) {
+          Value rowBytes = b.mul(spec.resultRow, b.i64(elemBytes(elem))), first = b.ptrAt(pointer, elem, at);
+          operands.streams.push_back({b.ptrBytes(first, b.mul(rowBytes, b.i64(ahead))), rowBytes, elemBytes(elem) * width});
+        }
       }
       SmallVector<Value> accs = emitTile(b, s, accElem, operands, reduction);
       if (failed(epilogue.emitTile(s.folded(), accs, spec.columnDim, validColumns, indexFrom(row))))

@@ -249,6 +249,12 @@ static int64_t chooseUnroll(std::optional<int64_t> trips) {
   return *trips < 4 ? std::max<int64_t>(*trips, 1) : 4;
 }
 
+int64_t rowsAhead(TileShape shape, int64_t steps) {
+  constexpr int64_t latency = 400; // cycles
+  const int64_t cycles = std::max<int64_t>(1, steps * shape.rows * shape.vecs / 2);
+  return cycles >= 2 * latency ? 0 : shape.rows * llvm::divideCeil(latency, cycles);
+}
+
 /// Keeps LLVM from unrolling the loop behind `results` altogether: it would move what a short sum loads of the right
 /// operand out of the loop over tiles, into more registers than there are. Pairs of the left operand, which two vectors of columns
 /// share, would all be loaded first: a product 16 deep spilled most of them.
@@ -356,7 +362,26 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
     }
   };
 
-  auto innerLoop = [&](Value aBase, Value bBase, SmallVector<Value> acc) {
+  std::optional<int64_t> iterations = 1; // of the innermost loop, all in all
+  for (const ReductionLoop &loop : loops) {
+    std::optional<int64_t> trips = constantOf(loop.trips);
+    iterations = trips && iterations ? std::optional<int64_t>(*iterations * *trips) : std::nullopt;
+  }
+  auto fetchStreams = [&](Value iteration) {
+    for (const TileOperands::Stream &stream : operands.streams) {
+      // as many rows an iteration as get all of them done
+      const int64_t rows = stream.rows ? stream.rows : shape.rows, count = iterations ? *iterations / unroll : rows;
+      const int64_t rowsEach = llvm::divideCeil(rows, std::max<int64_t>(1, count * 3 / 4));
+      for (int64_t i = 0; i < rowsEach; ++i) {
+        Value row = b.add(b.mul(iteration, b.i64(rowsEach)), b.i64(i));
+        Value at = b.ptrBytes(stream.first, b.mul(b.min(row, b.i64(rows - 1)), stream.rowBytes));
+        for (int64_t line = 0; line < stream.bytes; line += 64)
+          LLVM::Prefetch::create(b, b.ptrBytes(at, b.i64(line)), 0, 3, 1);
+      }
+    }
+  };
+
+  auto innerLoop = [&](Value aBase, Value bBase, Value before, SmallVector<Value> acc) {
     std::optional<int64_t> trips = constantOf(inner.trips);
     Value main = trips ? b.i64(*trips / unroll * unroll) : b.mul(b.divU(inner.trips, b.i64(unroll)), b.i64(unroll));
     auto steps = [&](Value k, ValueRange in, int64_t count) {
@@ -367,23 +392,16 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
         step(aBase, bBase, b.add(k, b.i64(u)), MutableArrayRef<Value>(current).slice((u % sets) * n, n), run, u);
       return current;
     };
-    if (trips && *trips == unroll)
+    if (trips && *trips == unroll) {
+      fetchStreams(before);
       return steps(b.i64(0), acc, unroll);
+    }
     acc = b.loop(b.i64(0), main, b.i64(unroll), acc, [&](Value k, ValueRange in) {
       for (unsigned line = 0; operands.prefetch && line < operands.prefetchLines; ++line) {
         Value at = b.add(b.mul(k, b.i64(64 / unroll * operands.prefetchLines)), b.i64(line * 64));
         LLVM::Prefetch::create(b, b.ptrBytes(operands.prefetch, at), 0, 2, 1);
       }
-      // as many rows an iteration as get all of them done
-      int64_t iterations = trips ? *trips / unroll : shape.rows;
-      int64_t rowsEach = llvm::divideCeil(shape.rows, std::max<int64_t>(1, iterations * 3 / 4));
-      for (const TileOperands::Stream &stream : operands.streams)
-        for (int64_t i = 0; i < rowsEach; ++i) {
-          Value row = b.add(b.mul(b.divU(k, b.i64(unroll)), b.i64(rowsEach)), b.i64(i));
-          Value at = b.ptrBytes(stream.first, b.mul(b.min(row, b.i64(shape.rows - 1)), stream.rowBytes));
-          for (int64_t line = 0; line < stream.bytes; line += 64)
-            LLVM::Prefetch::create(b, b.ptrBytes(at, b.i64(line)), 0, 3, 1);
-        }
+      fetchStreams(b.add(b.mul(before, b.divU(inner.trips, b.i64(unroll))), b.divU(k, b.i64(unroll))));
       return steps(k, in, unroll);
     });
     keepRolled(b, acc, operands.pairs);
@@ -392,22 +410,23 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
     return acc;
   };
 
-  std::function<SmallVector<Value>(unsigned, Value, Value, SmallVector<Value>)> level =
-      [&](unsigned i, Value aBase, Value bBase, SmallVector<Value> acc) -> SmallVector<Value> {
+  // `before`: how often the innermost loop has run
+  std::function<SmallVector<Value>(unsigned, Value, Value, Value, SmallVector<Value>)> level =
+      [&](unsigned i, Value aBase, Value bBase, Value before, SmallVector<Value> acc) -> SmallVector<Value> {
     if (i + 1 == loops.size())
-      return innerLoop(aBase, bBase, acc);
+      return innerLoop(aBase, bBase, before, acc);
     if (constantOf(loops[i].trips) == 1)
-      return level(i + 1, aBase, bBase, acc);
+      return level(i + 1, aBase, bBase, before, acc);
     acc = b.loop(b.i64(0), loops[i].trips, b.i64(1), acc, [&](Value k, ValueRange in) {
       Value aNext = b.ptrAt(aBase, operands.aElem, b.mul(k, loops[i].aStride));
       Value bNext = b.ptrAt(bBase, operands.bElem, b.mul(k, loops[i].bStride));
-      return level(i + 1, aNext, bNext, SmallVector<Value>(in));
+      return level(i + 1, aNext, bNext, b.add(b.mul(before, loops[i].trips), k), SmallVector<Value>(in));
     });
     keepRolled(b, acc, operands.pairs);
     return acc;
   };
 
-  SmallVector<Value> acc = level(0, operands.a, operands.b, start);
+  SmallVector<Value> acc = level(0, operands.a, operands.b, b.i64(0), start);
   for (unsigned s = 1; s < sets; ++s)
     for (unsigned i = 0; i < n; ++i) {
       Value x = acc[i], y = acc[s * n + i];

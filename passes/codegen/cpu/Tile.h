@@ -98,13 +98,18 @@ struct TileOperands {
   mlir::Value bTailMask;  ///< mask of the last vector, or null
   mlir::Value prefetch;   ///< where to start prefetching to L2, or null
   unsigned prefetchLines = 1; ///< cache lines for each unrolled iteration of the innermost loop
-  /// Memory that the epilogue reads or writes row by row, fetched while the sums are made.
+  /// Memory that is read or written row by row soon, fetched while the sums are made.
   struct Stream {
-    mlir::Value first, rowBytes; ///< of the tile's first row; distance of rows
-    int64_t bytes;               ///< of one row of the tile
+    mlir::Value first, rowBytes; ///< the first row; distance of rows
+    int64_t bytes;               ///< of one row
+    int64_t rows = 0;            ///< 0: as many as the tile has
   };
   mlir::SmallVector<Stream, 2> streams;
 };
+
+/// How many rows behind its own a tile fetches those that the epilogue reads and writes, if it sums up so many steps: none where
+/// the sums take longer than memory.
+int64_t rowsAhead(TileShape shape, int64_t steps);
 
 /// Emits the sums of one tile, starting from `init` (empty: zeros); returns rows * vecs vectors of the folded
 /// shape, row by row. Interleaved steps are one step of the innermost loop, and want f32 and rows whose steps

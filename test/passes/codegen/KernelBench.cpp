@@ -2,6 +2,7 @@
 //   kernel-bench dot M K N [packed] [cpu]      kernel-bench conv|dw H W IC OC KH KW STRIDE PAD [packed|f2|f4]
 //        kernel-bench asm dot ...: prints the assembly instead
 // vecs=3, rows=9, block=4, depth=256 (dot): instead of what is estimated.
+// spread=MB: the left operand and the result lie in so much memory in turn, as between other layers of a model.
 // f2, f4: Winograd with tiles of 2x2 or 4x4. cold: the right operand comes from memory, as in a model.
 #include "KernelRunner.h"
 
@@ -75,6 +76,7 @@ int main(int argc, char **argv) {
   OwningOpRef<ModuleOp> module(ModuleOp::create(loc));
   Type f32 = b.getF32Type();
   bool packed = false, cold = false;
+  int64_t spread = 0;
   int64_t winograd = 0;
   cpu::KernelPlan plan;
   std::vector<int64_t> numbers;
@@ -85,6 +87,8 @@ int main(int argc, char **argv) {
       cold = true;
     else if (args[i] == "f2" || args[i] == "f4")
       winograd = args[i] == "f2" ? 2 : 4;
+    else if (args[i].rfind("spread=", 0) == 0)
+      spread = std::stoll(args[i].substr(7)) << 20;
     else if (args[i] == "avx2")
       processor = Processor::avx2();
     else if (args[i] == "baseline")
@@ -173,8 +177,11 @@ int main(int argc, char **argv) {
   // as many copies of the right operand as no cache of ours holds
   size_t rightSize = (types[1].getNumElements() + 15) / 16 * 16;
   size_t copies = cold ? 1 + (96 << 20) / (rightSize * 4) : 1, copy = 0;
+  const size_t inputSize = (types[0].getNumElements() + 15) / 16 * 16, resultSize = (types[2].getNumElements() + 15) / 16 * 16;
+  const size_t others = 1 + spread / ((inputSize + resultSize) * 4);
+  size_t other = 0;
   for (RankedTensorType t : types) {
-    data.emplace_back(t == types[1] ? rightSize * copies + 16 : t.getNumElements() + 16);
+    data.emplace_back(t == types[1] ? rightSize * copies + 16 : (t == types[0] ? inputSize : resultSize) * others + 16);
     for (float &v : data.back())
       v = dist(random);
   }
@@ -184,7 +191,8 @@ int main(int argc, char **argv) {
     peak = std::max(peak, processor.target().avx512 ? peak512() : peak256());
     best = std::min(best, measure([&] {
                       copy = (copy + 1) % copies;
-                      kernel->run({aligned(data[0]), aligned(data[1]) + copy * rightSize}, {aligned(data[2])});
+                      other = (other + 1) % others;
+                      kernel->run({aligned(data[0]) + other * inputSize, aligned(data[1]) + copy * rightSize}, {aligned(data[2]) + other * resultSize});
                     }));
   }
   printf("%s: %.1f us, %.1f GFLOP/s, peak %.1f, %.1f %%, compile %.3f s, asm %zu lines\n", args[0].c_str(), best * 1e6,

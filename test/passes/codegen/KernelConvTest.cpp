@@ -299,6 +299,18 @@ TEST(KernelConv, Padded) {
   checkAll(packed({1, {7, 7}, 96, 64, {3, 3}, {1, 1}, {1, 1, 1, 1}})); // sums in parts
 }
 
+// one panel: only the tiles at the border are copied
+TEST(KernelConv, BorderTiles) {
+  checkAll(packed({2, {17, 61}, 3, 32, {3, 3}, {2, 2}, {0, 1, 0, 1}}));
+  checkAll(packed({1, {9, 60}, 3, 24, {3, 3}, {1, 1}, {1, 1, 1, 1}}));
+  checkAll(packed({1, {5, 44}, 4, 16, {2, 5}, {1, 1}, {3, 2, 9, 7}})); // windows beside the image
+  checkAll(packed({1, {3, 4}, 3, 32, {7, 7}, {1, 1}, {3, 3, 20, 20}})); // wider than the image
+  checkAll(packed({1, {16, 40}, 3, 17, {3, 3}, {2, 1}, {2, 2, 2, 2}, {}, {2, 2}}));
+  checkAll(packed({1, {12, 50}, 5, 32, {3, 3}, {1, 2}, {-1, 1, 2, -2}}));
+  checkAll({2, {8, 33}, 3, 8, {3, 3}, {1, 1}, {1, 1, 0, 2}});
+  checkAll(packed({3, {9, 30}, 4, 32, {3, 3}, {1, 1}, {1, 1, 1, 1}, {}, {}, 1, 1, false, false, {false, false, true}}));
+}
+
 TEST(KernelConv, GatheredWindows) {
   checkAll(packed({2, {9, 7}, 20, 72, {3, 3}, {1, 1}, {1, 1, 1, 1}}));
   checkAll(packed({1, {14, 15}, 33, 64, {3, 3}, {2, 2}, {0, 1, 0, 1}}));
