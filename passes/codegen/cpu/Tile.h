@@ -97,7 +97,7 @@ struct TileOperands {
   mlir::Value b;          ///< first column, first step
   mlir::Value bTailMask;  ///< mask of the last vector, or null
   mlir::Value prefetch;   ///< where to start prefetching to L2, or null
-  unsigned prefetchLines = 1; ///< cache lines for each unrolled iteration of the innermost loop
+  unsigned prefetchLines = 1; ///< cache lines for four steps of the innermost loop
   /// Memory that is read or written row by row soon, fetched while the sums are made.
   struct Stream {
     mlir::Value first, rowBytes; ///< the first row; distance of rows
