@@ -368,8 +368,9 @@ LogicalResult PoolOp::verify() {
   return verifyWindow(*this, in.getRank() - 2, {getWindow(), getStrides(), getWindowDilation()}, getPadding());
 }
 
-void ChainOp::build(OpBuilder &b, OperationState &state, TypeRange results, ValueRange inputs, int64_t rows) {
-  state.addAttribute("rows", b.getI64IntegerAttr(rows));
+void ChainOp::build(OpBuilder &b, OperationState &state, TypeRange results, ValueRange inputs,
+                    int64_t strips) {
+  state.addAttribute("strips", b.getI64IntegerAttr(strips));
   buildRegionOp(b, state, results, inputs, nullptr);
 }
 
@@ -397,8 +398,11 @@ LogicalResult ChainOp::verify() {
       lhs.getRank() != 2 || dot.getLhsDims() != ArrayRef<int64_t>{0, 1} || dot.getResultDims() != ArrayRef<int64_t>{0, 1} ||
       dot.getAccType().getShape().back() != in.getShape().back())
     return emitOpError("expected static images [n, h, w, c] and a plain product of their pixels");
-  if (getRows() < 1 || getRows() > static_cast<uint64_t>(std::max<int64_t>(1, conv.getAccType().getDimSize(1))))
-    return emitOpError() << "expected rows of the result, found " << getRows();
+  if (llvm::any_of(conv.getPadding(), [](int64_t p) { return p < 0; }))
+    return emitOpError("expected a convolution that reads the image to its end");
+  if (getStrips() < 1 ||
+      getStrips() > static_cast<uint64_t>(std::max<int64_t>(1, in.getDimSize(1) * in.getDimSize(2))))
+    return emitOpError() << "expected strips of pixels, found " << getStrips();
   return success();
 }
 

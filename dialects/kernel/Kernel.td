@@ -196,16 +196,17 @@ def Kernel_PoolOp : Kernel_CoreOp<"pool"> {
 }
 
 def Kernel_ChainOp : Kernel_RegionOp<"chain"> {
-  let summary = "a product and the depthwise convolution that reads it, strip by strip";
+  let summary = "a product and the depthwise convolution that reads it, part by part";
   let description = [{
     The region holds a `kernel.dot`, an `hlo.reshape` of its result `[n * h * w, c]` to images `[n, h, w, c]`, and the
-    `kernel.depthwise_conv` over two spatial dimensions that reads them and gives the only result. A unit of work is
-    `rows` rows of that result: the rows of the product that they need are computed into scratch, where they stay in
-    the cache. Rows that two strips need are computed for both.
+    `kernel.depthwise_conv` over two spatial dimensions that reads them and gives the only result. A unit of work is a
+    panel of channels in one of `strips` strips of an image: the product of the strip's pixels goes to scratch, where it
+    stays in the cache, and the rows of the result that are complete with them are computed. A strip keeps what the next
+    one reads of it.
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$rows);
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$strips);
   let builders = [
-    OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs, "int64_t":$rows)>
+    OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs, "int64_t":$strips)>
   ];
   let extraClassDeclaration = [{
     ::lathe::kernel::DotOp getDot();

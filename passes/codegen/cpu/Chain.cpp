@@ -1,4 +1,4 @@
-// kernel-chain: which products are computed strip by strip with the depthwise convolution that reads them.
+// kernel-chain: which products are computed part by part with the depthwise convolution that reads them.
 #include "passes/codegen/cpu/Chain.h"
 
 #include "dialects/hlo/Hlo.h"
@@ -17,9 +17,6 @@ namespace lathe::cpu {
 
 namespace {
 
-/// What writing 16 numbers to a far cache and reading them again takes, in cycles that arithmetic does not hide.
-constexpr double farCycles = 10;
-
 /// Whether the epilogue gives the same for any number of rows: elementwise on what is per column or one number.
 bool isByRows(kernel::DotOp dot) {
   ArrayRef<int64_t> shape = dot.getAccType().getShape();
@@ -37,7 +34,7 @@ bool isByRows(kernel::DotOp dot) {
       return false;
     if (auto constant = dyn_cast<hlo::ConstantOp>(op)) {
       auto value = dyn_cast<DenseElementsAttr>(constant.getValue());
-      if (type.getRank() > 1 && (!value || !value.isSplat()))
+      if (type.getRank() > 0 && (!value || !value.isSplat()))
         return false;
     } else if (!op.hasTrait<hlo::HloElementwise>()) {
       return false;
@@ -46,37 +43,40 @@ bool isByRows(kernel::DotOp dot) {
   return true;
 }
 
-/// The result rows of a strip, or 0: better apart.
-int64_t chooseRows(const CpuTarget &target, kernel::DotOp dot, kernel::DepthwiseConvOp conv) {
-  auto images = cast<RankedTensorType>(conv.getInput().getType());
-  const int64_t threads = std::max(target.threads, 1), count = images.getDimSize(0), height = images.getDimSize(1);
-  const int64_t rowBytes = images.getDimSize(2) * images.getDimSize(3) * elemBytes(images.getElementType());
-  const int64_t outHeight = conv.getAccType().getDimSize(1);
-  if (count * height * rowBytes / threads <= target.l2 * 3 / 4)
+/// The share of its pixels that a thread may compute beside another one.
+constexpr double mostAgain = 0.1;
+
+/// Strips of an image, or 0: better apart. L2 has room for the part of the left operand that all panels of a
+/// strip read, for a panel's pixels and for what else passes through.
+int64_t chooseStrips(const CpuTarget &target, kernel::DotOp dot, kernel::DepthwiseConvOp conv) {
+  auto images = cast<RankedTensorType>(conv.getInput().getType()),
+       filter = cast<RankedTensorType>(conv.getFilter().getType());
+  const int64_t pixels = images.getDimSize(1) * images.getDimSize(2),
+                bytes = elemBytes(images.getElementType());
+  const int64_t depth = cast<RankedTensorType>(dot.getLhs().getType()).getDimSize(1),
+                columns = chunkColumns(dot);
+  const int64_t kept = ((filter.getDimSize(0) - 1) * conv.getRhsDilation()[0] + 1) * images.getDimSize(2);
+  auto fits = [&](int64_t strips) {
+    const int64_t each = llvm::divideCeil(pixels, strips),
+                  buffer = (each + (strips > 1 ? kept : 0)) * columns * bytes;
+    return buffer <= target.l2 / 4 && buffer + each * depth * bytes <= target.l2 * 3 / 4;
+  };
+  const int64_t most = std::max<int64_t>(1, pixels / std::max<int64_t>(64, kept));
+  int64_t strips = 1;
+  while (strips <= most && !fits(strips))
+    ++strips;
+  if (strips > most)
     return 0;
-  int64_t highest = outHeight;
-  while (highest > 0 && inputRows(conv, highest) * rowBytes > target.l2 / 2)
-    --highest;
-  if (highest == 0)
-    return 0;
-  const bool shared = count % threads != 0 && count < 4 * threads; // strips are what threads take equal shares of
-  // the height with which least is computed, counting what the last strip computes in vain
-  const int64_t least = llvm::divideCeil(outHeight, highest);
-  int64_t rows = 0, computed = 0;
-  for (int64_t strips = least; strips <= 2 * least + threads; ++strips) {
-    const int64_t high = llvm::divideCeil(outHeight, strips), count = llvm::divideCeil(outHeight, high);
-    if (shared && count % threads != 0)
-      continue;
-    if (const int64_t all = count * inputRows(conv, high); rows == 0 || all < computed) {
-      rows = high;
-      computed = all;
-    }
-  }
-  if (rows == 0 || inputRows(conv, rows) * images.getDimSize(2) < 64)
-    return 0;
-  const double twice = double(computed) / height - 1;
-  const int64_t depth = cast<RankedTensorType>(dot.getLhs().getType()).getDimSize(1);
-  return twice * (depth + epilogueInstructions(dot)) / 2 < farCycles ? rows : 0;
+  const int64_t threads = std::max(target.threads, 1), count = images.getDimSize(0);
+  if (count % threads == 0)
+    return strips;
+  // A thread takes whole strips, so that it reads what it has written, and computes again what its first
+  // strip reads of the one above. That pays where the pixels would leave the cache.
+  strips = llvm::alignTo(strips, threads);
+  const int64_t again = kept - conv.getStrides()[0] * images.getDimSize(2),
+                each = llvm::divideCeil(pixels * count, threads);
+  const bool leave = each * images.getDimSize(3) * bytes > target.l2 * 3 / 4;
+  return strips <= most && leave && again <= each * mostAgain ? strips : 0;
 }
 
 bool makeChain(const CpuTarget &target, kernel::DepthwiseConvOp conv) {
@@ -94,12 +94,14 @@ bool makeChain(const CpuTarget &target, kernel::DepthwiseConvOp conv) {
     return false;
   auto images = cast<RankedTensorType>(conv.getInput().getType()), lhs = cast<RankedTensorType>(dot.getLhs().getType());
   const SmallVector<int64_t> plain = {0, 1};
-  if (images.getRank() != 4 || lhs.getRank() != 2 || dot.getLhsDims() != ArrayRef(plain) || dot.getResultDims() != ArrayRef(plain) ||
+  if (images.getRank() != 4 || lhs.getRank() != 2 || dot.getLhsDims() != ArrayRef(plain) ||
+      dot.getResultDims() != ArrayRef(plain) ||
       dot.getAccType().getShape().back() != images.getShape().back() || conv.getBatchGroups() != 1 ||
-      llvm::any_of(conv.getLhsDilation(), [](int64_t d) { return d != 1; }) || !isByRows(dot))
+      llvm::any_of(conv.getLhsDilation(), [](int64_t d) { return d != 1; }) ||
+      llvm::any_of(conv.getPadding(), [](int64_t p) { return p < 0; }) || !isByRows(dot))
     return false;
-  const int64_t rows = chooseRows(target, dot, conv);
-  if (rows == 0)
+  const int64_t strips = chooseStrips(target, dot, conv);
+  if (strips == 0)
     return false;
 
   llvm::SetVector<Value> inputs;
@@ -107,7 +109,7 @@ bool makeChain(const CpuTarget &target, kernel::DepthwiseConvOp conv) {
   inputs.insert(std::next(conv->operand_begin()), conv->operand_end());
   OpBuilder b(conv);
   Location loc = b.getFusedLoc({dot.getLoc(), conv.getLoc()});
-  auto chain = kernel::ChainOp::create(b, loc, conv->getResultTypes(), inputs.getArrayRef(), rows);
+  auto chain = kernel::ChainOp::create(b, loc, conv->getResultTypes(), inputs.getArrayRef(), strips);
   Block &body = chain.getBody().front();
   IRMapping map;
   map.map(inputs.getArrayRef(), body.getArguments());

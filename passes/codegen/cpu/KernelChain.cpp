@@ -1,10 +1,12 @@
-// kernel.chain: for each strip of result rows the product's rows that it needs, to scratch, then the strip.
+// kernel.chain: for each strip of an image's pixels and each panel of channels, what the product makes of
+// them goes to scratch, where the convolution of these channels reads it while it is near and side by side.
 #include "passes/codegen/cpu/Chain.h"
 
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/cpu/Product.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
 using namespace mlir;
@@ -12,38 +14,47 @@ using namespace mlir;
 namespace lathe::cpu {
 namespace {
 
-/// The product on `count` rows, on values of a block that belongs to nothing.
-class StripProduct {
+/// The product on some rows and columns, on values of a block that belongs to nothing.
+class PartialProduct {
 public:
-  StripProduct(kernel::DotOp whole, int64_t count) : dot(whole.clone()) {
-    auto lhs = cast<RankedTensorType>(whole.getLhs().getType());
+  PartialProduct(kernel::DotOp whole, int64_t rows, int64_t columns)
+      : dot(whole.clone()), rows(rows), columns(columns) {
+    shape = whole.getAccType().getShape();
     SmallVector<Value> operands;
     for (Value v : whole->getOperands())
       operands.push_back(values.addArgument(v.getType(), v.getLoc()));
-    operands[0].setType(resized(lhs, count));
+    auto lhs = cast<RankedTensorType>(whole.getLhs().getType()),
+         rhs = cast<RankedTensorType>(whole.getRhs().getType());
+    operands[0].setType(RankedTensorType::get({rows, lhs.getDimSize(1)}, lhs.getElementType()));
+    if (columns < shape[1]) // one of its panels
+      operands[1].setType(
+          RankedTensorType::get({1, rhs.getDimSize(1), rhs.getDimSize(2)}, rhs.getElementType()));
+    for (Value v : ArrayRef(operands).drop_front(2))
+      resize(v);
     dot->setOperands(operands);
-    RankedTensorType acc = whole.getAccType();
-    auto resize = [&](Value v) {
-      if (auto type = cast<RankedTensorType>(v.getType()); type.getShape() == acc.getShape())
-        v.setType(resized(type, count));
-    };
-    resize(dot->getResult(0));
-    resize(dot.getAcc());
+    llvm::for_each(dot->getResults(), [&](Value v) { resize(v); });
+    llvm::for_each(dot.getBody().front().getArguments(), [&](Value v) { resize(v); });
     for (Operation &op : dot.getBody().front()) {
-      llvm::for_each(op.getResults(), resize);
+      llvm::for_each(op.getResults(), [&](Value v) { resize(v); });
       if (auto constant = dyn_cast<hlo::ConstantOp>(op))
         if (auto splat = dyn_cast<DenseElementsAttr>(constant.getValue()); splat && splat.isSplat())
           constant->setAttr("value", splat.resizeSplat(cast<ShapedType>(constant.getType())));
     }
   }
-  ~StripProduct() { dot->destroy(); }
-  StripProduct(const StripProduct &) = delete;
+  ~PartialProduct() { dot->destroy(); }
+  PartialProduct(const PartialProduct &) = delete;
   kernel::DotOp dot;
 
 private:
-  static RankedTensorType resized(RankedTensorType type, int64_t rows) {
-    return RankedTensorType::get({rows, type.getDimSize(1)}, type.getElementType());
+  void resize(Value v) {
+    auto type = cast<RankedTensorType>(v.getType());
+    if (type.getShape() == shape)
+      v.setType(RankedTensorType::get({rows, columns}, type.getElementType()));
+    else if (type.getRank() == 1 && type.getDimSize(0) == shape[1])
+      v.setType(RankedTensorType::get({columns}, type.getElementType()));
   }
+  int64_t rows, columns;
+  ArrayRef<int64_t> shape;
   Block values;
 };
 
@@ -54,82 +65,220 @@ int64_t attributeOf(func::FuncOp func, StringRef name) {
   return value ? value.getInt() : 0;
 }
 
-} // namespace
+/// Emits the units of a chain: images, strips of an image, chunks of channels, these innermost.
+class ChainEmitter {
+public:
+  ChainEmitter(kernel::ChainOp op, KernelBuilder &b)
+      : b(b), dot(op.getDot()), conv(op.getConv()), images(cast<RankedTensorType>(conv.getInput().getType())),
+        result(conv.getAccType()), width(images.getDimSize(2)), channels(images.getDimSize(3)),
+        multiplier(result.getDimSize(3) / channels), chunk(chunkColumns(dot)),
+        chunks(llvm::divideCeil(channels, chunk)), elem(images.getElementType()),
+        strips(conv, tilesOf(images.getDimSize(1) * width), op.getStrips()), operands(b.operands),
+        results(b.results), begin(b.begin), end(b.end), scratch(b.scratch) {}
+  LogicalResult emit();
 
-int64_t inputRows(kernel::DepthwiseConvOp conv, int64_t rows) {
-  const int64_t taps = cast<RankedTensorType>(conv.getFilter().getType()).getDimSize(0);
-  const int64_t wanted = (rows - 1) * conv.getStrides()[0] + (taps - 1) * conv.getRhsDilation()[0] + 1;
-  return std::min(wanted, cast<RankedTensorType>(conv.getInput().getType()).getDimSize(1));
+private:
+  RowTiles tilesOf(int64_t pixels) {
+    PartialProduct part(dot, pixels, chunk);
+    return RowTiles(pixels, productTile(b, dotSpec(part.dot, b)).rows);
+  }
+  void emitChunk(Value unit, int64_t columns);
+  void fetchFilter(int64_t columns);
+  void emitProduct(Value firstTile, Value lastTile, int64_t columns);
+  void copyPixels(Value to, Value from, Value count, int64_t columns) {
+    copyRun(b, elem, from, elem, to, b.mul(count, b.i64(columns)));
+  }
+  /// Where scratch has a pixel of the image.
+  Value pixelAt(Value pixel, int64_t columns) {
+    return b.ptrAt(scratch, elem, b.mul(b.sub(pixel, firstBuffered), b.i64(columns)));
+  }
+  Value pointerOf(Value v) const { return operands[cast<BlockArgument>(v).getArgNumber()]; }
+  /// An operand's pointer, moved to the chunk where it has as many elements as there are channels.
+  Value pointerToChunk(Value v) {
+    auto type = cast<RankedTensorType>(v.getType());
+    const bool byChannel = type.getRank() == 1 && type.getDimSize(0) == channels;
+    return byChannel ? b.ptrAt(pointerOf(v), type.getElementType(), firstChannel) : pointerOf(v);
+  }
+
+  KernelBuilder &b;
+  kernel::DotOp dot;
+  kernel::DepthwiseConvOp conv;
+  RankedTensorType images, result;
+  int64_t width, channels, multiplier, chunk, chunks;
+  Type elem;
+  Strips strips;
+  const SmallVector<Value> operands, results;
+  const Value begin, end, scratch;
+  Value keptPixels, productScratch;
+  // of the unit being emitted
+  Value image, strip, firstChannel, chunkIndex;
+  Value firstRow, firstBuffered; ///< of the image that scratch has, and its first pixel
+  int64_t innerScratch = 0, work = 0;
+  LogicalResult ok = success();
+};
+
+/// The product of some tiles of the image's pixels with a chunk of columns, to their place in scratch.
+void ChainEmitter::emitProduct(Value firstTile, Value lastTile, int64_t columns) {
+  const int64_t pixels = images.getDimSize(1) * width;
+  PartialProduct part(dot, pixels, columns);
+  auto lhs = cast<RankedTensorType>(dot.getLhs().getType()),
+       rhs = cast<RankedTensorType>(dot.getRhs().getType());
+  Value firstPixel = b.mul(image, b.i64(pixels)), depth = b.i64(lhs.getDimSize(1));
+  b.operands = {b.ptrAt(pointerOf(dot.getLhs()), lhs.getElementType(), b.mul(firstPixel, depth)),
+                b.ptrAt(pointerOf(dot.getRhs()), rhs.getElementType(), b.mul(firstChannel, depth))};
+  for (Value extra : dot.getExtras())
+    b.operands.push_back(pointerToChunk(extra));
+  b.results = {pixelAt(b.i64(0), columns)};
+  b.scratch = productScratch;
+  ProductSpec product = dotSpec(part.dot, b);
+  product.resultRow = Value(); // rows of scratch need no fetching ahead
+  product.tiles = {firstTile, lastTile, strips.tilesEach};
+  product.panelsFollow = columns < channels;
+  if (result.getShape().drop_back() == images.getShape().drop_back()) {
+    // the lines of the convolution's results, which its stores would wait for
+    const int64_t bytes = elemBytes(result.getElementType());
+    Value at = b.add(b.mul(firstPixel, b.i64(result.getDimSize(3))), b.mul(firstChannel, b.i64(multiplier)));
+    product.fetched = {b.ptrAt(results[0], result.getElementType(), at), b.i64(result.getDimSize(3) * bytes),
+                       columns * multiplier * bytes};
+  }
+  Epilogue epilogue(b, part.dot);
+  if (failed(cpu::emitProduct(b, product, epilogue)))
+    ok = failure();
+  innerScratch = std::max(innerScratch, attributeOf(b.func, "kernel.scratch"));
 }
 
-LogicalResult emitChain(kernel::ChainOp op, KernelBuilder &b) {
-  kernel::DotOp whole = op.getDot();
-  kernel::DepthwiseConvOp conv = op.getConv();
-  auto images = cast<RankedTensorType>(conv.getInput().getType());
-  const int64_t height = images.getDimSize(1), width = images.getDimSize(2), channels = images.getDimSize(3);
-  const int64_t outHeight = conv.getAccType().getDimSize(1), rows = op.getRows(), strips = llvm::divideCeil(outHeight, rows);
-  const int64_t computed = inputRows(conv, rows), depth = cast<RankedTensorType>(whole.getLhs().getType()).getDimSize(1);
-  const int64_t stripBytes = llvm::alignTo(computed * width * channels * elemBytes(images.getElementType()), 64);
-  if (images.getNumElements() == 0 || conv.getAccType().getNumElements() == 0)
-    return op.emitOpError("of nothing");
+/// Asks for the chunk's part of the filter, short runs far apart, so that it is there when the product is
+/// done.
+void ChainEmitter::fetchFilter(int64_t columns) {
+  auto filter = cast<RankedTensorType>(conv.getFilter().getType());
+  const int64_t bytes = elemBytes(filter.getElementType()), row = filter.getDimSize(3) * bytes;
+  Value first =
+      b.ptrAt(pointerOf(conv.getFilter()), filter.getElementType(), b.mul(firstChannel, b.i64(multiplier)));
+  b.loop(b.i64(0), b.i64(filter.getDimSize(0) * filter.getDimSize(1)), [&](Value tap) {
+    Value at = b.ptrBytes(first, b.mul(tap, b.i64(row)));
+    for (int64_t line = 0; line < columns * multiplier * bytes; line += 64)
+      LLVM::Prefetch::create(b, b.ptrBytes(at, b.i64(line)), 0, 3, 1);
+  });
+}
 
-  const SmallVector<Value> operands(b.operands), results(b.results);
-  const Value begin = b.begin, end = b.end, scratch = b.scratch;
-  auto pointersOf = [&](ValueRange values) {
-    SmallVector<Value> pointers;
-    for (Value v : values)
-      pointers.push_back(operands[cast<BlockArgument>(v).getArgNumber()]);
-    return pointers;
-  };
-  StripProduct strip(whole, computed * width);
-  LogicalResult ok = success();
-  int64_t work = 0, innerScratch = 0;
+void ChainEmitter::emitChunk(Value unit, int64_t columns) {
+  Value next = b.add(strip, b.i64(1)), firstTile = strips.firstTile(b, strip),
+        lastTile = strips.firstTile(b, next);
+  Value readRow = strips.firstRead(b, strip), read = b.mul(readRow, b.i64(width)),
+        added = strips.firstPixel(b, strip);
+  Value kept = b.ptrAt(keptPixels, elem, b.mul(chunkIndex, b.i64(strips.keptPixels() * chunk)));
+  if (strips.count > 1) {
+    // what it reads before its own pixels: from the strip above if this call has done it
+    Value known = b.both(b.lt(b.i64(0), strip), b.ge(b.sub(unit, b.i64(chunks)), begin));
+    firstTile = b.select(known, firstTile, b.min(firstTile, strips.tiles.tileAt(b, read)));
+    firstRow = b.divU(b.min(read, strips.tiles.rowAt(b, firstTile)), b.i64(width));
+    firstBuffered = b.mul(firstRow, b.i64(width));
+    Value count = b.select(known, b.max(b.sub(added, read), b.i64(0)), b.i64(0));
+    copyPixels(pixelAt(read, columns), kept, count, columns);
+  } else {
+    firstRow = firstBuffered = b.i64(0);
+  }
+  fetchFilter(columns);
+  emitProduct(firstTile, lastTile, columns);
+  const int64_t productWork = attributeOf(b.func, "kernel.work");
+
+  b.operands = {scratch};
+  for (Value v : conv->getOperands().drop_front())
+    b.operands.push_back(pointerOf(v));
+  b.results = results;
+  Value row = b.mul(image, b.i64(strips.outHeight));
+  b.begin = b.add(row, strips.firstResult(b, strip));
+  b.end = b.add(row, strips.firstResult(b, next));
+  if (failed(emitDepthwiseRows(conv, b, {firstRow, firstChannel, columns})))
+    ok = failure();
+  work = std::max(work, productWork + int64_t(llvm::divideCeil(strips.outHeight, strips.count)) *
+                                          attributeOf(b.func, "kernel.work"));
+
+  if (strips.count > 1) {
+    Value from = b.mul(strips.firstRead(b, next), b.i64(width));
+    Value count = b.max(b.sub(strips.firstPixel(b, next), from), b.i64(0));
+    copyPixels(kept, pixelAt(from, columns), b.select(b.lt(next, b.i64(strips.count)), count, b.i64(0)),
+               columns);
+  }
+}
+
+LogicalResult ChainEmitter::emit() {
+  const int64_t tail = channels % chunk, full = channels / chunk, bytes = elemBytes(elem);
+  // one more tile where a strip starts by itself, and the pixels before it in its row
+  const int64_t most = strips.tilesEach * strips.tiles.height;
+  const int64_t buffered = strips.count > 1 ? most + strips.keptPixels() + strips.tiles.height + width
+                                            : images.getDimSize(1) * width;
+  const int64_t bufferBytes = llvm::alignTo(buffered * chunk * bytes, 64);
+  const int64_t keptBytes = llvm::alignTo(chunks * strips.keptPixels() * chunk * bytes, 64);
+  keptPixels = b.ptrBytes(scratch, b.i64(bufferBytes));
+  productScratch = b.ptrBytes(scratch, b.i64(bufferBytes + keptBytes));
   b.loop(begin, end, [&](Value unit) {
-    Value image = b.divU(unit, b.i64(strips)), row = b.mul(b.remU(unit, b.i64(strips)), b.i64(rows));
-    // as many rows for every strip; those at the borders need fewer
-    Value first = b.sub(b.mul(row, b.i64(conv.getStrides()[0])), b.i64(conv.getPadding()[0]));
-    first = b.max(b.i64(0), b.min(first, b.i64(height - computed)));
-    Value pixel = b.mul(b.add(b.mul(image, b.i64(height)), first), b.i64(width));
-
-    b.operands = pointersOf(whole->getOperands());
-    b.operands[0] = b.ptrAt(b.operands[0], cast<RankedTensorType>(whole.getLhs().getType()).getElementType(), b.mul(pixel, b.i64(depth)));
-    b.results = {scratch};
-    b.scratch = b.ptrBytes(scratch, b.i64(stripBytes));
-    b.begin = b.i64(0);
-    // only known when it is emitted
-    auto units = UnrealizedConversionCastOp::create(b, TypeRange{b.getI64Type()}, ValueRange{unit});
-    b.end = units.getResult(0);
-    ProductSpec product = dotSpec(strip.dot, b);
-    product.resultRow = Value(); // rows of scratch need no fetching ahead
-    Epilogue epilogue(b, strip.dot);
-    ok = emitProduct(b, product, epilogue);
-    if (failed(ok))
-      return;
-    units.replaceAllUsesWith(ValueRange{b.i64(attributeOf(b.func, "kernel.extent"))});
-    units->erase();
-    work += attributeOf(b.func, "kernel.extent") * attributeOf(b.func, "kernel.work");
-    innerScratch = attributeOf(b.func, "kernel.scratch");
-
-    SmallVector<Value> others = pointersOf(conv->getOperands().drop_front());
-    b.operands = {scratch};
-    b.operands.append(others);
-    b.results = results;
-    b.scratch = scratch; // which it does not use
-    Value firstRow = b.add(b.mul(image, b.i64(outHeight)), row);
-    b.begin = firstRow;
-    b.end = b.add(firstRow, b.min(b.i64(rows), b.sub(b.i64(outHeight), row)));
-    ok = emitDepthwiseRows(conv, b, b.mul(pixel, b.i64(channels)));
-    work += rows * attributeOf(b.func, "kernel.work");
+    chunkIndex = b.remU(unit, b.i64(chunks));
+    Value group = b.divU(unit, b.i64(chunks));
+    strip = b.remU(group, b.i64(strips.count));
+    image = b.divU(group, b.i64(strips.count));
+    firstChannel = b.mul(chunkIndex, b.i64(chunk));
+    if (tail == 0)
+      return emitChunk(unit, chunk);
+    if (full > 0)
+      b.ifThen(b.lt(chunkIndex, b.i64(full)), [&] { emitChunk(unit, chunk); });
+    b.ifThen(b.ge(chunkIndex, b.i64(full)), [&] { emitChunk(unit, tail); });
   });
   b.operands = operands;
   b.results = results;
   b.begin = begin;
   b.end = end;
   b.scratch = scratch;
-  b.setExtent(getAffineConstantExpr(images.getDimSize(0) * strips, b.getContext()));
-  b.setScratch(stripBytes + innerScratch);
+  b.setExtent(getAffineConstantExpr(images.getDimSize(0) * strips.count * chunks, b.getContext()));
+  b.setScratch(bufferBytes + keptBytes + innerScratch);
   b.setWork(work);
   return ok;
+}
+
+} // namespace
+
+Strips::Strips(kernel::DepthwiseConvOp conv, const RowTiles &tiles, int64_t wanted) : tiles(tiles) {
+  auto images = cast<RankedTensorType>(conv.getInput().getType());
+  height = images.getDimSize(1);
+  width = images.getDimSize(2);
+  outHeight = conv.getAccType().getDimSize(1);
+  stride = conv.getStrides()[0];
+  padLow = conv.getPadding()[0];
+  reach =
+      (cast<RankedTensorType>(conv.getFilter().getType()).getDimSize(0) - 1) * conv.getRhsDilation()[0] + 1;
+  tilesEach = llvm::divideCeil(tiles.numTiles, std::max<int64_t>(1, wanted));
+  count = llvm::divideCeil(tiles.numTiles, tilesEach);
+}
+
+Value Strips::firstTile(KernelBuilder &b, Value strip) const {
+  return b.min(b.mul(strip, b.i64(tilesEach)), b.i64(tiles.numTiles));
+}
+
+Value Strips::firstResult(KernelBuilder &b, Value strip) const {
+  // results that end within the whole rows above the strip's first pixel
+  Value rows = b.divU(firstPixel(b, strip), b.i64(width));
+  Value complete = b.divU(b.max(b.add(rows, b.i64(padLow - reach + stride)), b.i64(0)), b.i64(stride));
+  Value last = b.i64(outHeight);
+  return b.select(b.lt(strip, b.i64(count)), b.select(b.lt(b.i64(0), strip), b.min(complete, last), b.i64(0)),
+                  last);
+}
+
+Value Strips::firstRead(KernelBuilder &b, Value strip) const {
+  Value first = b.sub(b.mul(firstResult(b, strip), b.i64(stride)), b.i64(padLow));
+  return b.max(b.i64(0), b.min(first, b.i64(height)));
+}
+
+int64_t chunkColumns(kernel::DotOp dot) {
+  const int64_t columns = dot.getAccType().getShape().back();
+  return dot.getPanel() && dot.getInterleaved().value_or(1) == 1 ? std::min<int64_t>(*dot.getPanel(), columns)
+                                                                 : columns;
+}
+
+LogicalResult emitChain(kernel::ChainOp op, KernelBuilder &b) {
+  if (cast<RankedTensorType>(op.getConv().getInput().getType()).getNumElements() == 0 ||
+      op.getConv().getAccType().getNumElements() == 0)
+    return op.emitOpError("of nothing");
+  return ChainEmitter(op, b).emit();
 }
 
 } // namespace lathe::cpu

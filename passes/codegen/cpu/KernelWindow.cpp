@@ -19,7 +19,7 @@ namespace {
 class WindowEmitter : WindowKernel {
 public:
   WindowEmitter(Operation *op, KernelBuilder &b) : WindowKernel(op, b) {}
-  void readConv(kernel::DepthwiseConvOp conv, Value first = {});
+  void readConv(kernel::DepthwiseConvOp conv, std::optional<ChannelSlice> part = {});
   LogicalResult emit();
 
 private:
@@ -41,8 +41,8 @@ private:
   Type bElem;
 };
 
-void WindowEmitter::readConv(kernel::DepthwiseConvOp conv, Value first) {
-  firstElement = first;
+void WindowEmitter::readConv(kernel::DepthwiseConvOp conv, std::optional<ChannelSlice> part) {
+  slice = part;
   input = cast<RankedTensorType>(conv.getInput().getType());
   auto filter = cast<RankedTensorType>(conv.getFilter().getType());
   bElem = filter.getElementType();
@@ -228,11 +228,11 @@ LogicalResult emitDepthwiseConv(Operation *op, KernelBuilder &b) {
   return emitter.emit();
 }
 
-LogicalResult emitDepthwiseRows(kernel::DepthwiseConvOp conv, KernelBuilder &b, Value first) {
+LogicalResult emitDepthwiseRows(kernel::DepthwiseConvOp conv, KernelBuilder &b, const ChannelSlice &slice) {
   if (!hasWindows(conv))
     return conv.emitOpError("not by rows");
   WindowEmitter emitter(conv, b);
-  emitter.readConv(conv, first);
+  emitter.readConv(conv, slice);
   return emitter.emit();
 }
 

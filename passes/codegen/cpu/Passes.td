@@ -34,9 +34,10 @@ def ChainKernels : Pass<"kernel-chain", "::mlir::ModuleOp"> {
   let summary = "Join products and the depthwise convolutions that read them";
   let description = [{
     A `kernel.dot` whose only reader is a `kernel.depthwise_conv`, through a reshape to images, becomes one `kernel.chain`
-    with it where its result is too large to stay in a core's cache: strips of the result are then
-    computed and read while they are there. Strips are as high as half of the cache allows; where few rows fit, computing the
-    rows between two strips twice costs more than memory does, and the ops stay apart. f32 only. The values are the same.
+    with it: the product of some pixels with one panel of its weights is read while it is in the cache, where its pixels lie
+    side by side whatever the number of channels. Strips are as high as the cache allows; where those would be lower than the
+    windows, or where several threads would compute too many rows twice, the ops stay apart. f32 only. The values are the
+    same.
   }];
   let options = [
     Option<"triple", "triple", "std::string", "\"x86_64-linux-gnu\"", "Target triple">,

@@ -25,6 +25,7 @@ private:
   void choosePacking();
   void emitUnits();
   void emitRowBlock(Value group, Value firstPanel, Value lastPanel);
+  void emitTiles(Value first, Value last, Value firstPanel, Value lastPanel);
   void emitPanel(Value panel, TileShape shape, Value validColumns);
   void copyRows();
   void copyPairs(Value from, Value to);
@@ -80,17 +81,9 @@ void ProductEmitter::plan() {
   }
   for (AffineExpr e : spec.batch)
     batchDims.push_back(b.dim(e));
-  tile = chooseTile(b.target, accElem, m, n, spec.plan);
+  tile = productTile(b, spec);
   packed = spec.panel.has_value();
-  bStep = spec.bStep;
-  if (packed || pairs) {
-    tile = panelTile(b.target, accElem, packed ? *spec.panel : *n <= 16 ? 16 : 32, m, spec.plan, spec.interleaved);
-    bStep = b.i64(tile.columns());
-  } else if (m && n && k && *m >= 32 && !spec.plan.vecs && aElem.isF32() && bElem.isF32() &&
-             constantOf(spec.aStep) == 1) {
-    // with fewer rows the copy, which a packed operand does not need, would cost more than it brings
-    tile = chooseInterleavedTile(b.target, accElem, m, *n, *k).value_or(tile);
-  }
+  bStep = packed || pairs ? b.i64(tile.columns()) : spec.bStep;
   choosePacking();
 }
 
@@ -112,7 +105,7 @@ void ProductEmitter::choosePacking() {
   tailColumns = n ? *n % width : 0;
   panels = n ? b.i64(panelCount) : b.max(b.i64(1), b.divU(b.add(nValue, b.i64(width - 1)), b.i64(width)));
 
-  staysInL1 = n && k && panelCount * width * depth * operandBytes <= b.target.l1 / 2;
+  staysInL1 = !spec.panelsFollow && n && k && panelCount * width * depth * operandBytes <= b.target.l1 / 2;
   rows = RowTiles(m, tile.rows);
   int64_t tileBytes = std::max<int64_t>(1, depth * rows.height * operandBytes);
   int64_t fitting = std::max<int64_t>(1, b.target.l2 * 3 / 4 / tileBytes);
@@ -130,6 +123,8 @@ void ProductEmitter::choosePacking() {
     tilesPerBlock = std::max<int64_t>(1, rowsPerBlock(b.target, work, fitting));
     if (spec.plan.block && b.target.threads <= 1)
       tilesPerBlock = std::clamp<int64_t>(*spec.plan.block, 1, std::max<int64_t>(1, rows.numTiles));
+    if (spec.tiles)
+      tilesPerBlock = spec.tiles->atOnce;
     blocks = getAffineConstantExpr(llvm::divideCeil(rows.numTiles, tilesPerBlock), b.getContext());
   } else {
     tilesPerBlock = std::min<int64_t>(fitting, 16);
@@ -178,6 +173,14 @@ void ProductEmitter::choosePacking() {
 }
 
 void ProductEmitter::emitUnits() {
+  if (const auto &range = spec.tiles) {
+    aBase = spec.a;
+    bBase = spec.b;
+    b.loop(range->first, range->last, b.i64(range->atOnce), [&](Value first) {
+      emitTiles(first, b.min(b.add(first, b.i64(range->atOnce)), range->last), b.i64(0), panels);
+    });
+    return;
+  }
   Value firstGroup = b.divU(b.begin, panels);
   Value lastGroup = b.divU(b.add(b.end, b.sub(panels, b.i64(1))), panels);
   b.loop(firstGroup, lastGroup, [&](Value group) {
@@ -202,8 +205,14 @@ void ProductEmitter::emitRowBlock(Value group, Value firstPanel, Value lastPanel
   bBase = b.ptrAt(spec.b, bElem, bOffset);
   // positions: tiles when the number of rows is static, else rows
   int64_t perBlock = m ? tilesPerBlock : tilesPerBlock * rows.height;
-  firstTile = b.mul(block, b.i64(perBlock));
-  lastTile = b.min(b.add(firstTile, b.i64(perBlock)), m ? b.i64(rows.numTiles) : mValue);
+  Value first = b.mul(block, b.i64(perBlock));
+  emitTiles(first, b.min(b.add(first, b.i64(perBlock)), m ? b.i64(rows.numTiles) : mValue), firstPanel,
+            lastPanel);
+}
+
+void ProductEmitter::emitTiles(Value first, Value last, Value firstPanel, Value lastPanel) {
+  firstTile = first;
+  lastTile = last;
   blockRow = rows.rowAt(b, firstTile);
   if (copyA)
     copyRows();
@@ -312,6 +321,9 @@ void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns)
         operands.prefetch = b.ptrBytes(next, b.mul(b.divU(b.sub(row, blockRow), b.i64(rows.low)), share));
       }
       operands.streams.clear();
+      if (const auto &more = spec.fetched)
+        operands.streams.push_back(
+            {b.ptrBytes(more->first, b.mul(row, more->rowBytes)), more->rowBytes, more->bytes});
       if (streams) {
         SmallVector<Value> dims = b.dims(epilogue.type());
         const int64_t ahead = k ? rowsAhead(s, *k / perStep) : 0;
@@ -367,6 +379,23 @@ LogicalResult ProductEmitter::emit() {
 }
 
 } // namespace
+
+TileShape productTile(KernelBuilder &b, const ProductSpec &spec) {
+  std::optional<int64_t> m = hlo::constantValue(spec.m), n = hlo::constantValue(spec.n),
+                         k = hlo::constantValue(spec.k);
+  if (spec.panel || spec.pairedDepth)
+    return panelTile(b.target, spec.accElem,
+                     spec.panel ? *spec.panel
+                     : *n <= 16 ? 16
+                                : 32,
+                     m, spec.plan, spec.interleaved);
+  TileShape tile = chooseTile(b.target, spec.accElem, m, n, spec.plan);
+  // with fewer rows the copy, which a packed operand does not need, would cost more than it brings
+  if (m && n && k && *m >= 32 && !spec.plan.vecs && spec.aElem.isF32() && spec.bElem.isF32() &&
+      constantOf(spec.aStep) == 1)
+    return chooseInterleavedTile(b.target, spec.accElem, m, *n, *k).value_or(tile);
+  return tile;
+}
 
 LogicalResult emitProduct(KernelBuilder &b, const ProductSpec &spec, Epilogue &epilogue) {
   return ProductEmitter(b, spec, epilogue).emit();

@@ -27,6 +27,16 @@ struct ProductSpec {
   mlir::Value bStep, bColumn;    ///< strides of k and n; unused when packed
   KernelPlan plan;               ///< what is not to be estimated
   std::optional<int64_t> panel;  ///< b is [batch..., ceil(n / panel), k, panel]
+  /// Only these tiles of the rows, `atOnce` at a time: a part of another kernel's unit.
+  struct TileRange {
+    mlir::Value first, last;
+    int64_t atOnce;
+  };
+  std::optional<TileRange> tiles;
+  bool panelsFollow = false; ///< in memory, behind those of b: for products that come next
+  /// Memory to be fetched row by row beside the product's, if it has any: the first row, the distance of rows
+  /// in bytes, and the bytes of a row.
+  std::optional<TileOperands::Stream> fetched;
   /// Steps side by side, if packed: [..., k / interleaved, panel, interleaved]; divides k, which is static.
   int64_t interleaved = 1;
   /// Products of bf16 operands (AVX512_BF16): b comes in panels of pairs, or is packed so, and k is padded by zeros to
@@ -53,6 +63,9 @@ mlir::LogicalResult emitGroupedConv(kernel::ConvOp op, KernelBuilder &b);
 
 /// The product that an op computes, on the operands of its function.
 ProductSpec dotSpec(kernel::DotOp op, KernelBuilder &b);
+
+/// The register tile of a product.
+TileShape productTile(KernelBuilder &b, const ProductSpec &spec);
 
 /// Emits all loops, and the attributes of the function.
 mlir::LogicalResult emitProduct(KernelBuilder &b, const ProductSpec &spec, Epilogue &epilogue);

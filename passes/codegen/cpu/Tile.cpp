@@ -149,6 +149,14 @@ Value RowTiles::rowAt(KernelBuilder &b, Value position) const {
   return isStatic ? b.add(b.mul(position, b.i64(low)), b.min(position, b.i64(numHigh))) : position;
 }
 
+Value RowTiles::tileAt(KernelBuilder &b, Value row) const {
+  const int64_t highRows = numHigh * (low + 1);
+  Value inHigh = b.divU(row, b.i64(low + 1)),
+        inLow = b.add(b.i64(numHigh),
+                      b.divU(b.max(b.sub(row, b.i64(highRows)), b.i64(0)), b.i64(std::max<int64_t>(low, 1))));
+  return numHigh == 0 ? inLow : b.select(b.lt(row, b.i64(highRows)), inHigh, inLow);
+}
+
 void RowTiles::forEach(KernelBuilder &b, Value first, Value last, function_ref<void(unsigned height, Value row)> emit) const {
   if (isStatic) {
     Value high = b.i64(numHigh);

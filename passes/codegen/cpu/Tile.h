@@ -57,6 +57,8 @@ struct RowTiles {
 
   /// The first row at a position.
   mlir::Value rowAt(KernelBuilder &b, mlir::Value position) const;
+  /// The tile of a static count that has a row.
+  mlir::Value tileAt(KernelBuilder &b, mlir::Value row) const;
   /// Calls `emit` once for each height, in a loop over the tiles of [first, last).
   void forEach(KernelBuilder &b, mlir::Value first, mlir::Value last,
                mlir::function_ref<void(unsigned height, mlir::Value row)> emit) const;

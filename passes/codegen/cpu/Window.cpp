@@ -16,9 +16,10 @@ void WindowKernel::readTypes(int64_t mult) {
   aElem = input.getElementType();
   accElem = acc.getElementType();
   SmallVector<AffineExpr> inDims = hlo::getDims(input), outDims = hlo::getDims(acc);
-  inChannels = b.dim(inDims.back());
+  inChannels = slice ? b.i64(slice->count) : b.dim(inDims.back());
   outChannels = b.dim(outDims.back());
-  channelCount = hlo::constantValue(outDims.back());
+  channelCount = slice ? slice->count * multiplier : hlo::constantValue(outDims.back());
+  firstChannel = slice ? b.mul(slice->first, b.i64(multiplier)) : b.i64(0);
   for (auto [i, d] : llvm::enumerate(dims)) {
     d.inExpr = inDims[i + 1];
     d.outExpr = outDims[i + 1];
@@ -50,9 +51,7 @@ void WindowKernel::prepareRows() {
 
 void WindowKernel::setRow(Value unit) {
   outIndex = b.delinearize(unit, unitSizes);
-  imageOffset = b.mul(outIndex[0], imageElements);
-  if (firstElement)
-    imageOffset = b.sub(imageOffset, firstElement);
+  imageOffset = slice ? b.sub(b.i64(0), b.mul(slice->firstRow, dims[0].inStep)) : b.mul(outIndex[0], imageElements);
   for (size_t i = 0; i + 1 < dims.size(); ++i)
     setPosition(dims[i], outIndex[i + 1]);
 }
@@ -74,6 +73,7 @@ WindowKernel::overTaps(unsigned numDims, SmallVector<Value> accs, Value offset, 
 }
 
 Value WindowKernel::loadInput(Value offset, Value channel, unsigned lanes) {
+  channel = b.sub(channel, firstChannel);
   Value from = multiplier == 1 ? channel : b.divU(channel, b.i64(multiplier));
   unsigned count = std::max<unsigned>(1, lanes / multiplier);
   Value x = toAccumulator(b, b.loadElem(aElem, b.operands[0], b.add(offset, from), count), aElem, accElem);
@@ -87,7 +87,8 @@ Value WindowKernel::loadInput(Value offset, Value channel, unsigned lanes) {
   return vector::ShuffleOp::create(b, x, x, pick);
 }
 
-void WindowKernel::forEachChannel(unsigned maxVecs, function_ref<void(Value, unsigned, unsigned)> emit) {
+void WindowKernel::forEachChannel(unsigned maxVecs, function_ref<void(Value, unsigned, unsigned)> emitAt) {
+  auto emit = [&](Value c, unsigned vecs, unsigned lanes) { emitAt(b.add(firstChannel, c), vecs, lanes); };
   unsigned lanes = std::max(1u, b.target.lanes(accElem));
   if (multiplier > 1 && (lanes % multiplier || (channelCount && *channelCount % lanes)))
     lanes = 1;
@@ -113,7 +114,7 @@ void WindowKernel::forEachChannel(unsigned maxVecs, function_ref<void(Value, uns
       done += narrow;
     }
   if (done < *channelCount)
-    b.loop(b.i64(done), outChannels, [&](Value c) { emit(c, 1, 1); });
+    b.loop(b.i64(done), b.i64(*channelCount), [&](Value c) { emit(c, 1, 1); });
 }
 
 } // namespace lathe::cpu

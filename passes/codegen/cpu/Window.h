@@ -15,6 +15,12 @@ struct WindowDim : WindowSteps {
   Position position; // of the result being computed
 };
 
+/// Some channels of images, in memory by themselves: `count` of them from `first` on, from row `firstRow` of an image on.
+struct ChannelSlice {
+  mlir::Value firstRow, first;
+  int64_t count;
+};
+
 class WindowKernel {
 protected:
   WindowKernel(mlir::Operation *op, KernelBuilder &b) : op(op), b(b), epilogue(b, op) {}
@@ -45,11 +51,12 @@ protected:
   mlir::Type aElem, accElem;
   mlir::SmallVector<WindowDim> dims; // pixel dimension last
   mlir::Value inChannels, outChannels;
-  std::optional<int64_t> channelCount; // of the result
+  std::optional<int64_t> channelCount; // of the result that are computed
   int64_t multiplier = 1;
   mlir::Value imageOffset, imageElements;
   mlir::SmallVector<mlir::Value> unitSizes; // of the dimensions that count units
-  mlir::Value firstElement; ///< of the input: what its pointer points to; null for 0
+  std::optional<ChannelSlice> slice; ///< what the input's pointer points to, if not all of it; set before readTypes
+  mlir::Value firstChannel;          ///< of the result that is computed
   mlir::SmallVector<mlir::Value> outIndex;
 };
 

@@ -79,7 +79,7 @@ func.func @winograd_filter(%x: tensor<1x8x8x16xf32>, %w: tensor<1x16x1x16x32xf32
 
 func.func @chain_without_product(%x: tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32> {
   // expected-error @+1 {{expected a product, a reshape of its result and the depthwise convolution that reads it}}
-  %0 = kernel.chain(%x) {rows = 2 : i64} : (tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32> {
+  %0 = kernel.chain(%x) {strips = 2 : i64} : (tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32> {
   ^bb0(%a: tensor<1x8x8x4xf32>):
     kernel.yield %a : tensor<1x8x8x4xf32>
   }
@@ -88,9 +88,9 @@ func.func @chain_without_product(%x: tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32>
 
 // -----
 
-func.func @chain_rows(%x: tensor<64x4xf32>, %w: tensor<4x4xf32>, %f: tensor<1x1x1x4xf32>) -> tensor<1x8x8x4xf32> {
-  // expected-error @+1 {{expected rows of the result, found 9}}
-  %0 = kernel.chain(%x, %w, %f) {rows = 9 : i64} : (tensor<64x4xf32>, tensor<4x4xf32>, tensor<1x1x1x4xf32>) -> tensor<1x8x8x4xf32> {
+func.func @chain_strips(%x: tensor<64x4xf32>, %w: tensor<4x4xf32>, %f: tensor<1x1x1x4xf32>) -> tensor<1x8x8x4xf32> {
+  // expected-error @+1 {{expected strips of pixels, found 65}}
+  %0 = kernel.chain(%x, %w, %f) {strips = 65 : i64} : (tensor<64x4xf32>, tensor<4x4xf32>, tensor<1x1x1x4xf32>) -> tensor<1x8x8x4xf32> {
   ^bb0(%a: tensor<64x4xf32>, %b: tensor<4x4xf32>, %c: tensor<1x1x1x4xf32>):
     %1 = kernel.dot(%a, %b) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<64x4xf32>, tensor<4x4xf32>) -> tensor<64x4xf32> {
     ^bb0(%acc: tensor<64x4xf32>):

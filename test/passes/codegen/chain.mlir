@@ -1,19 +1,19 @@
 // RUN: lathe-opt %s --kernel-chain="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --split-input-file | FileCheck %s --enable-var-scope
 // RUN: lathe-opt %s --kernel-chain="threads=2" --split-input-file | FileCheck %s --check-prefix=THREADS
 
-// 4.8 MB between the product and the convolution: fourteen strips of four rows, each from nine rows of the product.
+// 4.8 MB between the product and the convolution, a strip of which fits in a quarter of L2.
 // CHECK-LABEL: @strips
-// CHECK-SAME: (%[[X:.*]]: tensor<12544x16xf32>, %[[W:.*]]: tensor<16x96xf32>, %[[F:.*]]: tensor<3x3x1x96xf32>)
+// CHECK-SAME: (%[[X:.*]]: tensor<12544x16xf32>, %[[W:.*]]: tensor<3x16x32xf32>, %[[F:.*]]: tensor<3x3x1x96xf32>)
 // CHECK-NOT: kernel.dot
-// CHECK: kernel.chain(%[[X]], %[[W]], %[[F]]) {rows = 4 : i64}
-// CHECK-NEXT: ^bb0(%[[A:.*]]: tensor<12544x16xf32>, %[[B:.*]]: tensor<16x96xf32>, %[[C:.*]]: tensor<3x3x1x96xf32>):
+// CHECK: kernel.chain(%[[X]], %[[W]], %[[F]]) {strips = 8 : i64}
+// CHECK-NEXT: ^bb0(%[[A:.*]]: tensor<12544x16xf32>, %[[B:.*]]: tensor<3x16x32xf32>, %[[C:.*]]: tensor<3x3x1x96xf32>):
 // CHECK: kernel.dot(%[[A]], %[[B]])
 // CHECK: hlo.reshape
 // CHECK: kernel.depthwise_conv(%{{.*}}, %[[C]])
 // THREADS-LABEL: @strips
-// THREADS: kernel.chain({{.*}}) {rows = 4 : i64}
-func.func @strips(%x: tensor<12544x16xf32>, %w: tensor<16x96xf32>, %f: tensor<3x3x1x96xf32>) -> tensor<1x56x56x96xf32> {
-  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<12544x16xf32>, tensor<16x96xf32>) -> tensor<12544x96xf32> {
+// THREADS: kernel.chain({{.*}}) {strips = 8 : i64}
+func.func @strips(%x: tensor<12544x16xf32>, %w: tensor<3x16x32xf32>, %f: tensor<3x3x1x96xf32>) -> tensor<1x56x56x96xf32> {
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, panel = 32 : i64} : (tensor<12544x16xf32>, tensor<3x16x32xf32>) -> tensor<12544x96xf32> {
   ^bb0(%acc: tensor<12544x96xf32>):
     kernel.yield %acc : tensor<12544x96xf32>
   }
@@ -27,13 +27,14 @@ func.func @strips(%x: tensor<12544x16xf32>, %w: tensor<16x96xf32>, %f: tensor<3x
 
 // -----
 
-// What stays in the cache as it is.
+// What fits in the cache, panel by panel; between two threads the rows that both need would be too many.
 // CHECK-LABEL: @small
-// CHECK-NOT: kernel.chain
-// CHECK: return
+// CHECK: kernel.chain({{.*}}) {strips = 1 : i64}
 // THREADS-LABEL: @small
-func.func @small(%x: tensor<784x32xf32>, %w: tensor<32x192xf32>, %f: tensor<3x3x1x192xf32>) -> tensor<1x28x28x192xf32> {
-  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<784x32xf32>, tensor<32x192xf32>) -> tensor<784x192xf32> {
+// THREADS-NOT: kernel.chain
+// THREADS: return
+func.func @small(%x: tensor<784x32xf32>, %w: tensor<6x32x32xf32>, %f: tensor<3x3x1x192xf32>) -> tensor<1x28x28x192xf32> {
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, panel = 32 : i64} : (tensor<784x32xf32>, tensor<6x32x32xf32>) -> tensor<784x192xf32> {
   ^bb0(%acc: tensor<784x192xf32>):
     kernel.yield %acc : tensor<784x192xf32>
   }
@@ -47,12 +48,12 @@ func.func @small(%x: tensor<784x32xf32>, %w: tensor<32x192xf32>, %f: tensor<3x3x
 
 // -----
 
-// Computing 2 of 6 rows twice is dearer than memory where the sums are long.
+// L2 has room for so few pixels of long sums that a strip would read more of the one above it than it adds.
 // CHECK-LABEL: @long_sums
 // CHECK-NOT: kernel.chain
 // CHECK: return
-func.func @long_sums(%x: tensor<12544x512xf32>, %w: tensor<512x256xf32>, %f: tensor<3x3x1x256xf32>) -> tensor<1x112x112x256xf32> {
-  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<12544x512xf32>, tensor<512x256xf32>) -> tensor<12544x256xf32> {
+func.func @long_sums(%x: tensor<12544x1024xf32>, %w: tensor<8x1024x32xf32>, %f: tensor<3x3x1x256xf32>) -> tensor<1x112x112x256xf32> {
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, panel = 32 : i64} : (tensor<12544x1024xf32>, tensor<8x1024x32xf32>) -> tensor<12544x256xf32> {
   ^bb0(%acc: tensor<12544x256xf32>):
     kernel.yield %acc : tensor<12544x256xf32>
   }
