@@ -119,7 +119,7 @@ void Bf16ConvEmitter::fillRow(Value row, Value to) {
   SmallVector<Value> sizes = b.dims(op.getAccType());
   sizes.pop_back();
   SmallVector<Value> at = b.delinearize(row, sizes);
-  SmallVector<WindowDim> window;
+  SmallVector<CopiedDim> window;
   for (const Spatial &d : dims) {
     Value x = d.resultDim >= 0 ? b.mul(at[d.resultDim], b.i64(d.stride)) : b.i64(0);
     window.push_back({b.i64(d.in), b.i64(d.taps), b.sub(x, b.i64(d.padLow)), d.dilation, d.padLow > 0 || d.padHigh > 0});

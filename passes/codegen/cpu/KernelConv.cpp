@@ -96,7 +96,7 @@ void ConvEmitter::fillRow(Value row, Value to) {
   SmallVector<Value> sizes = b.dims(acc);
   sizes.pop_back();
   SmallVector<Value> at = b.delinearize(row, sizes);
-  SmallVector<WindowDim> window;
+  SmallVector<CopiedDim> window;
   for (const Spatial &d : dims) {
     Value x = d.resultDim >= 0 ? at[d.resultDim] : b.i64(0);
     window.push_back({d.in, d.tapCount, b.sub(b.mul(x, b.i64(d.stride)), b.i64(d.padLow)), d.tapDilation});
@@ -422,7 +422,7 @@ int64_t ConvEmitter::reach(const Spatial &d, int64_t results) const {
 /// Where a tile finds its pixels, and the distance of its rows of taps: in the image, or in a copy with zeros around it.
 std::pair<Value, Value> ConvEmitter::windowOf(unsigned height, Value y, Value x, Value inImage) {
   Value inside;
-  SmallVector<WindowDim> window;
+  SmallVector<CopiedDim> window;
   for (auto [i, d] : llvm::enumerate(dims)) {
     const int64_t length = reach(d, i == 0 ? 1 : height);
     Value start = b.sub(b.mul(i == 0 ? b.add(firstRow, y) : x, b.i64(d.stride)), b.i64(d.padLow));

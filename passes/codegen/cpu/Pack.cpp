@@ -59,9 +59,9 @@ void zeroRun(KernelBuilder &b, Type elem, Value to, Value count) {
   loopIfAny(b, done, count, 1, [&](Value x) { b.storeElem(elem, b.cst(regType(elem), 0.0), to, x); });
 }
 
-void fillWindow(KernelBuilder &b, ArrayRef<WindowDim> dims, Value image, Value channels, Type elem, Value to,
+void fillWindow(KernelBuilder &b, ArrayRef<CopiedDim> dims, Value image, Value channels, Type elem, Value to,
                 function_ref<void(Value from, Value to, Value count)> copy, function_ref<void(Value to, Value count)> zeros) {
-  const WindowDim &last = dims.back();
+  const CopiedDim &last = dims.back();
   Value zero = b.i64(0), low = zero, high = last.taps;
   if (last.leaves) {
     low = b.min(b.max(b.sub(zero, last.start), zero), last.taps);
@@ -69,7 +69,7 @@ void fillWindow(KernelBuilder &b, ArrayRef<WindowDim> dims, Value image, Value c
   }
   Value run = b.mul(last.taps, channels);
   SmallVector<Value> outer;
-  for (const WindowDim &d : dims.drop_back())
+  for (const CopiedDim &d : dims.drop_back())
     outer.push_back(d.taps);
   b.nest(outer, [&](ValueRange tap) {
     Value inside, from = image, index = zero;

@@ -84,7 +84,7 @@ void copyRun(KernelBuilder &b, mlir::Type fromElem, mlir::Value from, mlir::Type
 void zeroRun(KernelBuilder &b, mlir::Type elem, mlir::Value to, mlir::Value count);
 
 /// One dimension of the window of an output pixel.
-struct WindowDim {
+struct CopiedDim {
   mlir::Value in, taps, start; ///< sizes; the position in the input of the first tap, maybe beside it
   int64_t dilation = 1;
   bool leaves = true; ///< some taps may lie beside the input
@@ -92,7 +92,7 @@ struct WindowDim {
 /// Writes a window to `to` in the order of the filter, the last dimension (without dilation) and the channels as one run of
 /// `elem`. `copy` gets the offset in the input, `zeros` and it where to write and how many elements; what they write beyond their
 /// end is overwritten.
-void fillWindow(KernelBuilder &b, mlir::ArrayRef<WindowDim> dims, mlir::Value image, mlir::Value channels, mlir::Type elem,
+void fillWindow(KernelBuilder &b, mlir::ArrayRef<CopiedDim> dims, mlir::Value image, mlir::Value channels, mlir::Type elem,
                 mlir::Value to, mlir::function_ref<void(mlir::Value from, mlir::Value to, mlir::Value count)> copy,
                 mlir::function_ref<void(mlir::Value to, mlir::Value count)> zeros);
 
