@@ -529,17 +529,24 @@ FailureOr<SmallVector<Value>> Epilogue::compute(ArrayRef<Value> index, Value acc
   return values;
 }
 
-void Epilogue::store(ArrayRef<Value> index, ValueRange values) {
-  Value at = b.linearize(index, resultDims);
-  for (auto [i, v] : llvm::enumerate(values))
-    b.storeElem(cast<RankedTensorType>(op->getResult(i).getType()).getElementType(), v, b.results[i], at);
+bool Epilogue::hasMasks() const {
+  auto fits = [&](Type type) { return b.target.hasMaskedMemory(getElementTypeOrSelf(type)); };
+  return isa<FloatType>(accElem) && llvm::all_of(body.getArgumentTypes(), fits) && llvm::all_of(op->getResultTypes(), fits);
 }
 
-LogicalResult Epilogue::emit(ArrayRef<Value> index, Value acc, unsigned lanes) {
+void Epilogue::store(ArrayRef<Value> index, ValueRange values, Value mask) {
+  Value at = b.linearize(index, resultDims);
+  for (auto [i, v] : llvm::enumerate(values))
+    b.storeElem(cast<RankedTensorType>(op->getResult(i).getType()).getElementType(), v, b.results[i], at, mask);
+}
+
+LogicalResult Epilogue::emit(ArrayRef<Value> index, Value acc, unsigned lanes, Value mask) {
+  emitter.mask = mask;
   FailureOr<SmallVector<Value>> values = compute(index, acc, lanes);
+  emitter.mask = Value();
   if (failed(values))
     return failure();
-  store(index, *values);
+  store(index, *values, mask);
   return success();
 }
 
@@ -593,11 +600,11 @@ LogicalResult Epilogue::emitBuffered(TileShape shape, Value buffer, Value rows, 
   b.loop(b.i64(0), rows, [&](Value r) {
     Value row = b.mul(r, b.i64(shape.columns()));
     SmallVector<Value> first = rowIndex(r);
-    auto piece = [&](Value column, unsigned lanes) {
+    auto piece = [&](Value column, unsigned lanes, Value mask = {}) {
       Value acc = b.loadElem(accElem, buffer, b.add(row, column), complex ? 1 : lanes);
       SmallVector<Value> index = first;
       index[columnDim] = b.add(index[columnDim], column);
-      if (failed(emit(index, acc, lanes)))
+      if (failed(emit(index, acc, lanes, mask)))
         ok = failure();
     };
     Value n = columns ? columns : b.i64(shape.columns());
@@ -607,8 +614,17 @@ LogicalResult Epilogue::emitBuffered(TileShape shape, Value buffer, Value rows, 
       if (!valid || *valid >= shape.lanes)
         b.loop(b.i64(0), done, b.i64(shape.lanes), [&](Value c) { piece(c, shape.lanes); });
     }
-    // what is left of a static tail: vectors of half and a quarter of the width where they fit
-    for (unsigned lanes = shape.lanes / 2; valid && direct && lanes >= std::max(4u, shape.lanes / 4); lanes /= 2)
+    // what is left of a static tail: one vector with masks, or vectors of half and a quarter of the width where they fit
+    const int64_t left = valid && direct ? *valid - *constantOf(done) : 0;
+    const unsigned rounded = std::max<unsigned>(4, llvm::PowerOf2Ceil(left));
+    if (left > 1 && left != rounded && rounded <= shape.lanes && hasMasks()) {
+      SmallVector<bool> on(rounded);
+      std::fill_n(on.begin(), left, true);
+      auto type = VectorType::get({rounded}, b.getI1Type());
+      piece(done, rounded, arith::ConstantOp::create(b, type, DenseElementsAttr::get(type, ArrayRef<bool>(on))));
+      return;
+    }
+    for (unsigned lanes = shape.lanes / 2; left && lanes >= std::max(4u, shape.lanes / 4); lanes /= 2)
       if (*valid - *constantOf(done) >= lanes) {
         piece(done, lanes);
         done = b.add(done, b.i64(lanes));

@@ -142,8 +142,8 @@ public:
   /// Rough number of instructions for one vector.
   unsigned cost() const { return instructions; }
 
-  /// Epilogue and stores for `lanes` consecutive elements starting at `index`.
-  mlir::LogicalResult emit(mlir::ArrayRef<mlir::Value> index, mlir::Value acc, unsigned lanes);
+  /// Epilogue and stores for `lanes` consecutive elements starting at `index`, of which `mask` (null: all) exist.
+  mlir::LogicalResult emit(mlir::ArrayRef<mlir::Value> index, mlir::Value acc, unsigned lanes, mlir::Value mask = {});
 
   /// The same for a tile. `rowIndex(r)` gives the full index of row r's first column; `columnDim` is the
   /// dimension along which the lanes run; `columns` the number of valid columns (null: all). The row given to
@@ -159,7 +159,9 @@ public:
 private:
   mlir::FailureOr<mlir::SmallVector<mlir::Value>> compute(mlir::ArrayRef<mlir::Value> index, mlir::Value acc,
                                                           unsigned lanes);
-  void store(mlir::ArrayRef<mlir::Value> index, mlir::ValueRange values);
+  void store(mlir::ArrayRef<mlir::Value> index, mlir::ValueRange values, mlir::Value mask = {});
+  /// Whether everything that the epilogue touches has masked loads and stores.
+  bool hasMasks() const;
 
   KernelBuilder &b;
   mlir::Operation *op;

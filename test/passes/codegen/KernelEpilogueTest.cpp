@@ -78,6 +78,17 @@ TEST(KernelEpilogue, BiasNonlinearityResidual) {
       }
 }
 
+// The last columns of a row take one vector, whatever their number, where loads and stores have masks.
+TEST(KernelEpilogue, TailIsOneVector) {
+  for (const Processor &p : {Processor{"skylake-avx512", ""}, Processor::avx2()})
+    for (int64_t n : {3, 6, 7, 13, 27}) {
+      CompiledKernel *kernel = compileText(dotText(40, 24, n, "sqrt"), p);
+      ASSERT_TRUE(kernel);
+      EXPECT_NE(kernel->assembly().find("vsqrtps"), std::string::npos) << p.cpu << " " << n;
+      EXPECT_EQ(kernel->assembly().find("vsqrtss"), std::string::npos) << p.cpu << " " << n;
+    }
+}
+
 float fromBf16(uint16_t b) {
   uint32_t u = uint32_t(b) << 16;
   float f;
