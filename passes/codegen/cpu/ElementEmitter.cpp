@@ -1,5 +1,6 @@
 // Elements of tensors computed by hlo ops: index arithmetic for the ops that move data, emitElementwise for the rest.
 #include "passes/codegen/cpu/ElementEmitter.h"
+#include "passes/codegen/cpu/Gelu.h"
 
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Hlo.h"
@@ -146,6 +147,10 @@ FailureOr<Value> ElementEmitter::compute(Value tensor, Index index, unsigned lan
   Operation *op = tensor.getDefiningOp();
   if (!op)
     return emitError(b.getLoc()) << "no CPU code: a region argument is bound to nothing";
+  if (std::optional<Gelu> gelu = matchGelu(op); gelu && hasGelu(b, lanes)) {
+    FailureOr<Value> x = emit(gelu->x, index, lanes);
+    return failed(x) ? x : FailureOr<Value>(emitGelu(b, *x, *gelu));
+  }
   if (isElementwise(op)) {
     SmallVector<Value> in;
     for (Value v : op->getOperands()) {

@@ -46,6 +46,7 @@ bool hasTables(E x);
 E erfByTable(E x);
 E tanhByTable(E x);
 E logisticByTable(E x);
+E geluByTable(E x, bool tanh);
 
 // f64, about 1 ulp (MathF64.cpp)
 E exp64(E x);
