@@ -1,15 +1,19 @@
 // Speed of generated products as a share of this machine's multiply-add peak, measured in the same run.
 //   kernel-bench dot M K N [packed] [cpu]      kernel-bench conv|dw H W IC OC KH KW STRIDE PAD [packed|f2|f4]
+//        kernel-bench mlir FILE: the first kernel of an MLIR file of static shapes (lathe compile --dump-dir), with its GB/s
 //        kernel-bench asm dot ...: prints the assembly instead
 // vecs=3, rows=9, block=4, depth=256 (dot): instead of what is estimated.
 // spread=MB: the left operand and the result lie in so much memory in turn, as between other layers of a model.
 // f2, f4: Winograd with tiles of 2x2 or 4x4. cold: the right operand comes from memory, as in a model.
 #include "KernelRunner.h"
 
+#include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Tile.h"
 #include "passes/codegen/cpu/Winograd.h"
+
+#include "mlir/Parser/Parser.h"
 
 #include <chrono>
 #include <cstring>
@@ -63,6 +67,52 @@ static double measure(function_ref<void()> f) {
   return best;
 }
 
+/// Speed of the first kernel in a file, on values in [-1, 1) for floats and zeros for the rest.
+static int benchFile(const std::string &path, const Processor &processor, bool printAsm) {
+  MLIRContext context;
+  context.loadDialect<kernel::KernelDialect, hlo::HloDialect, func::FuncDialect>();
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(path, &context);
+  Operation *op = nullptr;
+  if (module)
+    module->walk([&](Operation *o) {
+      if (!op && isa<kernel::KernelDialect>(o->getDialect()) && !o->hasTrait<OpTrait::IsTerminator>())
+        op = o;
+    });
+  auto kernel = op ? CompiledKernel::compile(op, processor) : nullptr;
+  if (!kernel)
+    return 1;
+  if (printAsm) {
+    fputs(kernel->assembly().c_str(), stdout);
+    return 0;
+  }
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> dist(-1, 1);
+  std::vector<std::vector<float>> data;
+  std::vector<const void *> operands;
+  std::vector<void *> results;
+  int64_t bytes = 0;
+  auto room = [&](Value v) {
+    auto type = cast<RankedTensorType>(v.getType());
+    int64_t size = type.getNumElements() * cpu::elemBytes(type.getElementType());
+    bytes += size;
+    data.emplace_back(size / 4 + 32);
+    if (type.getElementType().isF32())
+      for (float &x : data.back())
+        x = dist(random);
+    return reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(data.back().data()) + 63) & ~uintptr_t(63));
+  };
+  for (Value v : op->getOperands())
+    operands.push_back(room(v));
+  for (Value v : op->getResults())
+    results.push_back(room(v));
+  double best = 1e9;
+  for (int i = 0; i < 3; ++i)
+    best = std::min(best, measure([&] { kernel->run(operands, results); }));
+  printf("%s: %.1f us, %.1f GB/s, compile %.3f s, asm %zu lines\n", path.c_str(), best * 1e6, bytes / best * 1e-9,
+         kernel->compileSeconds, std::count(kernel->assembly().begin(), kernel->assembly().end(), '\n'));
+  return 0;
+}
+
 int main(int argc, char **argv) {
   std::vector<std::string> args(argv + 1, argv + argc);
   bool printAsm = !args.empty() && args[0] == "asm";
@@ -95,9 +145,11 @@ int main(int argc, char **argv) {
       processor = Processor::baseline();
     else if (size_t at = args[i].find('='); at != std::string::npos)
       plan.set(args[i].substr(0, at), std::stoll(args[i].substr(at + 1)));
-    else
+    else if (args[0] != "mlir")
       numbers.push_back(std::stoll(args[i]));
   }
+  if (args.size() >= 2 && args[0] == "mlir")
+    return benchFile(args[1], processor, printAsm);
   auto yieldAcc = [](OpBuilder &, Location, ValueRange v) -> SmallVector<Value> { return {v[0]}; };
   SmallVector<RankedTensorType> types;
   Operation *op = nullptr;
@@ -161,7 +213,7 @@ int main(int argc, char **argv) {
       op = conv;
     }
   } else {
-    fprintf(stderr, "usage: kernel-bench [asm] dot M K N [packed] [avx2|baseline]\n");
+    fprintf(stderr, "usage: kernel-bench [asm] dot M K N [packed] [avx2|baseline] | mlir FILE\n");
     return 1;
   }
   auto kernel = CompiledKernel::compile(op, processor);
