@@ -247,6 +247,78 @@ TEST(Rows, Softmax) {
   EXPECT_MATCH(softmax("7x", "3x20", "0", "1, 2"), {randomTensor(DType::Float32, {7, 3, 20}, 3, 5)}, 1e-6);
 }
 
+// Rows that go together, those left over, and each on its own (chunks are compared): every length of tails and of loops.
+TEST(Rows, LengthsAndCounts) {
+  for (int64_t n = 1; n <= 70; ++n) {
+    const int64_t rows = n % 9 + 1;
+    EXPECT_HOST_MATCH(softmax(std::to_string(rows) + "x", std::to_string(n), "0", "1"),
+                      {randomTensor(DType::Float32, {rows, n}, n, 5)}, 1e-6)
+        << rows << " " << n;
+  }
+  for (int64_t rows : {2, 4, 5, 8, 11})
+    for (int64_t n : {7, 32, 128, 133})
+      EXPECT_MATCH(softmax(std::to_string(rows) + "x", std::to_string(n), "0", "1"),
+                   {randomTensor(DType::Float32, {rows, n}, n, 5)}, 1e-6);
+}
+
+// A NaN anywhere reaches the extremum of its row and no other; so do infinities.
+TEST(Rows, ExtremaOfSpecials) {
+  for (int64_t n : {1, 5, 16, 33, 64, 70, 130})
+    for (const char *name : {"maximum", "minimum"}) {
+      const int64_t rows = 40;
+      Tensor x = randomTensor(DType::Float32, {rows, n}, 1, 5);
+      for (int64_t r = 0; r < rows; ++r) {
+        const float special[] = {NAN, INFINITY, -INFINITY, -NAN};
+        if (r % 5 < 4)
+          x.data<float>()[r * n + r * 7 % n] = special[r % 5];
+      }
+      std::string t = "tensor<40x" + std::to_string(n) + "xf32>", m = "tensor<40xf32>";
+      std::string init = name[1] == 'a' ? "0xFF800000" : "0x7F800000";
+      EXPECT_MATCH(kernelOf("rows", {t}, m,
+                            "%i = \"hlo.constant\"() {value = dense<" + init + "> : tensor<f32>} : () -> tensor<f32>\n" +
+                                "%y = \"hlo.reduce\"(%a0, %i) ({\n^bb0(%p: tensor<f32>, %q: tensor<f32>):\n%w = \"hlo." + name +
+                                "\"(%p, %q) : (tensor<f32>, tensor<f32>) -> tensor<f32>\n\"hlo.return\"(%w) : (tensor<f32>) -> ()\n}) " +
+                                "{dimensions = array<i64: 1>} : (" + t + ", tensor<f32>) -> " + m),
+                   {x}, 0)
+          << name << " " << n;
+    }
+}
+
+// Mean, variance, scale: several reductions one after the other, in every type.
+TEST(Rows, Normalization) {
+  for (std::string e : {"f32", "f64", "f16", "bf16"})
+    for (int64_t rows : {3, 8})
+      for (int64_t n : {1, 20, 64, 200}) {
+        std::string x = "tensor<" + std::to_string(rows) + "x" + std::to_string(n) + "x" + e + ">",
+                    v = "tensor<" + std::to_string(n) + "x" + e + ">", m = "tensor<" + std::to_string(rows) + "x" + e + ">",
+                    s = "tensor<" + e + ">";
+        auto sum = [&](std::string r, std::string in) {
+          return r + " = \"hlo.reduce\"(" + in + ", %z) ({\n^bb0(%p: " + s + ", %q: " + s + "):\n%w = \"hlo.add\"(%p, %q) : (" + s +
+                 ", " + s + ") -> " + s + "\n\"hlo.return\"(%w) : (" + s + ") -> ()\n}) {dimensions = array<i64: 1>} : (" + x + ", " +
+                 s + ") -> " + m + "\n";
+        };
+        auto bin = [&](std::string r, std::string op, std::string a, std::string b, std::string t) {
+          return r + " = \"hlo." + op + "\"(" + a + ", " + b + ") : (" + t + ", " + t + ") -> " + t + "\n";
+        };
+        auto spread = [&](std::string r, std::string a, std::string from, int dim) {
+          return r + " = \"hlo.broadcast_in_dim\"(" + a + ") {broadcast_dimensions = array<i64: " + std::to_string(dim) + ">} : (" +
+                 from + ") -> " + x + "\n";
+        };
+        std::string body = "%z = \"hlo.constant\"() {value = dense<0.0> : " + s + "} : () -> " + s + "\n" +
+                           "%n = \"hlo.constant\"() {value = dense<" + std::to_string(n) + ".0> : " + m + "} : () -> " + m + "\n" +
+                           "%h = \"hlo.constant\"() {value = dense<0.125> : " + m + "} : () -> " + m + "\n" + sum("%s", "%a0") +
+                           bin("%mean", "divide", "%s", "%n", m) + spread("%mb", "%mean", m, 0) +
+                           bin("%d", "subtract", "%a0", "%mb", x) + bin("%dd", "multiply", "%d", "%d", x) + sum("%v", "%dd") +
+                           bin("%vn", "divide", "%v", "%n", m) + bin("%ve", "add", "%vn", "%h", m) +
+                           "%rs = \"hlo.rsqrt\"(%ve) : (" + m + ") -> " + m + "\n" + spread("%rb", "%rs", m, 0) +
+                           spread("%g", "%a1", v, 1) + bin("%k", "multiply", "%rb", "%g", x) + bin("%y", "multiply", "%d", "%k", x);
+        double tolerance = e == "f32" ? 1e-5 : e == "f64" ? 1e-12 : e == "f16" ? 2e-2 : 1e-1;
+        EXPECT_MATCH(kernelOf("rows", {x, v}, x, body),
+                     {randomTensor(dtypeOf(e), {rows, n}, 2, 3), randomTensor(dtypeOf(e), {n}, 5, 2)}, tolerance)
+            << e << " " << rows << " " << n;
+      }
+}
+
 // LLVM takes the sign for the result from the double, by a library call if it is left to it.
 TEST(Loop, RoundsHalvesOfDoubles) {
   std::string from = "tensor<19xf64>", to = "tensor<19xf16>";

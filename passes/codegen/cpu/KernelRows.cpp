@@ -1,12 +1,17 @@
-// kernel.rows: a row a unit. Each reduction is a pass over the row; values that are dear and needed again are kept in
-// a row of scratch; what is left goes to memory in a last pass.
+// kernel.rows: each reduction is a pass over the row; values that are dear and needed again are kept in a row of
+// scratch; what is left goes to memory in a last pass.
 //   softmax: max(x); e = exp(x - max) kept, sum(e); e / sum
+//
+// A row ends each pass with a chain of dependent instructions, from a vector of partial results to one value of all
+// lanes. So a few rows go through the passes together, where the first cache holds them: their chains overlap. Each
+// row's results are the same bits, whichever rows go with it.
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Elemental.h"
 #include "passes/codegen/cpu/Reducer.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -22,18 +27,72 @@ static bool isDear(Operation *op) {
              hlo::ReduceOp>(op);
 }
 
-LogicalResult emitRowsKernel(Operation *op, KernelBuilder &b) {
-  Block &body = op->getRegion(0).front();
+namespace {
+
+class RowsEmitter {
+public:
+  RowsEmitter(Operation *op, KernelBuilder &b) : op(op), b(b), body(op->getRegion(0).front()) {}
+  /// Finds the reductions; false if there are none.
+  bool findReductions();
+  LogicalResult emit();
+
+private:
+  /// One of the rows that go together.
+  struct Row {
+    explicit Row(KernelBuilder &b) : e(b) {}
+    ElementEmitter e;
+    Value number;
+    SmallVector<Value> leadIndex;
+    llvm::DenseMap<Value, Value> keptAt;
+  };
+  /// `each(row, position, lanes, mask)` gives values of one vector of each row's elements.
+  using Elements = llvm::function_ref<FailureOr<SmallVector<Value>>(unsigned row, Value at, unsigned width, Value mask)>;
+
+  LogicalResult checkShapes();
+  bool isFull(Value v) const;
+  void chooseVectors();
+  void chooseKept();
+  void placeKept();
+  unsigned chooseTogether() const;
+  void emitRows(Value first, unsigned count);
+  LogicalResult emitReduction(hlo::ReduceOp r);
+  LogicalResult emitResults();
+  SmallVector<Value> indexOf(const Row &row, ArrayRef<Value> outer, Value j) const;
+  Value inRow(ArrayRef<Value> index) { return b.linearize(index.drop_front(lead), rowDims); }
+
+  Operation *op;
+  KernelBuilder &b;
+  Block &body;
   SmallVector<hlo::ReduceOp> reductions;
+  SmallVector<Value> roots;
+  RankedTensorType full;
+  SmallVector<AffineExpr> fullDims;
+  int64_t rank = 0, lead = 0;
+  SmallVector<Value> dims, leadDims, rowDims;
+  AffineExpr rowLength, rowCount;
+  unsigned lanes = 64;
+  bool masked = true;
+  llvm::DenseSet<Value> kept;
+  llvm::DenseMap<Operation *, SmallVector<Value>> keptBy;
+  llvm::DenseMap<Value, AffineExpr> keptOffset; ///< in bytes, of the first of the rows
+  AffineExpr keptBytes;                         ///< of one row
+  SmallVector<std::unique_ptr<Row>> rows;       ///< that go together
+  LogicalResult ok = success();
+};
+
+bool RowsEmitter::findReductions() {
   for (Operation &o : body)
     if (auto r = dyn_cast<hlo::ReduceOp>(o))
       reductions.push_back(r);
-  if (reductions.empty())
-    return emitLoopKernel(op, b);
+  return !reductions.empty();
+}
 
-  auto full = tensorType(reductions[0].getInputs()[0]);
-  auto fullDims = hlo::getDims(full);
-  int64_t rank = full.getRank(), trailing = reductions[0].getDimensions().size(), lead = rank - trailing;
+LogicalResult RowsEmitter::checkShapes() {
+  full = tensorType(reductions[0].getInputs()[0]);
+  fullDims = hlo::getDims(full);
+  rank = full.getRank();
+  int64_t trailing = reductions[0].getDimensions().size();
+  lead = rank - trailing;
   for (hlo::ReduceOp r : reductions) {
     auto t = tensorType(r.getInputs()[0]);
     bool fits = t.getRank() == rank && int64_t(r.getDimensions().size()) == trailing;
@@ -43,47 +102,41 @@ LogicalResult emitRowsKernel(Operation *op, KernelBuilder &b) {
     if (!fits)
       return op->emitError("kernel.rows with reductions that are not along the same trailing dimensions");
   }
-  auto isFull = [&](Value v) {
-    auto t = tensorType(v);
-    if (t.getRank() != rank)
+  roots.assign(body.getTerminator()->operand_begin(), body.getTerminator()->operand_end());
+  dims = b.dims(full);
+  leadDims.assign(dims.begin(), dims.begin() + lead);
+  rowDims.assign(dims.begin() + lead, dims.end());
+  rowLength = rowCount = b.getAffineConstantExpr(1);
+  for (int64_t i = 0; i < rank; ++i)
+    (i < lead ? rowCount : rowLength) = hlo::simplify((i < lead ? rowCount : rowLength) * fullDims[i]);
+  return success();
+}
+
+bool RowsEmitter::isFull(Value v) const {
+  auto t = tensorType(v);
+  if (t.getRank() != rank)
+    return false;
+  for (int64_t i = 0; i < rank; ++i)
+    if (!hlo::equalDims(hlo::getDim(t, i), fullDims[i]))
       return false;
-    for (int64_t i = 0; i < rank; ++i)
-      if (!hlo::equalDims(hlo::getDim(t, i), fullDims[i]))
-        return false;
-    return true;
+  return true;
+}
+
+void RowsEmitter::chooseVectors() {
+  auto fit = [&](Value v) {
+    if (tensorType(v).getRank() == 0)
+      return;
+    lanes = std::min(lanes, isa<ComplexType>(elementType(v)) ? 1u : b.target.lanes(elementType(v)));
+    masked &= b.target.hasMaskedMemory(elementType(v));
   };
-
-  ElementEmitter e(b);
-  for (auto [arg, ptr] : llvm::zip(body.getArguments(), b.operands))
-    e.bindBuffer(arg, ptr);
-  SmallVector<Value> roots(body.getTerminator()->getOperands());
-  SmallVector<Value> dims = b.dims(full);
-  SmallVector<Value> leadDims(ArrayRef<Value>(dims).take_front(lead)), rowDims(ArrayRef<Value>(dims).drop_front(lead));
-
-  // cut the region into passes: before each reduction, what it needs that is not there yet
-  unsigned lanes = 64;
-  bool masked = true;
-  {
-    SmallVector<Value> inputs;
-    for (hlo::ReduceOp r : reductions)
-      inputs.append(r.getInputs().begin(), r.getInputs().end());
-    for (Operation &o : body)
-      for (Value v : o.getResults())
-        if (isFull(v) || tensorType(v).getRank() > 0) {
-          lanes = std::min(lanes, isa<ComplexType>(elementType(v)) ? 1u : b.target.lanes(elementType(v)));
-          masked &= b.target.hasMaskedMemory(elementType(v));
-        }
-    for (Value v : body.getArguments())
-      if (tensorType(v).getRank() > 0) {
-        lanes = std::min(lanes, isa<ComplexType>(elementType(v)) ? 1u : b.target.lanes(elementType(v)));
-        masked &= b.target.hasMaskedMemory(elementType(v));
-      }
-  }
+  for (Operation &o : body)
+    llvm::for_each(o.getResults(), fit);
+  llvm::for_each(body.getArguments(), fit);
   masked &= lanes > 1;
+}
 
-  // which values to keep: dear ones of the full shape in the cone of a reduction that someone outside the cone uses
-  llvm::DenseSet<Value> kept;
-  llvm::DenseMap<Operation *, SmallVector<Value>> keptBy;
+/// Which values to keep: dear ones of the full shape in the cone of a reduction that someone outside the cone uses.
+void RowsEmitter::chooseKept() {
   for (hlo::ReduceOp r : reductions) {
     llvm::SetVector<Operation *> cone;
     SmallVector<Value> work(r.getInputs());
@@ -121,170 +174,246 @@ LogicalResult emitRowsKernel(Operation *op, KernelBuilder &b) {
       kept.insert(v);
     keptBy[r] = candidates;
   }
-  // room for the kept rows
-  AffineExpr rowLength = b.getAffineConstantExpr(1), rows = rowLength;
-  for (int64_t i = 0; i < rank; ++i)
-    (i < lead ? rows : rowLength) = hlo::simplify((i < lead ? rows : rowLength) * fullDims[i]);
-  AffineExpr bytes = b.getAffineConstantExpr(0);
-  llvm::DenseMap<Value, Value> keptAt;
+}
+
+void RowsEmitter::placeKept() {
+  keptBytes = b.getAffineConstantExpr(0);
   for (hlo::ReduceOp r : reductions)
     for (Value v : keptBy[r]) {
-      keptAt[v] = b.ptrBytes(b.scratch, b.dim(bytes));
+      keptOffset[v] = keptBytes;
       AffineExpr size = hlo::simplify(rowLength * elemBytes(elementType(v)));
       // every row of scratch starts on its own cache line
-      bytes = hlo::simplify(bytes + hlo::ceilDiv(size, 64) * 64);
+      keptBytes = hlo::simplify(keptBytes + hlo::ceilDiv(size, 64) * 64);
     }
-  b.setScratch(bytes);
-  b.setExtent(rows);
-  b.setWork(hlo::constantValue(rowLength).value_or(256) * (elementCost(roots) + 4 * int64_t(reductions.size())));
+}
 
-  LogicalResult ok = success();
-  Type i1 = b.getI1Type();
-  (void)i1;
-  b.units([&](Value row) {
-    ElementEmitter::Scope scope(e);
-    SmallVector<Value> leadIndex = b.delinearize(row, leadDims);
-    auto indexOf = [&](ArrayRef<Value> outer, Value j) {
-      SmallVector<Value> index(leadIndex);
-      index.append(outer.begin(), outer.end());
-      index.push_back(j);
-      return index;
-    };
-    auto inRow = [&](ArrayRef<Value> index) { return b.linearize(index.drop_front(lead), rowDims); };
-    for (hlo::ReduceOp r : reductions) {
-      SmallVector<Type> elems;
-      SmallVector<Value> inits;
-      for (Value v : r.getInitValues()) {
-        FailureOr<Value> s = e.emit(v, {}, 1);
-        if (failed(s)) {
-          ok = failure();
-          return;
-        }
-        inits.push_back(*s);
-        elems.push_back(elementType(v));
-      }
-      Reducer reducer(b, r.getBody().front(), elems, inits);
-      auto values = [&](ArrayRef<Value> index, unsigned width, Value mask) -> FailureOr<SmallVector<Value>> {
-        ElementEmitter::Scope inner(e);
-        e.mask = mask;
-        for (Value v : keptBy[r]) {
-          FailureOr<Value> x = e.emit(v, index, width);
-          if (failed(x))
-            return failure();
-          e.mask = Value();
-          b.storeElem(elementType(v), *x, keptAt[v], inRow(index), mask);
-          e.mask = mask;
-        }
-        SmallVector<Value> out;
-        for (Value v : r.getInputs()) {
-          FailureOr<Value> x = e.emit(v, index, width);
-          if (failed(x))
-            return failure();
-          out.push_back(*x);
-        }
-        e.mask = Value();
-        return out;
-      };
-      SmallVector<Value> outer;
-      std::function<SmallVector<Value>(ValueRange)> nest = [&](ValueRange acc) -> SmallVector<Value> {
-        unsigned level = outer.size();
-        if (level + 1 < rowDims.size())
-          return b.loop(b.i64(0), rowDims[level], b.i64(1), acc, [&](Value iv, ValueRange a) {
-            ElementEmitter::Scope inner(e);
-            outer.push_back(iv);
-            auto v = nest(a);
-            outer.pop_back();
-            return v;
-          });
-        auto v = reduceRow(
-            b, reducer, rowDims.back(), lanes, masked,
-            [&](Value at, unsigned w, Value mask) { return values(indexOf(outer, at), w, mask); }, acc);
-        if (failed(v)) {
-          ok = failure();
-          return SmallVector<Value>(acc);
-        }
-        return *v;
-      };
-      bool flat = rowDims.size() == 1;
-      SmallVector<Value> acc;
-      if (flat) {
-        auto v = reduceRow(b, reducer, rowDims.back(), lanes, masked,
-                           [&](Value at, unsigned w, Value mask) { return values(indexOf({}, at), w, mask); });
-        if (failed(v)) {
-          ok = failure();
-          return;
-        }
-        acc = *v;
-      } else {
-        acc = nest(reducer.start(1));
-      }
-      auto fin = reducer.finish(acc);
-      if (failed(fin)) {
-        ok = failure();
-        return;
-      }
-      for (auto [res, v] : llvm::zip(r.getResults(), *fin)) {
-        Value bound = v;
-        Type elem = elementType(res);
-        e.bindElement(res, [&b, bound, elem](ArrayRef<Value>, unsigned width) -> FailureOr<Value> {
-          return b.splatElem(elem, bound, width);
-        });
-      }
-      for (Value v : keptBy[r]) {
-        Value ptr = keptAt[v];
-        Type elem = elementType(v);
-        e.bindElement(v, [&b, &e, ptr, elem, lead, rowDims](ArrayRef<Value> index, unsigned width) -> FailureOr<Value> {
-          return b.loadElem(elem, ptr, b.linearize(index.drop_front(lead), rowDims), width, width > 1 ? e.mask : Value());
-        });
-      }
+unsigned RowsEmitter::chooseTogether() const {
+  if (lanes == 1)
+    return 1;
+  const int64_t elements = hlo::constantValue(rowLength).value_or(512);
+  int64_t bytes = hlo::constantValue(keptBytes).value_or(elements * 4), values = 1;
+  for (hlo::ReduceOp r : reductions)
+    values = std::max<int64_t>(values, r.getInputs().size());
+  for (ValueRange list : {ValueRange(body.getArguments()), ValueRange(roots)})
+    for (Value v : list)
+      if (isFull(v))
+        bytes += elements * elemBytes(elementType(v));
+  // A row's instructions in one body: those of a vector, on as many vectors as there are accumulators. What LLVM orders
+  // in one block should not be more: sixteen exponentials side by side spill twice their number of vectors.
+  constexpr int64_t mostInstructions = 250;
+  int64_t instructions = 0;
+  for (Operation &o : body)
+    if (o.getNumResults() == 1 && isFull(o.getResult(0)) && !isa<hlo::ConstantOp, hlo::BroadcastInDimOp, hlo::ReshapeOp>(o))
+      instructions += isDear(&o) && !isa<hlo::DivOp, hlo::SqrtOp, hlo::RsqrtOp>(o) ? 20 : 1;
+  instructions *= std::min<int64_t>(reduceChains, llvm::divideCeil(elements, lanes));
+  std::optional<int64_t> count = hlo::constantValue(rowCount);
+  unsigned together = 4;
+  while (together > 1 &&
+         ((count && *count < together) || together * reduceChains * values > b.target.numVectorRegs / 2 ||
+          together * bytes > b.target.l1 || together * instructions > mostInstructions))
+    together /= 2;
+  return together;
+}
+
+SmallVector<Value> RowsEmitter::indexOf(const Row &row, ArrayRef<Value> outer, Value j) const {
+  SmallVector<Value> index(row.leadIndex);
+  index.append(outer.begin(), outer.end());
+  index.push_back(j);
+  return index;
+}
+
+LogicalResult RowsEmitter::emitReduction(hlo::ReduceOp r) {
+  SmallVector<Type> elems;
+  SmallVector<Value> inits;
+  for (Value v : r.getInitValues()) {
+    FailureOr<Value> s = rows[0]->e.emit(v, {}, 1);
+    if (failed(s))
+      return failure();
+    inits.push_back(*s);
+    elems.push_back(elementType(v));
+  }
+  Reducer reducer(b, r.getBody().front(), elems, inits);
+  const unsigned k = reducer.size(), count = rows.size();
+  auto values = [&](unsigned number, ArrayRef<Value> index, unsigned width, Value mask) -> FailureOr<SmallVector<Value>> {
+    Row &row = *rows[number];
+    ElementEmitter::Scope inner(row.e);
+    row.e.mask = mask;
+    llvm::scope_exit reset([&] { row.e.mask = Value(); });
+    for (Value v : keptBy[r]) {
+      FailureOr<Value> x = row.e.emit(v, index, width);
+      if (failed(x))
+        return failure();
+      b.storeElem(elementType(v), *x, row.keptAt[v], inRow(index), mask);
     }
-    // the results: full ones in one pass, those of a row once
-    SmallVector<unsigned> fullRoots;
-    for (auto [k, r] : llvm::enumerate(roots)) {
-      if (isFull(r)) {
-        fullRoots.push_back(k);
-        continue;
-      }
-      SmallVector<Value> index = b.delinearize(row, b.dims(tensorType(r)));
-      FailureOr<Value> v = e.emit(r, index, 1);
-      if (failed(v)) {
-        ok = failure();
-        return;
-      }
-      b.storeElem(elementType(r), *v, b.results[k], row);
+    SmallVector<Value> out;
+    for (Value v : r.getInputs()) {
+      FailureOr<Value> x = row.e.emit(v, index, width);
+      if (failed(x))
+        return failure();
+      out.push_back(*x);
     }
-    if (fullRoots.empty())
+    return out;
+  };
+  SmallVector<Value> outer;
+  std::function<SmallVector<Value>(ValueRange)> nest = [&](ValueRange acc) -> SmallVector<Value> {
+    unsigned level = outer.size();
+    if (level + 1 < rowDims.size())
+      return b.loop(b.i64(0), rowDims[level], b.i64(1), acc, [&](Value iv, ValueRange a) {
+        SmallVector<std::unique_ptr<ElementEmitter::Scope>> inner;
+        for (auto &row : rows)
+          inner.push_back(std::make_unique<ElementEmitter::Scope>(row->e));
+        outer.push_back(iv);
+        auto v = nest(a);
+        outer.pop_back();
+        return v;
+      });
+    auto v = reduceRows(
+        b, reducer, count, rowDims.back(), lanes, masked,
+        [&](unsigned row, Value at, unsigned w, Value mask) {
+          return values(row, indexOf(*rows[row], outer, at), w, mask);
+        },
+        acc);
+    if (failed(v)) {
+      ok = failure();
+      return SmallVector<Value>(acc);
+    }
+    return *v;
+  };
+  SmallVector<Value> start;
+  if (rowDims.size() > 1)
+    for (unsigned i = 0; i < count; ++i)
+      start.append(reducer.start(1));
+  SmallVector<Value> acc = nest(start);
+  if (failed(ok))
+    return failure();
+  for (auto [i, row] : llvm::enumerate(rows)) {
+    auto fin = reducer.finish(SmallVector<Value>(ArrayRef<Value>(acc).slice(i * k, k)));
+    if (failed(fin))
+      return failure();
+    for (auto [res, v] : llvm::zip(r.getResults(), *fin)) {
+      Value bound = v;
+      Type elem = elementType(res);
+      row->e.bindElement(res, [this, bound, elem](ArrayRef<Value>, unsigned width) -> FailureOr<Value> {
+        return b.splatElem(elem, bound, width);
+      });
+    }
+    for (Value v : keptBy[r]) {
+      Value ptr = row->keptAt[v];
+      Type elem = elementType(v);
+      ElementEmitter *e = &row->e;
+      row->e.bindElement(v, [this, e, ptr, elem](ArrayRef<Value> index, unsigned width) -> FailureOr<Value> {
+        return b.loadElem(elem, ptr, inRow(index), width, width > 1 ? e->mask : Value());
+      });
+    }
+  }
+  return success();
+}
+
+/// The results: full ones in one pass, those of a row once.
+LogicalResult RowsEmitter::emitResults() {
+  SmallVector<unsigned> fullRoots;
+  for (auto [k, r] : llvm::enumerate(roots)) {
+    if (isFull(r)) {
+      fullRoots.push_back(k);
+      continue;
+    }
+    for (auto &row : rows) {
+      SmallVector<Value> index = b.delinearize(row->number, b.dims(tensorType(r)));
+      FailureOr<Value> v = row->e.emit(r, index, 1);
+      if (failed(v))
+        return failure();
+      b.storeElem(elementType(r), *v, b.results[k], row->number);
+    }
+  }
+  if (fullRoots.empty())
+    return success();
+  std::function<void(SmallVector<Value>)> nest = [&](SmallVector<Value> outer) {
+    if (outer.size() + 1 < rowDims.size()) {
+      b.loop(b.i64(0), rowDims[outer.size()], [&](Value iv) {
+        SmallVector<Value> next(outer);
+        next.push_back(iv);
+        nest(next);
+      });
       return;
-    std::function<void(SmallVector<Value>)> nest = [&](SmallVector<Value> outer) {
-      if (outer.size() + 1 < rowDims.size()) {
-        b.loop(b.i64(0), rowDims[outer.size()], [&](Value iv) {
-          SmallVector<Value> next(outer);
-          next.push_back(iv);
-          nest(next);
-        });
-        return;
-      }
-      if (failed(vectorLoop(b, b.i64(0), rowDims.back(), lanes, masked, [&](Value j, unsigned w, Value mask) {
-            ElementEmitter::Scope inner(e);
-            e.mask = mask;
-            SmallVector<Value> index = indexOf(outer, j), out;
+    }
+    if (failed(vectorLoop(b, b.i64(0), rowDims.back(), lanes, masked, [&](Value j, unsigned w, Value mask) {
+          // all of them before the first store, so that rows share what they load alike
+          SmallVector<std::pair<Value, SmallVector<Value>>> out;
+          for (auto &row : rows) {
+            ElementEmitter::Scope inner(row->e);
+            row->e.mask = mask;
+            llvm::scope_exit reset([&] { row->e.mask = Value(); });
+            SmallVector<Value> index = indexOf(*row, outer, j), values;
             for (unsigned k : fullRoots) {
-              FailureOr<Value> v = e.emit(roots[k], index, w);
+              FailureOr<Value> v = row->e.emit(roots[k], index, w);
               if (failed(v))
                 return LogicalResult(failure());
-              out.push_back(*v);
+              values.push_back(*v);
             }
-            e.mask = Value();
-            Value linear = b.linearize(index, dims);
-            for (auto [k, v] : llvm::zip(fullRoots, out))
+            out.push_back({b.linearize(index, dims), values});
+          }
+          for (auto &[linear, values] : out)
+            for (auto [k, v] : llvm::zip(fullRoots, values))
               b.storeElem(elementType(roots[k]), v, b.results[k], linear, mask);
-            return success();
-          })))
-        ok = failure();
-    };
-    nest({});
-  });
+          return success();
+        })))
+      ok = failure();
+  };
+  nest({});
   return ok;
+}
+
+void RowsEmitter::emitRows(Value first, unsigned count) {
+  rows.clear();
+  for (unsigned i = 0; i < count; ++i) {
+    auto row = std::make_unique<Row>(b);
+    for (auto [arg, ptr] : llvm::zip(body.getArguments(), b.operands))
+      row->e.bindBuffer(arg, ptr);
+    row->number = b.add(first, b.i64(i));
+    row->leadIndex = b.delinearize(row->number, leadDims);
+    for (auto [v, offset] : keptOffset)
+      row->keptAt[v] = b.ptrBytes(b.scratch, b.dim(hlo::simplify(keptBytes * i + offset)));
+    rows.push_back(std::move(row));
+  }
+  for (hlo::ReduceOp r : reductions)
+    if (failed(emitReduction(r))) {
+      ok = failure();
+      return;
+    }
+  if (failed(emitResults()))
+    ok = failure();
+}
+
+LogicalResult RowsEmitter::emit() {
+  if (failed(checkShapes()))
+    return failure();
+  chooseVectors();
+  chooseKept();
+  placeKept();
+  const unsigned together = chooseTogether();
+  b.setScratch(hlo::simplify(keptBytes * together));
+  int64_t work = hlo::constantValue(rowLength).value_or(256) * (elementCost(roots) + 4 * int64_t(reductions.size()));
+  std::optional<int64_t> count = hlo::constantValue(rowCount);
+  if (count && *count % together == 0) {
+    b.setExtent(b.getAffineConstantExpr(*count / together));
+    b.setWork(work * together);
+    b.units([&](Value unit) { emitRows(b.mul(unit, b.i64(together)), together); });
+    return ok;
+  }
+  b.setExtent(rowCount);
+  b.setWork(work);
+  Value whole = b.sub(b.end, b.remU(b.sub(b.end, b.begin), b.i64(together)));
+  b.loop(b.begin, whole, b.i64(together), [&](Value row) { emitRows(row, together); });
+  if (together > 1)
+    b.loop(whole, b.end, [&](Value row) { emitRows(row, 1); });
+  return ok;
+}
+
+} // namespace
+
+LogicalResult emitRowsKernel(Operation *op, KernelBuilder &b) {
+  RowsEmitter emitter(op, b);
+  return emitter.findReductions() ? emitter.emit() : emitLoopKernel(op, b);
 }
 
 } // namespace lathe::cpu

@@ -44,6 +44,8 @@ Reducer::Reducer(KernelBuilder &b, Block &body, SmallVector<Type> elems, SmallVe
   bool isBool = this->elems[0].isInteger(1);
   if (isa<hlo::MaxOp, hlo::MinOp, hlo::AndOp, hlo::OrOp>(op) || (isBool && isa<hlo::AddOp, hlo::MulOp>(op))) {
     kind = Kind::Select;
+    if (isa<FloatType>(regType(this->elems[0])))
+      extremum = &op;
   } else if (isa<hlo::AddOp, hlo::XorOp>(op)) {
     kind = Kind::Accumulate;
   } else if (isa<hlo::MulOp>(op)) {
@@ -72,36 +74,66 @@ SmallVector<Value> Reducer::start(unsigned lanes) {
 }
 
 FailureOr<SmallVector<Value>> Reducer::combine(ValueRange acc, ValueRange values, unsigned lanes) {
+  if (extremum) {
+    // The value comes first: whether it is a NaN is found out beside the chain of accumulators, not in it. Which of
+    // two zeros comes out may differ.
+    auto f = arith::FastMathFlags::nsz;
+    return SmallVector<Value>{isa<hlo::MaxOp>(extremum)
+                                  ? arith::MaximumFOp::create(b, values[0], acc[0], f).getResult()
+                                  : arith::MinimumFOp::create(b, values[0], acc[0], f).getResult()};
+  }
   SmallVector<Value> args(acc);
   args.append(values.begin(), values.end());
   return emitScalarBody(b, body, args, lanes);
 }
 
-FailureOr<SmallVector<Value>> Reducer::horizontal(SmallVector<Value> acc, unsigned lanes) {
-  while (lanes > 1) {
-    unsigned half = lanes / 2;
-    SmallVector<Value> lo, hi;
-    for (Value v : acc) {
-      if (half == 1) {
-        lo.push_back(vector::ExtractOp::create(b, v, int64_t(0)));
-        hi.push_back(vector::ExtractOp::create(b, v, int64_t(1)));
-        continue;
+/// Vectors x and y (or x alone), each of pieces of 2 * half lanes: the lower halves of all pieces, those of x first, and
+/// the upper ones.
+static std::pair<Value, Value> halves(KernelBuilder &b, Value x, Value y, unsigned lanes, unsigned half) {
+  SmallVector<int64_t> lower, upper;
+  if (!y && lanes == 2) // scalars are no vectors of one
+    return {vector::ExtractOp::create(b, x, int64_t(0)), vector::ExtractOp::create(b, x, int64_t(1))};
+  for (unsigned i = 0; i < (y ? 2 * lanes : lanes); ++i)
+    (i / half % 2 ? upper : lower).push_back(i);
+  return {vector::ShuffleOp::create(b, x, y ? y : x, lower), vector::ShuffleOp::create(b, x, y ? y : x, upper)};
+}
+
+FailureOr<SmallVector<SmallVector<Value>>> Reducer::horizontal(SmallVector<SmallVector<Value>> rows, unsigned lanes) {
+  // Each step halves the lanes of a row. Two vectors become one of full width as long as there are two; the partial
+  // results of a row are combined in the same order in either case. order[v]: the rows whose pieces vector v holds.
+  SmallVector<SmallVector<unsigned>> order;
+  for (unsigned i = 0; i < rows.size(); ++i)
+    order.push_back({i});
+  SmallVector<SmallVector<Value>> vectors(rows);
+  for (unsigned piece = lanes; piece > 1; piece /= 2) {
+    SmallVector<SmallVector<Value>> next;
+    SmallVector<SmallVector<unsigned>> nextOrder;
+    for (unsigned i = 0; i < vectors.size();) {
+      const unsigned width = lanesOf(vectors[i][0].getType());
+      const bool pair = i + 1 < vectors.size() && lanesOf(vectors[i + 1][0].getType()) == width;
+      SmallVector<Value> lo, hi;
+      for (unsigned s = 0; s < vectors[i].size(); ++s) {
+        auto [l, h] = halves(b, vectors[i][s], pair ? vectors[i + 1][s] : Value(), width, piece / 2);
+        lo.push_back(l);
+        hi.push_back(h);
       }
-      SmallVector<int64_t> first(half), second(half);
-      for (unsigned i = 0; i < half; ++i) {
-        first[i] = i;
-        second[i] = half + i;
-      }
-      lo.push_back(vector::ShuffleOp::create(b, v, v, first));
-      hi.push_back(vector::ShuffleOp::create(b, v, v, second));
+      auto r = combine(lo, hi, pair ? width : width / 2);
+      if (failed(r))
+        return failure();
+      next.push_back(*r);
+      nextOrder.push_back(order[i]);
+      if (pair)
+        nextOrder.back().append(order[i + 1]);
+      i += 1 + pair;
     }
-    auto r = combine(lo, hi, half);
-    if (failed(r))
-      return failure();
-    acc = *r;
-    lanes = half;
+    vectors = std::move(next);
+    order = std::move(nextOrder);
   }
-  return acc;
+  for (auto [vector, inside] : llvm::zip(vectors, order))
+    for (auto [lane, row] : llvm::enumerate(inside))
+      for (auto [v, to] : llvm::zip(vector, rows[row]))
+        to = isa<VectorType>(v.getType()) ? vector::ExtractOp::create(b, v, int64_t(lane)).getResult() : v;
+  return rows;
 }
 
 FailureOr<SmallVector<Value>> Reducer::finish(SmallVector<Value> acc, unsigned lanes) {
@@ -116,45 +148,65 @@ FailureOr<SmallVector<Value>> Reducer::finish(SmallVector<Value> acc, unsigned l
 FailureOr<SmallVector<Value>>
 reduceRow(KernelBuilder &b, Reducer &r, Value n, unsigned lanes, bool masked,
           llvm::function_ref<FailureOr<SmallVector<Value>>(Value, unsigned, Value)> values, ValueRange carried) {
+  return reduceRows(
+      b, r, 1, n, lanes, masked,
+      [&](unsigned, Value at, unsigned width, Value mask) { return values(at, width, mask); }, carried);
+}
+
+FailureOr<SmallVector<Value>>
+reduceRows(KernelBuilder &b, Reducer &r, unsigned rows, Value n, unsigned lanes, bool masked,
+           llvm::function_ref<FailureOr<SmallVector<Value>>(unsigned, Value, unsigned, Value)> values, ValueRange carried) {
   LogicalResult ok = success();
-  // one step of an accumulator; off lanes keep what they have
+  const unsigned k = r.size(), all = rows * k;
+  // one step of an accumulator of each row; off lanes keep what they have
   auto step = [&](ValueRange acc, Value at, unsigned width, Value mask) -> SmallVector<Value> {
-    auto v = values(at, width, mask);
-    if (failed(v)) {
-      ok = failure();
-      return SmallVector<Value>(acc);
+    SmallVector<Value> out;
+    for (unsigned row = 0; row < rows; ++row) {
+      ValueRange mine = acc.slice(row * k, k);
+      auto v = values(row, at, width, mask);
+      auto next = failed(v) ? FailureOr<SmallVector<Value>>() : r.combine(mine, *v, width);
+      if (failed(next)) {
+        ok = failure();
+        return SmallVector<Value>(acc);
+      }
+      if (mask)
+        for (auto [x, old] : llvm::zip(*next, mine))
+          x = arith::SelectOp::create(b, mask, x, old);
+      out.append(*next);
     }
-    auto next = r.combine(acc, *v, width);
-    if (failed(next)) {
-      ok = failure();
-      return SmallVector<Value>(acc);
-    }
-    if (mask)
-      for (auto [x, old] : llvm::zip(*next, acc))
-        x = arith::SelectOp::create(b, mask, x, old);
-    return *next;
+    return out;
   };
-  unsigned k = r.size();
-  SmallVector<Value> scalarStart = carried.empty() ? r.start(1) : SmallVector<Value>(carried);
+  auto start = [&](unsigned width, unsigned count) {
+    SmallVector<Value> acc;
+    for (unsigned i = 0; i < count; ++i)
+      acc.append(r.start(width));
+    return acc;
+  };
+  auto merge = [&](SmallVector<Value> x, SmallVector<Value> y, unsigned width) -> SmallVector<Value> {
+    auto m = r.combine(x, y, width);
+    if (failed(m)) {
+      ok = failure();
+      return x;
+    }
+    return *m;
+  };
   if (lanes == 1 || !r.reorderable()) {
+    SmallVector<Value> scalarStart = carried.empty() ? start(1, rows) : SmallVector<Value>(carried);
     auto out = b.loop(b.i64(0), n, b.i64(1), scalarStart,
                       [&](Value i, ValueRange acc) { return step(acc, i, 1, Value()); });
     if (failed(ok))
       return failure();
     return out;
   }
-  constexpr unsigned chains = 4;
-  SmallVector<Value> acc;
-  for (unsigned c = 0; c < chains; ++c)
-    acc.append(r.start(lanes));
-  Value big = b.sub(n, b.remU(n, b.i64(chains * lanes))), whole = b.sub(n, b.remU(n, b.i64(lanes)));
-  acc = b.loop(b.i64(0), big, b.i64(chains * lanes), acc, [&](Value i, ValueRange a) {
+  Value big = b.sub(n, b.remU(n, b.i64(reduceChains * lanes))), whole = b.sub(n, b.remU(n, b.i64(lanes)));
+  SmallVector<Value> acc = start(lanes, reduceChains * rows);
+  acc = b.loop(b.i64(0), big, b.i64(reduceChains * lanes), acc, [&](Value i, ValueRange a) {
     SmallVector<Value> next;
-    for (unsigned c = 0; c < chains; ++c)
-      next.append(step(a.slice(c * k, k), b.add(i, b.i64(c * lanes)), lanes, Value()));
+    for (unsigned c = 0; c < reduceChains; ++c)
+      next.append(step(a.slice(c * all, all), b.add(i, b.i64(c * lanes)), lanes, Value()));
     return next;
   });
-  SmallVector<Value> first(ArrayRef<Value>(acc).take_front(k));
+  SmallVector<Value> first(ArrayRef<Value>(acc).take_front(all));
   first = b.loop(big, whole, b.i64(lanes), first,
                  [&](Value i, ValueRange a) { return step(a, i, lanes, Value()); });
   if (masked) {
@@ -165,31 +217,30 @@ reduceRow(KernelBuilder &b, Reducer &r, Value n, unsigned lanes, bool masked,
                      [&] { return step(first, whole, lanes, b.tailMask(b.sub(n, whole), lanes)); },
                      [&] { return first; });
   }
-  auto merge = [&](SmallVector<Value> x, SmallVector<Value> y) -> SmallVector<Value> {
-    auto m = r.combine(x, y, lanes);
-    if (failed(m)) {
-      ok = failure();
-      return x;
-    }
-    return *m;
-  };
-  auto chain = [&](unsigned c) { return SmallVector<Value>(ArrayRef<Value>(acc).slice(c * k, k)); };
-  SmallVector<Value> sum = merge(merge(first, chain(1)), merge(chain(2), chain(3)));
-  auto scalar = r.horizontal(sum, lanes);
-  if (failed(scalar) || failed(ok))
+  SmallVector<SmallVector<Value>> vectors; // of each row, its states
+  for (unsigned row = 0; row < rows; ++row) {
+    auto chain = [&](unsigned c) {
+      ArrayRef<Value> states = c ? ArrayRef<Value>(acc).slice(c * all, all) : ArrayRef<Value>(first);
+      return SmallVector<Value>(states.slice(row * k, k));
+    };
+    vectors.push_back(merge(merge(chain(0), chain(1), lanes), merge(chain(2), chain(3), lanes), lanes));
+  }
+  auto scalars = r.horizontal(vectors, lanes);
+  if (failed(scalars) || failed(ok))
     return failure();
-  if (!masked) {
-    *scalar = b.loop(whole, n, b.i64(1), *scalar,
-                     [&](Value i, ValueRange a) { return step(a, i, 1, Value()); });
-  }
-  if (!carried.empty()) {
-    scalar = r.combine(carried, *scalar, 1);
-    if (failed(scalar))
-      return failure();
-  }
+  SmallVector<Value> out;
+  for (SmallVector<Value> &s : *scalars)
+    out.append(s);
+  if (!masked)
+    out = b.loop(whole, n, b.i64(1), out, [&](Value i, ValueRange a) { return step(a, i, 1, Value()); });
+  if (!carried.empty())
+    for (unsigned row = 0; row < rows; ++row) {
+      SmallVector<Value> x(carried.slice(row * k, k)), y(ArrayRef<Value>(out).slice(row * k, k));
+      llvm::copy(merge(x, y, 1), out.begin() + row * k);
+    }
   if (failed(ok))
     return failure();
-  return scalar;
+  return out;
 }
 
 } // namespace lathe::cpu

@@ -23,8 +23,9 @@ public:
   mlir::SmallVector<mlir::Value> start(unsigned lanes);
   mlir::FailureOr<mlir::SmallVector<mlir::Value>> combine(mlir::ValueRange acc, mlir::ValueRange values,
                                                           unsigned lanes);
-  /// Vectors to scalars, by halves.
-  mlir::FailureOr<mlir::SmallVector<mlir::Value>> horizontal(mlir::SmallVector<mlir::Value> acc, unsigned lanes);
+  /// Vectors to scalars, by halves, for several rows at once.
+  mlir::FailureOr<mlir::SmallVector<mlir::SmallVector<mlir::Value>>>
+  horizontal(mlir::SmallVector<mlir::SmallVector<mlir::Value>> rows, unsigned lanes);
   /// Brings the initial values in where start() left them out.
   mlir::FailureOr<mlir::SmallVector<mlir::Value>> finish(mlir::SmallVector<mlir::Value> acc, unsigned lanes = 1);
 
@@ -35,15 +36,27 @@ private:
   mlir::SmallVector<mlir::Type> elems;
   mlir::SmallVector<mlir::Value> inits;
   Kind kind = Kind::Other;
+  mlir::Operation *extremum = nullptr; ///< the one op of the body: a maximum or minimum of floats
   int64_t identity = 0;
 };
 
-/// Accumulates a row: for `over` in [0, n) vectors of `lanes` in four independent chains, rest masked or one by one.
+/// Independent accumulators of a row.
+constexpr unsigned reduceChains = 4;
+
+/// Accumulates a row: for `over` in [0, n) vectors of `lanes` in independent chains, rest masked or one by one.
 /// `values(at, lanes, mask)` gives the operands. Returns scalars that still lack the initial values.
 mlir::FailureOr<mlir::SmallVector<mlir::Value>>
 reduceRow(KernelBuilder &b, Reducer &r, mlir::Value n, unsigned lanes, bool masked,
           llvm::function_ref<mlir::FailureOr<mlir::SmallVector<mlir::Value>>(mlir::Value, unsigned, mlir::Value)> values,
           mlir::ValueRange carried = {});
+
+/// The same for several rows at once: states of all rows, one row after the other. A row's are the same bits as alone.
+mlir::FailureOr<mlir::SmallVector<mlir::Value>>
+reduceRows(KernelBuilder &b, Reducer &r, unsigned rows, mlir::Value n, unsigned lanes, bool masked,
+           llvm::function_ref<mlir::FailureOr<mlir::SmallVector<mlir::Value>>(unsigned row, mlir::Value at, unsigned lanes,
+                                                                             mlir::Value mask)>
+               values,
+           mlir::ValueRange carried = {});
 
 } // namespace lathe::cpu
 
