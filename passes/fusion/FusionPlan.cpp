@@ -361,7 +361,8 @@ void FusionPlan::planReduces() {
 Refusal FusionPlan::refuse(unsigned index, unsigned g) const {
   const FusionNode &node = nodes[index];
   const FusionGroup &group = groups[g];
-  if (!isElemental(node.cls))
+  // gathers are for loops over their own shape
+  if (!isElemental(node.cls) || (isa<hlo::GatherOp>(node.op) && group.kind != FusionGroup::Kind::Loop))
     return Refusal::NotElemental;
   if (group.members.size() >= limits.maxOps)
     return Refusal::TooManyOps;
@@ -383,6 +384,9 @@ Refusal FusionPlan::refuse(unsigned index, unsigned g) const {
     if (!isMember(user, g))
       continue;
     Operation *op = nodes[user].op;
+    // what a gather picks from lies in memory
+    if (isa<hlo::GatherOp>(op) && node.cls != OpClass::Generator)
+      return Refusal::Replicated;
     if (nodes[user].cls == OpClass::Core || static_cast<int>(user) == group.resultTranspose)
       return Refusal::CoreOperand;
     // of a broadcast inside rows or an epilogue only per-row values are computed in place
@@ -462,7 +466,8 @@ void FusionPlan::planProducers() {
         note(i, Refusal::NeededElsewhere);
       }
     }
-    if (node.users.empty() && !node.escapes)
+    // by itself a gather has a kernel of its own already
+    if ((node.users.empty() && !node.escapes) || isa<hlo::GatherOp>(node.op))
       continue;
     newGroup(FusionGroup::Kind::Loop, i);
   }
@@ -536,7 +541,7 @@ void FusionPlan::planAlone() {
       newGroup(FusionGroup::Kind::Core, i);
     else if (node.cls == OpClass::Reduce)
       newGroup(FusionGroup::Kind::Reduce, i);
-    else if (isElemental(node.cls) && !isa<hlo::ConstantOp>(node.op))
+    else if (isElemental(node.cls) && !isa<hlo::ConstantOp, hlo::GatherOp>(node.op))
       newGroup(FusionGroup::Kind::Loop, i);
   }
 }

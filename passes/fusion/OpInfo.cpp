@@ -83,6 +83,17 @@ static const llvm::StringMap<unsigned> &elementwiseCosts() {
   return table;
 }
 
+/// Whether a gather picks slices along one dimension by constant places and leaves the last dimension whole: an element
+/// costs a look at a table that the elements beside it share.
+static bool picksByConstant(hlo::GatherOp op) {
+  auto d = op.getDimensionNumbers();
+  auto in = dyn_cast<RankedTensorType>(op.getOperand().getType()), out = dyn_cast<RankedTensorType>(op.getResult().getType());
+  return in && out && op.getStartIndices().getDefiningOp<hlo::ConstantOp>() && d.getOperandBatchingDims().empty() &&
+         d.getStartIndexMap().size() == 1 && d.getCollapsedSliceDims() == d.getStartIndexMap() &&
+         d.getCollapsedSliceDims().front() + 1 < in.getRank() && !d.getOffsetDims().empty() &&
+         d.getOffsetDims().back() + 1 == out.getRank();
+}
+
 OpClass lathe::classify(Operation *op) {
   if (!isa_and_nonnull<hlo::HloDialect>(op->getDialect()))
     return OpClass::Opaque;
@@ -101,6 +112,8 @@ OpClass lathe::classify(Operation *op) {
                                                                                    : OpClass::Broadcast;
   }
   if (isa<hlo::TransposeOp, hlo::SliceOp, hlo::PadOp, hlo::ReverseOp>(op))
+    return OpClass::Index;
+  if (auto gather = dyn_cast<hlo::GatherOp>(op); gather && picksByConstant(gather))
     return OpClass::Index;
   if (isReduceForKernel(op))
     return OpClass::Reduce;
@@ -130,7 +143,7 @@ bool lathe::sameShape(Type a, Type b) {
 
 bool lathe::replicatesOperand(Operation *op, Value operand) {
   auto from = dyn_cast<RankedTensorType>(operand.getType());
-  if (!from)
+  if (!from || isa<hlo::GatherOp>(op))
     return true;
   if (isa<hlo::PadOp>(op))
     return op->getOperand(0) != operand;

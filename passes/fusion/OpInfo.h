@@ -15,7 +15,7 @@ namespace lathe {
 enum class OpClass {
   Elementwise, ///< result element i needs operand elements i only (rank-0 operands of select and clamp apart)
   Broadcast,   ///< broadcast_in_dim
-  Index,       ///< transpose, slice, pad, reverse: one operand element per result element
+  Index,       ///< transpose, slice, pad, reverse, a gather by constants: one operand element per result element
   Generator,   ///< splats and iota: made again wherever needed
   Reduce,      ///< reduce with a body that codegen folds
   Core,        ///< dot_general, convolution, reduce_window that become kernels with an epilogue

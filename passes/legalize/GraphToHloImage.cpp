@@ -181,9 +181,14 @@ LogicalResult lowerResize(NodeContext &c, TapsFn taps, bool keepType) {
   Type element = c.elementType(x);
   if (!keepType)
     x = c.convert(x, c.b.getF32Type());
-  for (int d = 0; d < 2; ++d)
-    if (x)
-      x = applyTaps(c, x, d + 1, taps(*s, d));
+  // columns first, as TensorFlow does: what is left to do for the whole result combines rows, each one run of memory
+  x = x ? applyTaps(c, x, 2, taps(*s, 1)) : x;
+  if (!x)
+    return c.setResult(0, x);
+  Dims dims = c.dims(x);
+  x = applyTaps(c, c.reshape(x, {dims[0], dims[1], dims[2] * dims[3]}), 1, taps(*s, 0));
+  dims[1] = c.size(s->out[0]);
+  x = x ? c.reshape(x, dims) : x;
   return c.setResult(0, x ? c.convert(x, keepType ? element : c.resultType(0)) : Value());
 }
 

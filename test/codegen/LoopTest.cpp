@@ -319,6 +319,21 @@ TEST(Rows, Normalization) {
       }
 }
 
+// Rows picked by places in memory, some beyond the end, with a tail behind whole vectors; dimensions around them stay apart.
+TEST(Loop, GathersRows) {
+  for (int n : {1, 3, 16, 19, 40}) {
+    std::string c = std::to_string(n), x = "tensor<2x4x" + c + "xf32>", y = "tensor<2x6x" + c + "xf32>", p = "tensor<6xi32>";
+    std::string body = "%g = \"hlo.gather\"(%a0, %a1) <{dimension_numbers = #hlo.gather<offset_dims = [0, 2], collapsed_slice_dims = "
+                       "[1], start_index_map = [1], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 2, 1, " +
+                       c + ">}> : (" + x + ", " + p + ") -> " + y + "\n%y = \"hlo.multiply\"(%g, %a2) : (" + y + ", " + y + ") -> " + y;
+    EXPECT_MATCH(kernelOf("loop", {x, p, y}, y, body),
+                 {randomTensor(DType::Float32, {2, 4, n}, 1), tensorOf(std::vector<int32_t>{3, 0, 0, 2, 9, -1}, {6}),
+                  randomTensor(DType::Float32, {2, 6, n}, 2)},
+                 1e-7)
+        << n;
+  }
+}
+
 // LLVM takes the sign for the result from the double, by a library call if it is left to it.
 TEST(Loop, RoundsHalvesOfDoubles) {
   std::string from = "tensor<19xf64>", to = "tensor<19xf16>";

@@ -97,3 +97,35 @@ func.func @regions(%n: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
   }) : (tensor<i32>, tensor<4xf32>) -> (tensor<i32>, tensor<4xf32>)
   return %r#1 : tensor<4xf32>
 }
+
+// Rows that constants pick are read in place; what they are picked from lies in memory.
+// CHECK-LABEL: @picked
+// CHECK: %[[E:.*]] = kernel.loop(%arg0)
+// CHECK: %[[L:.*]] = kernel.loop(%[[E]], %{{.*}}, %arg1)
+// CHECK: "hlo.gather"
+// CHECK: hlo.multiply
+// CHECK: kernel.yield
+// CHECK: return %[[L]]
+func.func @picked(%x: tensor<4x5xf32>, %w: tensor<3x5xf32>) -> tensor<3x5xf32> {
+  %i = hlo.constant dense<[0, 1, 3]> : tensor<3xi32>
+  %e = hlo.exponential %x : tensor<4x5xf32>
+  %g = "hlo.gather"(%e, %i) <{dimension_numbers = #hlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 1, 5>}> : (tensor<4x5xf32>, tensor<3xi32>) -> tensor<3x5xf32>
+  %y = hlo.multiply %g, %w : tensor<3x5xf32>
+  return %y : tensor<3x5xf32>
+}
+
+// Not so single elements along the last dimension, nor places that only a run knows.
+// CHECK-LABEL: @picked_apart
+// CHECK: "hlo.gather"(%arg0
+// CHECK: "hlo.gather"(%arg0
+// CHECK: kernel.loop
+// CHECK-NOT: "hlo.gather"
+// CHECK: return
+func.func @picked_apart(%x: tensor<4x5xf32>, %n: tensor<3xi32>) -> (tensor<4x3xf32>, tensor<3x5xf32>) {
+  %i = hlo.constant dense<[0, 1, 3]> : tensor<3xi32>
+  %g = "hlo.gather"(%x, %i) <{dimension_numbers = #hlo.gather<offset_dims = [0], collapsed_slice_dims = [1], start_index_map = [1], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 4, 1>}> : (tensor<4x5xf32>, tensor<3xi32>) -> tensor<4x3xf32>
+  %h = "hlo.gather"(%x, %n) <{dimension_numbers = #hlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 1, 5>}> : (tensor<4x5xf32>, tensor<3xi32>) -> tensor<3x5xf32>
+  %y = hlo.tanh %g : tensor<4x3xf32>
+  %z = hlo.tanh %h : tensor<3x5xf32>
+  return %y, %z : tensor<4x3xf32>, tensor<3x5xf32>
+}

@@ -1,8 +1,10 @@
 // RUN: lathe-opt %s --split-input-file --graph-to-hlo --mlir-print-local-scope | FileCheck %s
 
-// Rows, then columns: two gathers with weights each.
+// Columns, then rows as runs of memory: two gathers with weights each.
 // CHECK-LABEL: func.func @resize_bilinear
-// CHECK-COUNT-4: "hlo.gather"
+// CHECK-COUNT-2: "hlo.gather"(%arg0
+// CHECK: hlo.reshape %{{.*}} : (tensor<1x2x6x3xf32>) -> tensor<1x2x18xf32>
+// CHECK-COUNT-2: "hlo.gather"(%{{.*}} -> tensor<1x4x18xf32>
 // CHECK: return %{{.*}} : tensor<1x4x6x3xf32>
 graph.func @resize_bilinear(%x: tensor<1x2x3x3xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
   %s, %sc = graph.node "Const"() {value = dense<[4, 6]> : tensor<2xi32>} : () -> tensor<2xi32>
