@@ -2,6 +2,7 @@
 #include "passes/codegen/cpu/Chain.h"
 
 #include "dialects/hlo/Hlo.h"
+#include "passes/codegen/cpu/Bf16.h"
 #include "passes/codegen/cpu/Passes.h"
 #include "passes/codegen/cpu/Tile.h"
 
@@ -53,13 +54,13 @@ int64_t chooseStrips(const CpuTarget &target, kernel::DotOp dot, kernel::Depthwi
        filter = cast<RankedTensorType>(conv.getFilter().getType());
   const int64_t pixels = images.getDimSize(1) * images.getDimSize(2),
                 bytes = elemBytes(images.getElementType());
-  const int64_t depth = cast<RankedTensorType>(dot.getLhs().getType()).getDimSize(1),
-                columns = chunkColumns(dot);
+  auto lhs = cast<RankedTensorType>(dot.getLhs().getType());
+  const int64_t depthBytes = lhs.getDimSize(1) * elemBytes(lhs.getElementType()), columns = chunkColumns(dot);
   const int64_t kept = ((filter.getDimSize(0) - 1) * conv.getRhsDilation()[0] + 1) * images.getDimSize(2);
   auto fits = [&](int64_t strips) {
     const int64_t each = llvm::divideCeil(pixels, strips),
                   buffer = (each + (strips > 1 ? kept : 0)) * columns * bytes;
-    return buffer <= target.l2 / 4 && buffer + each * depth * bytes <= target.l2 * 3 / 4;
+    return buffer <= target.l2 / 4 && buffer + each * depthBytes <= target.l2 * 3 / 4;
   };
   const int64_t most = std::max<int64_t>(1, pixels / std::max<int64_t>(64, kept));
   int64_t strips = 1;
@@ -79,18 +80,27 @@ int64_t chooseStrips(const CpuTarget &target, kernel::DotOp dot, kernel::Depthwi
   return strips <= most && leave && again <= each * mostAgain ? strips : 0;
 }
 
+/// Whether a product of bf16 operands can be done panel by panel: by pairs, and without a copy of its rows for
+/// each of them.
+bool isByPairs(const CpuTarget &target, kernel::DotOp dot) {
+  auto lhs = cast<RankedTensorType>(dot.getLhs().getType());
+  return !target.amxBf16 && dot.getPanel() && lhs.getElementType().isBF16() &&
+         bf16Layout(dot).depth() == lhs.getDimSize(1);
+}
+
 bool makeChain(const CpuTarget &target, kernel::DepthwiseConvOp conv) {
   auto reshape = conv.getInput().getDefiningOp<hlo::ReshapeOp>();
   auto dot = reshape && reshape->hasOneUse() ? reshape->getOperand(0).getDefiningOp<kernel::DotOp>() : kernel::DotOp();
-  if (!dot || !dot->hasOneUse() || dot->getNumResults() != 1 || conv->getNumResults() != 1 || dot->getBlock() != conv->getBlock() ||
-      dot.getBf16())
+  if (!dot || !dot->hasOneUse() || dot->getNumResults() != 1 || conv->getNumResults() != 1 || dot->getBlock() != conv->getBlock())
     return false;
-  auto isF32 = [](Type t) {
+  const bool pairs = dot.getBf16();
+  auto fits = [&](Type t) {
     auto type = cast<RankedTensorType>(t);
-    return type.hasStaticShape() && type.getNumElements() > 0 && type.getElementType().isF32();
+    Type elem = type.getElementType();
+    return type.hasStaticShape() && type.getNumElements() > 0 && (elem.isF32() || (pairs && elem.isBF16()));
   };
-  if (!llvm::all_of(dot->getOperandTypes(), isF32) || !llvm::all_of(conv->getOperandTypes(), isF32) ||
-      !llvm::all_of(dot->getResultTypes(), isF32) || !llvm::all_of(conv->getResultTypes(), isF32))
+  if (!llvm::all_of(dot->getOperandTypes(), fits) || !llvm::all_of(conv->getOperandTypes(), fits) ||
+      !llvm::all_of(dot->getResultTypes(), fits) || !llvm::all_of(conv->getResultTypes(), fits))
     return false;
   auto images = cast<RankedTensorType>(conv.getInput().getType()), lhs = cast<RankedTensorType>(dot.getLhs().getType());
   const SmallVector<int64_t> plain = {0, 1};
@@ -98,7 +108,8 @@ bool makeChain(const CpuTarget &target, kernel::DepthwiseConvOp conv) {
       dot.getResultDims() != ArrayRef(plain) ||
       dot.getAccType().getShape().back() != images.getShape().back() || conv.getBatchGroups() != 1 ||
       llvm::any_of(conv.getLhsDilation(), [](int64_t d) { return d != 1; }) ||
-      llvm::any_of(conv.getPadding(), [](int64_t p) { return p < 0; }) || !isByRows(dot))
+      llvm::any_of(conv.getPadding(), [](int64_t p) { return p < 0; }) || !isByRows(dot) ||
+      (pairs && !isByPairs(target, dot)))
     return false;
   const int64_t strips = chooseStrips(target, dot, conv);
   if (strips == 0)

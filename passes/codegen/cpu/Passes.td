@@ -36,8 +36,8 @@ def ChainKernels : Pass<"kernel-chain", "::mlir::ModuleOp"> {
     A `kernel.dot` whose only reader is a `kernel.depthwise_conv`, through a reshape to images, becomes one `kernel.chain`
     with it: the product of some pixels with one panel of its weights is read while it is in the cache, where its pixels lie
     side by side whatever the number of channels. Strips are as high as the cache allows; where those would be lower than the
-    windows, or where several threads would compute too many rows twice, the ops stay apart. f32 only. The values are the
-    same.
+    windows, or where several threads would compute too many rows twice, the ops stay apart. f32, or rows and weights of bf16
+    without AMX. The values are the same.
   }];
   let options = [
     Option<"triple", "triple", "std::string", "\"x86_64-linux-gnu\"", "Target triple">,

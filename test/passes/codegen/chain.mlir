@@ -1,4 +1,5 @@
 // RUN: lathe-opt %s --kernel-chain="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --split-input-file | FileCheck %s --enable-var-scope
+// RUN: lathe-opt %s --kernel-chain="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+amx-tile,+amx-bf16,+avx2,+avx,+fma" --split-input-file | FileCheck %s --check-prefix=AMX
 // RUN: lathe-opt %s --kernel-chain="threads=2" --split-input-file | FileCheck %s --check-prefix=THREADS
 
 // 4.8 MB between the product and the convolution, a strip of which fits in a quarter of L2.
@@ -92,4 +93,48 @@ func.func @residual(%x: tensor<12544x16xf32>, %w: tensor<16x96xf32>, %r: tensor<
     kernel.yield %acc : tensor<1x56x56x96xf32>
   }
   return %2, %5, %3 : tensor<1x56x56x96xf32>, tensor<1x56x56x96xf32>, tensor<12544x96xf32>
+}
+
+// -----
+
+// Products of bf16 operands, which also leave bf16 between them: half the memory. Not with AMX, whose tiles do all panels of a
+// product.
+// CHECK-LABEL: @pairs
+// CHECK: kernel.chain({{.*}}) {strips = 4 : i64}
+// CHECK: kernel.dot({{.*}}) {bf16, {{.*}} (tensor<12544x16xbf16>, tensor<3x8x64xbf16>) -> tensor<12544x96xbf16>
+// AMX-LABEL: @pairs
+// AMX-NOT: kernel.chain
+// AMX: return
+func.func @pairs(%x: tensor<12544x16xbf16>, %w: tensor<3x8x64xbf16>, %f: tensor<3x3x1x96xf32>) -> tensor<1x56x56x96xbf16> {
+  %0 = kernel.dot(%x, %w) {bf16, lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, panel = 32 : i64} : (tensor<12544x16xbf16>, tensor<3x8x64xbf16>) -> tensor<12544x96xbf16> {
+  ^bb0(%acc: tensor<12544x96xf32>):
+    %1 = hlo.convert %acc : (tensor<12544x96xf32>) -> tensor<12544x96xbf16>
+    kernel.yield %1 : tensor<12544x96xbf16>
+  }
+  %1 = hlo.reshape %0 : (tensor<12544x96xbf16>) -> tensor<1x112x112x96xbf16>
+  %2 = kernel.depthwise_conv(%1, %f) {groups = 96 : i64, strides = array<i64: 2, 2>, padding = array<i64: 0, 1, 0, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x112x112x96xbf16>, tensor<3x3x1x96xf32>) -> tensor<1x56x56x96xbf16> {
+  ^bb0(%acc: tensor<1x56x56x96xf32>):
+    %3 = hlo.convert %acc : (tensor<1x56x56x96xf32>) -> tensor<1x56x56x96xbf16>
+    kernel.yield %3 : tensor<1x56x56x96xbf16>
+  }
+  return %2 : tensor<1x56x56x96xbf16>
+}
+
+// -----
+
+// Rows of f32 would be rounded again for each panel.
+// CHECK-LABEL: @rounded_rows
+// CHECK-NOT: kernel.chain
+// CHECK: return
+func.func @rounded_rows(%x: tensor<12544x16xf32>, %w: tensor<3x8x64xbf16>, %f: tensor<3x3x1x96xf32>) -> tensor<1x112x112x96xf32> {
+  %0 = kernel.dot(%x, %w) {bf16, lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, panel = 32 : i64} : (tensor<12544x16xf32>, tensor<3x8x64xbf16>) -> tensor<12544x96xf32> {
+  ^bb0(%acc: tensor<12544x96xf32>):
+    kernel.yield %acc : tensor<12544x96xf32>
+  }
+  %1 = hlo.reshape %0 : (tensor<12544x96xf32>) -> tensor<1x112x112x96xf32>
+  %2 = kernel.depthwise_conv(%1, %f) {groups = 96 : i64, strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x112x112x96xf32>, tensor<3x3x1x96xf32>) -> tensor<1x112x112x96xf32> {
+  ^bb0(%acc: tensor<1x112x112x96xf32>):
+    kernel.yield %acc : tensor<1x112x112x96xf32>
+  }
+  return %2 : tensor<1x112x112x96xf32>
 }
