@@ -14,6 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <malloc.h>
 #include <set>
 #include <sys/resource.h>
 
@@ -124,6 +125,8 @@ int compileWithHost(CompileArgs &a, const std::set<std::string> &wanted) {
 }
 
 int execute(CompileArgs &a) {
+  // weights go back to the system as soon as they are packed; by default the largest freed one raises the limit
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
   static const std::set<std::string> known = {"obj", "header", "so", "a", "asm", "llvm", "hlo", "graph", "kernel"};
   std::set<std::string> wanted(a.emit.begin(), a.emit.end());
   for (const std::string &kind : wanted)
