@@ -191,13 +191,17 @@ unsigned RowsEmitter::chooseTogether() const {
   if (lanes == 1)
     return 1;
   const int64_t elements = hlo::constantValue(rowLength).value_or(512);
-  int64_t bytes = hlo::constantValue(keptBytes).value_or(elements * 4), values = 1;
+  int64_t bytes = hlo::constantValue(keptBytes).value_or(elements * 4), values = 1, operands = 0;
   for (hlo::ReduceOp r : reductions)
     values = std::max<int64_t>(values, r.getInputs().size());
   for (ValueRange list : {ValueRange(body.getArguments()), ValueRange(roots)})
     for (Value v : list)
       if (isFull(v))
         bytes += elements * elemBytes(elementType(v));
+  for (Value v : body.getArguments())
+    operands += isFull(v);
+  // Rows read at once, of all operands: three of 768 floats take 20.2 us alone and 20.9 in pairs for 128 results.
+  constexpr int64_t mostStreams = 4;
   // A row's instructions in one body: those of a vector, on as many vectors as there are accumulators. What LLVM orders
   // in one block should not be more: sixteen exponentials side by side spill twice their number of vectors.
   constexpr int64_t mostInstructions = 250;
@@ -210,7 +214,7 @@ unsigned RowsEmitter::chooseTogether() const {
   unsigned together = 4;
   while (together > 1 &&
          ((count && *count < together) || together * reduceChains * values > b.target.numVectorRegs / 2 ||
-          together * bytes > b.target.l1 || together * instructions > mostInstructions))
+          together * operands > mostStreams || together * bytes > b.target.l1 || together * instructions > mostInstructions))
     together /= 2;
   return together;
 }

@@ -9,8 +9,6 @@
 #include "passes/codegen/cpu/Product.h"
 #include "passes/codegen/cpu/Window.h"
 
-#include <numeric>
-
 using namespace mlir;
 
 namespace lathe::cpu {
@@ -26,8 +24,6 @@ private:
   void emitRow();
   /// The lines of one vector of channels that a tile and the one below it read.
   int64_t linesShared() const;
-  /// Sets of L1 that the lines of one vector of channels fall into.
-  int64_t setsUsed() const;
   bool rowsOverlap() const;
   int64_t rowsTogether() const;
   void emitRows(int64_t together);
@@ -146,14 +142,6 @@ void WindowEmitter::emitRow() {
   forEachChannel(4, [&](Value c, unsigned vecs, unsigned lanes) {
     b.loop(b.i64(0), dims.back().out, [&](Value x) { emitPixel(x, c, vecs, lanes); });
   });
-}
-
-// ways: those of server cores less what results, weights and epilogues take
-constexpr int64_t cacheLine = 64, l1Sets = 64, l1Ways = 8;
-
-int64_t WindowEmitter::setsUsed() const {
-  const int64_t pixel = *channelCount / multiplier * elemBytes(aElem);
-  return pixel % cacheLine ? l1Sets : l1Sets / std::gcd(l1Sets, pixel / cacheLine);
 }
 
 int64_t WindowEmitter::linesShared() const {

@@ -6,6 +6,8 @@
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace lathe::cpu {
@@ -85,6 +87,11 @@ Value WindowKernel::loadInput(Value offset, Value channel, unsigned lanes) {
   for (unsigned i = 0; i < lanes; ++i)
     pick[i] = i / multiplier;
   return vector::ShuffleOp::create(b, x, x, pick);
+}
+
+int64_t WindowKernel::setsUsed() const {
+  const int64_t pixel = *channelCount / multiplier * elemBytes(aElem);
+  return pixel % cacheLine ? l1Sets : l1Sets / std::gcd(l1Sets, pixel / cacheLine);
 }
 
 void WindowKernel::forEachChannel(unsigned maxVecs, function_ref<void(Value, unsigned, unsigned)> emitAt) {

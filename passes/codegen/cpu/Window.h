@@ -21,6 +21,9 @@ struct ChannelSlice {
   int64_t count;
 };
 
+// ways: those of server cores less what results, weights and epilogues take
+constexpr int64_t cacheLine = 64, l1Sets = 64, l1Ways = 8;
+
 class WindowKernel {
 protected:
   WindowKernel(mlir::Operation *op, KernelBuilder &b) : op(op), b(b), epilogue(b, op) {}
@@ -31,6 +34,8 @@ protected:
   /// The number of units, and what setRow needs.
   void prepareRows();
   void setRow(mlir::Value unit);
+  /// Sets of L1 that the lines of one vector of channels fall into.
+  int64_t setsUsed() const;
   /// Vectors of the result's channels, up to `maxVecs` at a time, then narrower ones, then single channels.
   void forEachChannel(unsigned maxVecs,
                       mlir::function_ref<void(mlir::Value channel, unsigned vecs, unsigned lanes)> emit);

@@ -237,7 +237,7 @@ void checkPool(const char *kind, int64_t n, const Ints &size, int64_t channels, 
   auto op = kernel::PoolOp::create(b, loc, TypeRange{result}, func.getArgument(0), ValueRange{}, kind, window, strides, padding,
                                    ArrayRef<int64_t>{}, b.getF32Type(),
                                    [](OpBuilder &, Location, ValueRange v) -> SmallVector<Value> { return {v[0]}; });
-  for (const Processor &processor : {Processor::host(), Processor::baseline()}) {
+  for (const Processor &processor : {Processor::host(), Processor::avx2(), Processor::baseline()}) {
     CompiledKernel *kernel = CompiledKernel::compileOnce(op, processor);
     ASSERT_TRUE(kernel);
     std::vector<float> x(product(inShape));
@@ -264,7 +264,7 @@ void checkPool(const char *kind, int64_t n, const Ints &size, int64_t channels, 
             ++count;
           });
           std::string k = kind;
-          double want = k == "max" ? high : k == "min" ? low : k == "sum" ? sum : sum / count;
+          double want = k == "max" || k == "max_number" ? high : k == "min" ? low : k == "sum" ? sum : sum / std::max<int64_t>(count, 1);
           EXPECT_NEAR(z[pixel * channels + c], want, 1e-5);
         }
         ++pixel;
@@ -413,6 +413,58 @@ TEST(KernelPool, Kinds) {
       checkPool(kind, 1, {7, 7}, channels, {7, 7}, {1, 1}, {0, 0, 0, 0});
     }
   checkPool("max", 1, {30}, 8, {4}, {2}, {1, 1});
+}
+
+// Tiles of several heights, at both borders and between them, and channels that leave a rest; windows in part, and wholly,
+// beside the image.
+TEST(KernelPool, Tiles) {
+  for (const char *kind : {"max", "max_number", "sum", "avg"})
+    for (int64_t channels : {3, 16, 44}) {
+      checkPool(kind, 1, {6, 35}, channels, {3, 3}, {1, 1}, {1, 1, 1, 1});
+      checkPool(kind, 2, {9, 31}, channels, {3, 3}, {2, 2}, {0, 1, 0, 1});
+    }
+  for (const char *kind : {"max_number", "avg"}) {
+    checkPool(kind, 1, {7, 3}, 24, {3, 5}, {1, 1}, {1, 1, 2, 2});
+    checkPool(kind, 1, {5, 40}, 8, {2, 9}, {1, 3}, {0, 1, 4, 4});
+    checkPool(kind, 1, {40, 12}, 96, {3, 3}, {1, 1}, {1, 1, 1, 1}); // rows in several strips where L2 is small
+    checkPool(kind, 1, {3, 4, 20}, 16, {2, 2, 3}, {1, 1, 1}, {0, 0, 1, 0, 1, 1});
+  }
+}
+
+// max_number never takes a NaN, and gives the lowest number where there is nothing else.
+TEST(KernelPool, MaxOfNumbers) {
+  MLIRContext &context = testContext();
+  OpBuilder b(&context);
+  Location loc = b.getUnknownLoc();
+  OwningOpRef<ModuleOp> module(ModuleOp::create(loc));
+  const int64_t h = 5, w = 21, channels = 20;
+  auto type = RankedTensorType::get({1, h, w, channels}, b.getF32Type());
+  b.setInsertionPointToEnd(module->getBody());
+  auto func = func::FuncOp::create(b, loc, "main", b.getFunctionType({type}, {type}));
+  b.setInsertionPointToStart(func.addEntryBlock());
+  auto op = kernel::PoolOp::create(b, loc, TypeRange{type}, func.getArgument(0), ValueRange{}, "max_number", Ints{3, 3}, Ints{1, 1},
+                                   Ints{1, 1, 1, 1}, ArrayRef<int64_t>{}, b.getF32Type(),
+                                   [](OpBuilder &, Location, ValueRange v) -> SmallVector<Value> { return {v[0]}; });
+  std::vector<float> x(h * w * channels);
+  fill(x, 3);
+  for (size_t i = 0; i < x.size(); ++i)
+    if (i % 3 == 0 || i / channels % w < 6)
+      x[i] = NAN;
+  for (const Processor &processor : {Processor::host(), Processor::avx2(), Processor::baseline()}) {
+    CompiledKernel *kernel = CompiledKernel::compileOnce(op, processor);
+    ASSERT_TRUE(kernel);
+    std::vector<float> z = runBothWays(*kernel, {x.data()}, x.size(), {});
+    for (int64_t i = 0; i < h; ++i)
+      for (int64_t j = 0; j < w; ++j)
+        for (int64_t c = 0; c < channels; ++c) {
+          float want = std::numeric_limits<float>::lowest();
+          for (int64_t y = std::max<int64_t>(i - 1, 0); y <= std::min(i + 1, h - 1); ++y)
+            for (int64_t k = std::max<int64_t>(j - 1, 0); k <= std::min(j + 1, w - 1); ++k)
+              if (float v = x[(y * w + k) * channels + c]; v > want)
+                want = v;
+          EXPECT_EQ(z[(i * w + j) * channels + c], want) << i << " " << j << " " << c;
+        }
+  }
 }
 
 void checkWinograd(ConvCase c) {
