@@ -119,13 +119,7 @@ void PoolEmitter::emitPixel(Value x, Value channel, unsigned vecs, unsigned lane
     for (Value &a : accs)
       a = average(a, count, lanes);
   }
-  auto index = [&](Value) {
-    SmallVector<Value> at(outIndex);
-    at.append({x, channel});
-    return at;
-  };
-  if (failed(epilogue.emitTile({1, vecs, lanes}, accs, acc.getRank() - 1, Value(), index)))
-    ok = failure();
+  finishPixels({1, vecs, lanes}, x, channel, accs);
 }
 
 int64_t PoolEmitter::tileHeight() const {
@@ -185,13 +179,7 @@ void PoolEmitter::emitTile(Value x, unsigned height, int64_t known, Value channe
       sum = initial(lanes);
     accs.push_back(kind == Kind::Average ? average(sum, b.mul(others, b.i64(count)), lanes) : sum);
   }
-  auto index = [&](Value r) {
-    SmallVector<Value> at(outIndex);
-    at.append({b.add(x, r), channel});
-    return at;
-  };
-  if (failed(epilogue.emitTile({height, 1, lanes}, accs, acc.getRank() - 1, Value(), index)))
-    ok = failure();
+  finishPixels({height, 1, lanes}, x, channel, accs);
 }
 
 void PoolEmitter::emitRow() {

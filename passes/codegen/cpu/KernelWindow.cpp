@@ -66,13 +66,7 @@ void WindowEmitter::emitPixel(Value x, Value channel, unsigned vecs, unsigned la
     }
     return now;
   });
-  auto index = [&](Value) {
-    SmallVector<Value> at(outIndex);
-    at.append({x, channel});
-    return at;
-  };
-  if (failed(epilogue.emitTile({1, vecs, lanes}, accs, acc.getRank() - 1, Value(), index)))
-    ok = failure();
+  finishPixels({1, vecs, lanes}, x, channel, accs);
 }
 
 /// Pixels [x, x + height) of one vector of channels. `known`: x if static, else -1 and all taps are inside.
@@ -104,13 +98,7 @@ void WindowEmitter::emitTile(Value x, unsigned height, int64_t known, Value chan
     }
     return now;
   });
-  auto index = [&](Value r) {
-    SmallVector<Value> at(outIndex);
-    at.append({b.add(x, r), channel});
-    return at;
-  };
-  if (failed(epilogue.emitTile({height, 1, lanes}, accs, acc.getRank() - 1, Value(), index)))
-    ok = failure();
+  finishPixels({height, 1, lanes}, x, channel, accs);
 }
 
 bool WindowEmitter::hasTiles() const {

@@ -74,6 +74,16 @@ WindowKernel::overTaps(unsigned numDims, SmallVector<Value> accs, Value offset, 
   return level(0, accs, offset, tap);
 }
 
+void WindowKernel::finishPixels(TileShape shape, Value x, Value channel, ValueRange accs) {
+  auto index = [&](Value r) {
+    SmallVector<Value> at(outIndex);
+    at.append({b.add(x, r), channel});
+    return at;
+  };
+  if (failed(epilogue.emitTile(shape, accs, acc.getRank() - 1, Value(), index)))
+    ok = failure();
+}
+
 Value WindowKernel::loadInput(Value offset, Value channel, unsigned lanes) {
   channel = b.sub(channel, firstChannel);
   Value from = multiplier == 1 ? channel : b.divU(channel, b.i64(multiplier));

@@ -45,6 +45,8 @@ protected:
            mlir::function_ref<mlir::SmallVector<mlir::Value>(mlir::Value offset, mlir::Value tap,
                                                              mlir::SmallVector<mlir::Value>)>
                body);
+  /// The epilogue of a tile's pixels, from x on in the row, each with the vectors of channels from `channel` on.
+  void finishPixels(TileShape shape, mlir::Value x, mlir::Value channel, mlir::ValueRange accs);
   /// `lanes` result channels' inputs, `offset` being that of the pixel.
   mlir::Value loadInput(mlir::Value offset, mlir::Value channel, unsigned lanes);
 
