@@ -50,13 +50,12 @@ constexpr double mostAgain = 0.1;
 /// Strips of an image, or 0: better apart. L2 has room for the part of the left operand that all panels of a
 /// strip read, for a panel's pixels and for what else passes through.
 int64_t chooseStrips(const CpuTarget &target, kernel::DotOp dot, kernel::DepthwiseConvOp conv) {
-  auto images = cast<RankedTensorType>(conv.getInput().getType()),
-       filter = cast<RankedTensorType>(conv.getFilter().getType());
+  auto images = cast<RankedTensorType>(conv.getInput().getType());
   const int64_t pixels = images.getDimSize(1) * images.getDimSize(2),
                 bytes = elemBytes(images.getElementType());
   auto lhs = cast<RankedTensorType>(dot.getLhs().getType());
   const int64_t depthBytes = lhs.getDimSize(1) * elemBytes(lhs.getElementType()), columns = chunkColumns(dot);
-  const int64_t kept = ((filter.getDimSize(0) - 1) * conv.getRhsDilation()[0] + 1) * images.getDimSize(2);
+  const int64_t kept = reachOfRows(conv) * images.getDimSize(2);
   auto fits = [&](int64_t strips) {
     const int64_t each = llvm::divideCeil(pixels, strips),
                   buffer = (each + (strips > 1 ? kept : 0)) * columns * bytes;

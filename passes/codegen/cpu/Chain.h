@@ -7,26 +7,8 @@
 
 namespace lathe::cpu {
 
-/// An image's rows of pixels through a product, a strip of tiles at a time, and the rows of the convolution's
-/// result that are complete with each.
-struct Strips {
-  int64_t height, width, outHeight, stride, padLow, reach;
-  RowTiles tiles; ///< over the pixels of an image
-  int64_t count, tilesEach;
-
-  Strips(kernel::DepthwiseConvOp conv, const RowTiles &tiles, int64_t count);
-  /// The tile and the pixel that a strip begins with.
-  mlir::Value firstTile(KernelBuilder &b, mlir::Value strip) const;
-  mlir::Value firstPixel(KernelBuilder &b, mlir::Value strip) const {
-    return tiles.rowAt(b, firstTile(b, strip));
-  }
-  /// The first row of the result that the strips before do not complete, and the first row of pixels that it
-  /// reads.
-  mlir::Value firstResult(KernelBuilder &b, mlir::Value strip) const;
-  mlir::Value firstRead(KernelBuilder &b, mlir::Value strip) const;
-  /// Pixels before those of a strip that it may read.
-  int64_t keptPixels() const { return count > 1 ? reach * width : 0; }
-};
+/// Rows of the image from the first to the last that a row of the result reads.
+int64_t reachOfRows(kernel::DepthwiseConvOp conv);
 
 /// Columns of the product that are done at a time: a panel of its right operand, or all of them.
 int64_t chunkColumns(kernel::DotOp dot);

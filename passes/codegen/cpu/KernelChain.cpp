@@ -65,6 +65,57 @@ int64_t attributeOf(func::FuncOp func, StringRef name) {
   return value ? value.getInt() : 0;
 }
 
+/// An image's rows of pixels through a product, a strip of tiles at a time, and the rows of the convolution's
+/// result that are complete with each.
+struct Strips {
+  int64_t height, width, outHeight, stride, padLow, reach;
+  RowTiles tiles; ///< over the pixels of an image
+  int64_t count, tilesEach;
+
+  Strips(kernel::DepthwiseConvOp conv, const RowTiles &tiles, int64_t count);
+  /// The tile and the pixel that a strip begins with.
+  Value firstTile(KernelBuilder &b, Value strip) const;
+  Value firstPixel(KernelBuilder &b, Value strip) const {
+    return tiles.rowAt(b, firstTile(b, strip));
+  }
+  /// The first row of the result that the strips before do not complete, and the first row of pixels that it
+  /// reads.
+  Value firstResult(KernelBuilder &b, Value strip) const;
+  Value firstRead(KernelBuilder &b, Value strip) const;
+  /// Pixels before those of a strip that it may read.
+  int64_t keptPixels() const { return count > 1 ? reach * width : 0; }
+};
+
+Strips::Strips(kernel::DepthwiseConvOp conv, const RowTiles &tiles, int64_t wanted) : tiles(tiles) {
+  auto images = cast<RankedTensorType>(conv.getInput().getType());
+  height = images.getDimSize(1);
+  width = images.getDimSize(2);
+  outHeight = conv.getAccType().getDimSize(1);
+  stride = conv.getStrides()[0];
+  padLow = conv.getPadding()[0];
+  reach = reachOfRows(conv);
+  tilesEach = llvm::divideCeil(tiles.numTiles, std::max<int64_t>(1, wanted));
+  count = llvm::divideCeil(tiles.numTiles, tilesEach);
+}
+
+Value Strips::firstTile(KernelBuilder &b, Value strip) const {
+  return b.min(b.mul(strip, b.i64(tilesEach)), b.i64(tiles.numTiles));
+}
+
+Value Strips::firstResult(KernelBuilder &b, Value strip) const {
+  // results that end within the whole rows above the strip's first pixel
+  Value rows = b.divU(firstPixel(b, strip), b.i64(width));
+  Value complete = b.divU(b.max(b.add(rows, b.i64(padLow - reach + stride)), b.i64(0)), b.i64(stride));
+  Value last = b.i64(outHeight);
+  return b.select(b.lt(strip, b.i64(count)), b.select(b.lt(b.i64(0), strip), b.min(complete, last), b.i64(0)),
+                  last);
+}
+
+Value Strips::firstRead(KernelBuilder &b, Value strip) const {
+  Value first = b.sub(b.mul(firstResult(b, strip), b.i64(stride)), b.i64(padLow));
+  return b.max(b.i64(0), b.min(first, b.i64(height)));
+}
+
 /// Emits the units of a chain: images, strips of an image, chunks of channels, these innermost.
 class ChainEmitter {
 public:
@@ -239,35 +290,10 @@ LogicalResult ChainEmitter::emit() {
 
 } // namespace
 
-Strips::Strips(kernel::DepthwiseConvOp conv, const RowTiles &tiles, int64_t wanted) : tiles(tiles) {
-  auto images = cast<RankedTensorType>(conv.getInput().getType());
-  height = images.getDimSize(1);
-  width = images.getDimSize(2);
-  outHeight = conv.getAccType().getDimSize(1);
-  stride = conv.getStrides()[0];
-  padLow = conv.getPadding()[0];
-  reach =
-      (cast<RankedTensorType>(conv.getFilter().getType()).getDimSize(0) - 1) * conv.getRhsDilation()[0] + 1;
-  tilesEach = llvm::divideCeil(tiles.numTiles, std::max<int64_t>(1, wanted));
-  count = llvm::divideCeil(tiles.numTiles, tilesEach);
-}
-
-Value Strips::firstTile(KernelBuilder &b, Value strip) const {
-  return b.min(b.mul(strip, b.i64(tilesEach)), b.i64(tiles.numTiles));
-}
-
-Value Strips::firstResult(KernelBuilder &b, Value strip) const {
-  // results that end within the whole rows above the strip's first pixel
-  Value rows = b.divU(firstPixel(b, strip), b.i64(width));
-  Value complete = b.divU(b.max(b.add(rows, b.i64(padLow - reach + stride)), b.i64(0)), b.i64(stride));
-  Value last = b.i64(outHeight);
-  return b.select(b.lt(strip, b.i64(count)), b.select(b.lt(b.i64(0), strip), b.min(complete, last), b.i64(0)),
-                  last);
-}
-
-Value Strips::firstRead(KernelBuilder &b, Value strip) const {
-  Value first = b.sub(b.mul(firstResult(b, strip), b.i64(stride)), b.i64(padLow));
-  return b.max(b.i64(0), b.min(first, b.i64(height)));
+int64_t reachOfRows(kernel::DepthwiseConvOp conv) {
+  WindowSteps steps;
+  steps.dilation = conv.getRhsDilation()[0];
+  return steps.reach(cast<RankedTensorType>(conv.getFilter().getType()).getDimSize(0));
 }
 
 int64_t chunkColumns(kernel::DotOp dot) {
