@@ -30,7 +30,6 @@ private:
   int64_t tileHeight() const;
   void emitTile(Value x, unsigned height, int64_t known, Value channel, unsigned lanes);
   void emitRow();
-  void emitRows(int64_t height, int64_t together);
   /// a / max(taps, 1)
   Value average(Value a, Value taps, unsigned lanes);
   Value initial(unsigned lanes);
@@ -188,35 +187,12 @@ void PoolEmitter::emitRow() {
   });
 }
 
-/// So many rows at a time by tiles of this height.
-void PoolEmitter::emitRows(int64_t height, int64_t together) {
-  WindowDim &d = dims.back();
-  b.loop(b.begin, b.end, b.i64(together), [&](Value first) {
-    Value last = b.min(b.end, b.add(first, b.i64(together)));
-    forEachChannel(1, [&](Value c, unsigned, unsigned lanes) {
-      RowTiles(d.outSize, height)
-          .forEachInside(
-              b, [&](int64_t x, int64_t count) { return d.inside(x, count, *d.tapSize, *d.inSize); },
-              [&](Value x, unsigned count, int64_t known) {
-                b.loop(first, last, [&](Value unit) {
-                  setRow(unit);
-                  emitTile(x, count, known, c, lanes);
-                });
-              });
-    });
-  });
-}
-
 LogicalResult PoolEmitter::emit() {
-  int64_t taps = 1;
-  for (WindowDim &d : dims)
-    taps *= d.tapSize.value_or(3);
-  b.setWork(2 * taps * channelCount.value_or(64) * (dims.empty() ? 1 : dims.back().outSize.value_or(64)));
   prepareRows();
   if (const int64_t height = tileHeight()) {
-    // as many rows as L2 has room for: fewer would fetch the rows they share more often
-    const int64_t rowBytes = *dims[1].inSize * *channelCount * elemBytes(aElem) * dims[0].stride;
-    emitRows(height, std::max<int64_t>(1, b.target.l2 / 2 / rowBytes));
+    // fewer rows would fetch those that they share more often
+    emitRowsTogether(RowTiles(dims[1].outSize, height), rowsInL2(),
+                     [&](Value x, unsigned count, int64_t known, Value c, unsigned lanes) { emitTile(x, count, known, c, lanes); });
     return ok;
   }
   b.units([&](Value unit) {

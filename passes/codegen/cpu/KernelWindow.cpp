@@ -26,9 +26,7 @@ private:
   int64_t linesShared() const;
   bool rowsOverlap() const;
   int64_t rowsTogether() const;
-  void emitRows(int64_t together);
   void emitPixel(Value x, Value channel, unsigned vecs, unsigned lanes);
-  void emitTiles(Value channel, unsigned lanes, function_ref<void(function_ref<void()>)> forEachRow);
   RowTiles pixelTiles() const;
   void emitTile(Value x, unsigned height, int64_t known, Value channel, unsigned lanes);
   Value zero(unsigned lanes) { return b.cst(regType(accElem, lanes), 0.0); }
@@ -112,20 +110,10 @@ RowTiles WindowEmitter::pixelTiles() const {
   return RowTiles(d.outSize, std::clamp<int64_t>(b.target.numVectorRegs - *d.tapSize - 3, 4, 14));
 }
 
-void WindowEmitter::emitTiles(Value channel, unsigned lanes,
-                              function_ref<void(function_ref<void()>)> forEachRow) {
-  WindowDim &d = dims.back();
-  pixelTiles().forEachInside(
-      b, [&](int64_t x, int64_t height) { return d.inside(x, height, *d.tapSize, *d.inSize); },
-      [&](Value x, unsigned height, int64_t known) {
-        forEachRow([&] { emitTile(x, height, known, channel, lanes); });
-      });
-}
-
 void WindowEmitter::emitRow() {
   if (hasTiles())
     return forEachChannel(1, [&](Value c, unsigned, unsigned lanes) {
-      emitTiles(c, lanes, [](function_ref<void()> row) { row(); });
+      forEachTile(pixelTiles(), [&](Value x, unsigned height, int64_t known) { emitTile(x, height, known, c, lanes); });
     });
   forEachChannel(4, [&](Value c, unsigned vecs, unsigned lanes) {
     b.loop(b.i64(0), dims.back().out, [&](Value x) { emitPixel(x, c, vecs, lanes); });
@@ -146,38 +134,17 @@ bool WindowEmitter::rowsOverlap() const {
   return y.tapSize && *y.tapSize > 0 && y.reach(*y.tapSize) >= 2 * y.stride;
 }
 
-/// How many rows a vector of channels is done for at once: as many as half of L2 has room for.
+/// How many rows a vector of channels is done for at once.
 int64_t WindowEmitter::rowsTogether() const {
-  if (!rowsOverlap() || linesShared() > setsUsed() * l1Ways)
-    return 1;
-  const WindowDim &y = dims[dims.size() - 2], &x = dims.back();
-  const int64_t rowBytes = *x.inSize * *channelCount / multiplier * elemBytes(aElem) * y.stride;
-  return std::max<int64_t>(1, b.target.l2 / 2 / std::max<int64_t>(1, rowBytes));
-}
-
-void WindowEmitter::emitRows(int64_t together) {
-  b.loop(b.begin, b.end, b.i64(together), [&](Value first) {
-    Value last = b.min(b.end, b.add(first, b.i64(together)));
-    forEachChannel(1, [&](Value c, unsigned, unsigned lanes) {
-      emitTiles(c, lanes, [&](function_ref<void()> row) {
-        b.loop(first, last, [&](Value unit) {
-          setRow(unit);
-          row();
-        });
-      });
-    });
-  });
+  return !rowsOverlap() || linesShared() > setsUsed() * l1Ways ? 1 : rowsInL2();
 }
 
 LogicalResult WindowEmitter::emit() {
-  int64_t taps = 1;
-  for (WindowDim &d : dims)
-    taps *= d.tapSize.value_or(3);
-  b.setWork(2 * taps * channelCount.value_or(64) * (dims.empty() ? 1 : dims.back().outSize.value_or(64)));
-
   prepareRows();
   if (const int64_t together = rowsTogether(); together > 1)
-    emitRows(together);
+    emitRowsTogether(pixelTiles(), together, [&](Value x, unsigned height, int64_t known, Value c, unsigned lanes) {
+      emitTile(x, height, known, c, lanes);
+    });
   else
     b.units([&](Value unit) {
       setRow(unit);

@@ -44,6 +44,10 @@ void WindowKernel::prepareRows() {
   for (AffineExpr e : ArrayRef<AffineExpr>(outDims).drop_back(dims.empty() ? 1 : 2))
     units = units * e;
   b.setExtent(hlo::simplify(units));
+  int64_t taps = 1;
+  for (const WindowDim &d : dims)
+    taps *= d.tapSize.value_or(3);
+  b.setWork(2 * taps * channelCount.value_or(64) * (dims.empty() ? 1 : dims.back().outSize.value_or(64)));
   unitSizes = b.dims(acc);
   unitSizes.truncate(dims.empty() ? 1 : dims.size());
   imageElements = inChannels;
@@ -72,6 +76,33 @@ WindowKernel::overTaps(unsigned numDims, SmallVector<Value> accs, Value offset, 
     });
   };
   return level(0, accs, offset, tap);
+}
+
+void WindowKernel::forEachTile(const RowTiles &tiles, TileOfPixels emit) {
+  const WindowDim &d = dims.back();
+  tiles.forEachInside(
+      b, [&](int64_t x, int64_t height) { return d.inside(x, height, *d.tapSize, *d.inSize); }, emit);
+}
+
+int64_t WindowKernel::rowsInL2() const {
+  const WindowDim &y = dims[dims.size() - 2], &x = dims.back();
+  const int64_t rowBytes = *x.inSize * *channelCount / multiplier * elemBytes(aElem) * y.stride;
+  return std::max<int64_t>(1, b.target.l2 / 2 / std::max<int64_t>(1, rowBytes));
+}
+
+void WindowKernel::emitRowsTogether(const RowTiles &tiles, int64_t together,
+                                    function_ref<void(Value, unsigned, int64_t, Value, unsigned)> emit) {
+  b.loop(b.begin, b.end, b.i64(together), [&](Value first) {
+    Value last = b.min(b.end, b.add(first, b.i64(together)));
+    forEachChannel(1, [&](Value c, unsigned, unsigned lanes) {
+      forEachTile(tiles, [&](Value x, unsigned height, int64_t known) {
+        b.loop(first, last, [&](Value unit) {
+          setRow(unit);
+          emit(x, height, known, c, lanes);
+        });
+      });
+    });
+  });
 }
 
 void WindowKernel::finishPixels(TileShape shape, Value x, Value channel, ValueRange accs) {

@@ -31,7 +31,7 @@ protected:
   /// Sizes of the dimensions, whose taps and steps are set, from the types of the input and the accumulators.
   void readTypes(int64_t multiplier);
   void setPosition(WindowDim &d, mlir::Value result) { d.position = d.at(b, result, d.taps, d.in); }
-  /// The number of units, and what setRow needs.
+  /// The number of units, their work, and what setRow needs.
   void prepareRows();
   void setRow(mlir::Value unit);
   /// Sets of L1 that the lines of one vector of channels fall into.
@@ -39,6 +39,16 @@ protected:
   /// Vectors of the result's channels, up to `maxVecs` at a time, then narrower ones, then single channels.
   void forEachChannel(unsigned maxVecs,
                       mlir::function_ref<void(mlir::Value channel, unsigned vecs, unsigned lanes)> emit);
+  using TileOfPixels = mlir::function_ref<void(mlir::Value x, unsigned height, int64_t known)>;
+  /// The tiles of a row of pixels of static size. `known`: x if static, else -1 and all taps are inside.
+  void forEachTile(const RowTiles &tiles, TileOfPixels emit);
+  /// Rows whose input half of L2 has room for. Static sizes.
+  int64_t rowsInL2() const;
+  /// All units: a tile of a vector of channels for `together` rows one after the other, before the next tile.
+  void emitRowsTogether(const RowTiles &tiles, int64_t together,
+                        mlir::function_ref<void(mlir::Value x, unsigned height, int64_t known, mlir::Value channel,
+                                                unsigned lanes)>
+                            emit);
   /// Loops over the taps of the first `numDims` dimensions that are inside the image.
   mlir::SmallVector<mlir::Value>
   overTaps(unsigned numDims, mlir::SmallVector<mlir::Value> accs, mlir::Value offset, mlir::Value tap,
