@@ -383,12 +383,10 @@ LogicalResult ProductEmitter::emit() {
 TileShape productTile(KernelBuilder &b, const ProductSpec &spec) {
   std::optional<int64_t> m = hlo::constantValue(spec.m), n = hlo::constantValue(spec.n),
                          k = hlo::constantValue(spec.k);
-  if (spec.panel || spec.pairedDepth)
-    return panelTile(b.target, spec.accElem,
-                     spec.panel ? *spec.panel
-                     : *n <= 16 ? 16
-                                : 32,
-                     m, spec.plan, spec.interleaved);
+  if (spec.panel || spec.pairedDepth) {
+    const int64_t panel = spec.panel ? *spec.panel : *n <= 16 ? 16 : 32;
+    return panelTile(b.target, spec.accElem, panel, m, spec.plan, spec.interleaved);
+  }
   TileShape tile = chooseTile(b.target, spec.accElem, m, n, spec.plan);
   // with fewer rows the copy, which a packed operand does not need, would cost more than it brings
   if (m && n && k && *m >= 32 && !spec.plan.vecs && spec.aElem.isF32() && spec.bElem.isF32() &&
