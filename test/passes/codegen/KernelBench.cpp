@@ -67,6 +67,18 @@ static double measure(function_ref<void()> f) {
   return best;
 }
 
+/// Values in [-1, 1).
+static void fill(std::vector<float> &v, std::mt19937 &random) {
+  std::uniform_real_distribution<float> dist(-1, 1);
+  for (float &x : v)
+    x = dist(random);
+}
+
+/// The first cache line that begins inside.
+static float *aligned(std::vector<float> &v) {
+  return reinterpret_cast<float *>((reinterpret_cast<uintptr_t>(v.data()) + 63) & ~uintptr_t(63));
+}
+
 /// Speed of the first kernel in a file, on values in [-1, 1) for floats and zeros for the rest.
 static int benchFile(const std::string &path, const Processor &processor, bool printAsm) {
   MLIRContext context;
@@ -86,7 +98,6 @@ static int benchFile(const std::string &path, const Processor &processor, bool p
     return 0;
   }
   std::mt19937 random(1);
-  std::uniform_real_distribution<float> dist(-1, 1);
   std::vector<std::vector<float>> data;
   std::vector<const void *> operands;
   std::vector<void *> results;
@@ -97,9 +108,8 @@ static int benchFile(const std::string &path, const Processor &processor, bool p
     bytes += size;
     data.emplace_back(size / 4 + 32);
     if (type.getElementType().isF32())
-      for (float &x : data.back())
-        x = dist(random);
-    return reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(data.back().data()) + 63) & ~uintptr_t(63));
+      fill(data.back(), random);
+    return static_cast<void *>(aligned(data.back()));
   };
   for (Value v : op->getOperands())
     operands.push_back(room(v));
@@ -224,7 +234,6 @@ int main(int argc, char **argv) {
     return 0;
   }
   std::mt19937 random(1);
-  std::uniform_real_distribution<float> dist(-1, 1);
   std::vector<std::vector<float>> data;
   // as many copies of the right operand as no cache of ours holds
   size_t rightSize = (types[1].getNumElements() + 15) / 16 * 16;
@@ -234,10 +243,8 @@ int main(int argc, char **argv) {
   size_t other = 0;
   for (RankedTensorType t : types) {
     data.emplace_back(t == types[1] ? rightSize * copies + 16 : (t == types[0] ? inputSize : resultSize) * others + 16);
-    for (float &v : data.back())
-      v = dist(random);
+    fill(data.back(), random);
   }
-  auto aligned = [](std::vector<float> &v) { return reinterpret_cast<float *>((reinterpret_cast<uintptr_t>(v.data()) + 63) & ~uintptr_t(63)); };
   double peak = 0, best = 1e9;
   for (int i = 0; i < 3; ++i) {
     peak = std::max(peak, processor.target().avx512 ? peak512() : peak256());
