@@ -43,9 +43,9 @@ static int64_t elementFlops(Operation &op) {
   if (!elem.isF32() && !elem.isF16() && !elem.isBF16())
     return 1;
   return llvm::TypeSwitch<Operation *, int64_t>(&op)
+      .Case<hlo::ExpOp>([](auto) { return 15; })
       .Case<hlo::TanhOp>([](auto) { return 16; })
       .Case<hlo::ErfOp>([](auto) { return 19; })
-      .Case<hlo::ExpOp>([](auto) { return 22; })
       .Case<hlo::LogisticOp>([](auto) { return 23; })
       .Case<hlo::Expm1Op>([](auto) { return 24; })
       .Case<hlo::LogOp>([](auto) { return 30; })

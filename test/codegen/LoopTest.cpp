@@ -217,8 +217,9 @@ TEST(Reduce, ArgMax) {
   EXPECT_MATCH(kernelOf("reduce", {in}, o, body), {randomTensor(DType::Float32, {5, 77}, 4, 3)}, 0);
 }
 
-static std::string softmax(const std::string &lead, const std::string &n, const std::string &dims,
-                           const std::string &over) {
+/// `last`: what becomes of d = x - max(x), e = exp(d), sb = sum(e) in all of the row; %y is the result.
+static std::string softmax(const std::string &lead, const std::string &n, const std::string &dims, const std::string &over,
+                           const std::string &last = "\"hlo.divide\"(%e, %sb)") {
   std::string x = "tensor<" + lead + n + "xf32>", m = "tensor<" + lead.substr(0, lead.size() - 1) + "xf32>",
               s = "tensor<f32>";
   auto reduce = [&](const char *r, const char *in, const char *name, const char *init) {
@@ -238,7 +239,8 @@ static std::string softmax(const std::string &lead, const std::string &n, const 
   return kernelOf("rows", {x}, x,
                   reduce("%m", "%a0", "maximum", "0xFF800000") + spread("%mb", "%m") + bin("%d", "subtract", "%a0", "%mb") +
                       "%e = \"hlo.exponential\"(%d) : (" + x + ") -> " + x + "\n" + reduce("%s", "%e", "add", "0.0") +
-                      spread("%sb", "%s") + bin("%y", "divide", "%e", "%sb"));
+                      spread("%sb", "%s") + "%lb = \"hlo.log\"(%sb) : (" + x + ") -> " + x + "\n%y = " + last + " : (" + x + ", " + x +
+                      ") -> " + x);
 }
 
 TEST(Rows, Softmax) {
@@ -259,6 +261,31 @@ TEST(Rows, LengthsAndCounts) {
     for (int64_t n : {7, 32, 128, 133})
       EXPECT_MATCH(softmax(std::to_string(rows) + "x", std::to_string(n), "0", "1"),
                    {randomTensor(DType::Float32, {rows, n}, n, 5)}, 1e-6);
+}
+
+// NaNs and infinities spoil their rows in the same way whether the maximum has looked for NaNs or left them to the sum.
+TEST(Rows, SoftmaxOfSpecials) {
+  for (int64_t n : {1, 5, 16, 33, 64, 70, 130}) {
+    const int64_t rows = 42;
+    Tensor x = randomTensor(DType::Float32, {rows, n}, 1, 5);
+    for (int64_t r = 0; r < rows; ++r) {
+      const float special[] = {NAN, INFINITY, -INFINITY, -NAN, 3e38f, -3e38f};
+      x.data<float>()[r * n + r * 7 % n] = special[r % 6];
+      for (int64_t i = 0; r % 7 == 6 && i < n; ++i)
+        x.data<float>()[r * n + i] = r % 2 ? -INFINITY : NAN;
+    }
+    // in the last but one a NaN must come from the maximum
+    for (const char *last : {"\"hlo.divide\"(%e, %sb)", "\"hlo.subtract\"(%d, %lb)", "\"hlo.add\"(%d, %d)",
+                             "\"hlo.maximum\"(%e, %sb)"})
+      EXPECT_MATCH(softmax("42x", std::to_string(n), "0", "1", last), {x}, 1e-6) << n << last;
+  }
+}
+
+// The same exponentials divided by something else, or something else by their sum.
+TEST(Rows, NotQuiteSoftmax) {
+  Tensor x = randomTensor(DType::Float32, {9, 50}, 1, 5);
+  for (const char *last : {"\"hlo.divide\"(%d, %sb)", "\"hlo.divide\"(%e, %mb)", "\"hlo.divide\"(%sb, %e)", "\"hlo.multiply\"(%e, %sb)"})
+    EXPECT_MATCH(softmax("9x", "50", "0", "1", last), {x}, 1e-6) << last;
 }
 
 // A NaN anywhere reaches the extremum of its row and no other; so do infinities.

@@ -9,6 +9,7 @@
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Elemental.h"
 #include "passes/codegen/cpu/Reducer.h"
+#include "passes/codegen/cpu/Softmax.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -56,6 +57,7 @@ private:
   unsigned chooseTogether() const;
   void emitRows(Value first, unsigned count);
   LogicalResult emitReduction(hlo::ReduceOp r);
+  void bindQuotient(ElementEmitter &e, hlo::DivOp op, Value sum);
   LogicalResult emitResults();
   SmallVector<Value> indexOf(const Row &row, ArrayRef<Value> outer, Value j) const;
   Value inRow(ArrayRef<Value> index) { return b.linearize(index.drop_front(lead), rowDims); }
@@ -237,6 +239,8 @@ LogicalResult RowsEmitter::emitReduction(hlo::ReduceOp r) {
     elems.push_back(elementType(v));
   }
   Reducer reducer(b, r.getBody().front(), elems, inits);
+  if (leavesNanToOthers(r, roots))
+    reducer.loseNans();
   const unsigned k = reducer.size(), count = rows.size();
   auto values = [&](unsigned number, ArrayRef<Value> index, unsigned width, Value mask) -> FailureOr<SmallVector<Value>> {
     Row &row = *rows[number];
@@ -301,6 +305,9 @@ LogicalResult RowsEmitter::emitReduction(hlo::ReduceOp r) {
         return b.splatElem(elem, bound, width);
       });
     }
+    for (Operation &o : body)
+      if (auto quotient = dyn_cast<hlo::DivOp>(o); quotient && softmaxSum(quotient) == r)
+        bindQuotient(row->e, quotient, fin->front());
     for (Value v : keptBy[r]) {
       Value ptr = row->keptAt[v];
       Type elem = elementType(v);
@@ -311,6 +318,17 @@ LogicalResult RowsEmitter::emitReduction(hlo::ReduceOp r) {
     }
   }
   return success();
+}
+
+/// The elements of `op` by one reciprocal for the row: an error of a unit and a half.
+void RowsEmitter::bindQuotient(ElementEmitter &e, hlo::DivOp op, Value sum) {
+  Value share = arith::DivFOp::create(b, b.cst(sum.getType(), 1.0), sum), dividend = op->getOperand(0);
+  e.bindElement(op->getResult(0), [this, &e, share, dividend](ArrayRef<Value> index, unsigned width) -> FailureOr<Value> {
+    FailureOr<Value> x = e.emit(dividend, index, width);
+    if (failed(x))
+      return failure();
+    return arith::MulFOp::create(b, *x, b.splat(share, width)).getResult();
+  });
 }
 
 /// The results: full ones in one pass, those of a row once.

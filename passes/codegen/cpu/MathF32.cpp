@@ -30,11 +30,9 @@ static ExpParts reduceExp(E x) {
   return {fma(r * r, q, r), n, k};
 }
 
-/// Whether one instruction scales by a power of two, for this many lanes.
-static bool hasScale(E p) { return p.b->target.avx512 && (p.lanes() == 16 || p.lanes() == 8); }
+bool hasScale(E p) { return p.b->target.avx512 && (p.lanes() == 16 || p.lanes() == 8); }
 
-/// p * 2^n by that instruction; lanes that `on` leaves out are 0 and cost nothing, however small their result.
-static E scaleBy(E p, E n, Value on) {
+E scaleBy(E p, E n, Value on) {
   KernelBuilder &b = *p.b;
   unsigned lanes = p.lanes();
   auto name = b.getStringAttr(lanes == 16 ? "llvm.x86.avx512.mask.scalef.ps.512" : "llvm.x86.avx512.mask.scalef.ps.256");
@@ -91,15 +89,10 @@ static E clamp(E x, double lo, double hi) { // NaN passes; one instruction each
   return sel(y < lo, lo, y);
 }
 
-// What rounds to 0 is not left to arithmetic: underflow takes the processor a hundred cycles, and masks make a lot of it.
-constexpr double expUnderflow = -104.0;
-
 E exp32(E x) {
+  if (hasTables(x))
+    return expByTable(x);
   E tiny = x < expUnderflow, top = sel(x > 89.0, 89.0, x);
-  if (hasScale(x)) {
-    ExpParts e = reduceExp(top);
-    return scaleBy(e.pm1 + 1.0, e.n, !tiny);
-  }
   ExpParts e = reduceExp(sel(tiny, 0.0, top));
   return sel(tiny, 0.0, scale(e.pm1 + 1.0, e.k, e.n));
 }

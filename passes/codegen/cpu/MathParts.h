@@ -38,11 +38,20 @@ E asin32(E x);
 E acos32(E x);
 E atan2_32(E y, E x);
 
+/// What rounds to 0 is not left to arithmetic: underflow takes the processor a hundred cycles, and masks make a lot of it.
+inline constexpr double expUnderflow = -104.0;
+
+/// Whether one instruction scales by a power of two, for this many lanes.
+bool hasScale(E p);
+/// p * 2^floor(n) by that instruction; lanes that `on` leaves out are 0 and cost nothing, however small their result.
+E scaleBy(E p, E n, mlir::Value on);
+
 /// About 1/x, 14 bits, for powers of two lanes on processors with AVX-512.
 E reciprocal14(E x);
 
 // f32 by tables, about half the instructions, where hasTables(x): AVX-512, powers of two lanes (MathTable.cpp)
 bool hasTables(E x);
+E expByTable(E x);
 E erfByTable(E x);
 E tanhByTable(E x);
 E logisticByTable(E x);

@@ -60,6 +60,22 @@ template <size_t pieces> static E piecewise(const float (&table)[6][pieces], dou
   return p;
 }
 
+// exp(x) = 2^(K/16) exp(r), the fraction of the first factor from the table: an error of one unit, half of it the entries'.
+static const float expTable[16] = {
+    1.0f, 1.0442737f, 1.0905077f, 1.1387886f, 1.1892071f, 1.2418578f, 1.2968396f, 1.3542556f,
+    1.4142135f, 1.4768262f, 1.5422108f, 1.6104903f, 1.6817929f, 1.7562522f, 1.8340081f, 1.9152066f};
+
+static E exp16(E x) {
+  E tiny = x < expUnderflow, top = sel(x > 89.0, 89.0, x);
+  // the sum rounds to sixteenths and leaves K mod 16 in the low bits
+  E k = fma(top, top.c(kLog2e), top.c(786432.0)), n = k - 786432.0;
+  E r = fma(n, 1.904654299957768e-09, fma(n, -0.693147182464599609375, top));
+  E s = lookUp(expTable, k.bits());
+  return scaleBy(fma(s, r * poly(r, {1.0, 0.500016195, 0.16666667}), s), n, !tiny);
+}
+
+E expByTable(E x) { return bySixteen(x, exp16); }
+
 // erf(t) / t - 1/2 around the middle of stretch i, i * 67/256: coefficient k of stretch i in row k. Minimax fits of the relative
 // error of erf, 3e-9. Beyond 3.925 erf is 1 in f32. The half that is taken off keeps the rounding of the last step small.
 constexpr double erfStretch = 67.0 / 256, erfEnd = 3.925;

@@ -54,6 +54,8 @@ Reducer::Reducer(KernelBuilder &b, Block &body, SmallVector<Type> elems, SmallVe
   }
 }
 
+void Reducer::loseNans() { losesNans = extremum && b.target.x86; }
+
 SmallVector<Value> Reducer::start(unsigned lanes) {
   SmallVector<Value> r;
   for (auto [elem, init] : llvm::zip(elems, inits)) {
@@ -74,6 +76,11 @@ SmallVector<Value> Reducer::start(unsigned lanes) {
 }
 
 FailureOr<SmallVector<Value>> Reducer::combine(ValueRange acc, ValueRange values, unsigned lanes) {
+  if (losesNans) { // one instruction of x86
+    auto p = isa<hlo::MaxOp>(extremum) ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
+    Value better = arith::CmpFOp::create(b, p, values[0], acc[0]);
+    return SmallVector<Value>{arith::SelectOp::create(b, better, values[0], acc[0]).getResult()};
+  }
   if (extremum) {
     // The value comes first: whether it is a NaN is found out beside the chain of accumulators, not in it. Which of
     // two zeros comes out may differ.

@@ -19,6 +19,8 @@ public:
   /// Whether partial results may be formed in any order and number: sums, products, extrema, arg-extrema.
   bool reorderable() const { return kind != Kind::Other; }
   unsigned size() const { return elems.size(); }
+  /// Of an extremum of floats: NaNs may be lost, where that takes fewer instructions.
+  void loseNans();
   /// What an accumulator starts with.
   mlir::SmallVector<mlir::Value> start(unsigned lanes);
   mlir::FailureOr<mlir::SmallVector<mlir::Value>> combine(mlir::ValueRange acc, mlir::ValueRange values,
@@ -37,6 +39,7 @@ private:
   mlir::SmallVector<mlir::Value> inits;
   Kind kind = Kind::Other;
   mlir::Operation *extremum = nullptr; ///< the one op of the body: a maximum or minimum of floats
+  bool losesNans = false;
   int64_t identity = 0;
 };
 
