@@ -141,6 +141,53 @@ TEST(Loop, MovesData) {
         << c.op;
 }
 
+// Runs of a few elements: pixels from channels and back, shuffled channels, channels first and last; blocks that overlap
+// the one before, rows of several units, and one element too few for a block.
+TEST(Loop, TransposesShortRuns) {
+  using Sizes = std::vector<int64_t>;
+  struct Case {
+    Sizes dims, order;
+  };
+  auto list = [](const Sizes &sizes, const char *between) {
+    std::string s;
+    for (size_t i = 0; i < sizes.size(); ++i)
+      s += (i ? between : "") + std::to_string(sizes[i]);
+    return s;
+  };
+  for (const Case &c : {
+           Case{{1, 5, 20, 3, 3, 1}, {0, 1, 3, 2, 4, 5}}, Case{{2, 5, 33, 2, 2, 3}, {0, 1, 3, 2, 4, 5}},
+           Case{{3, 16, 2, 4, 1}, {0, 2, 1, 4, 3}},       Case{{4, 2, 58}, {0, 2, 1}},
+           Case{{4, 3, 17, 2}, {0, 2, 1, 3}},             Case{{3, 4000}, {1, 0}},
+           Case{{4001, 3}, {1, 0}},                       Case{{2, 3, 19, 4}, {2, 0, 1, 3}},
+           Case{{3, 19, 4, 2}, {2, 0, 1, 3}},             Case{{7, 3, 3}, {0, 2, 1}},
+           Case{{2, 8, 5, 8, 5}, {0, 1, 3, 2, 4}},        Case{{19, 7, 8}, {1, 0, 2}},
+           Case{{2, 3, 5, 7}, {3, 2, 1, 0}},              Case{{1, 16, 1, 6, 1, 2}, {4, 3, 2, 0, 1, 5}},
+       })
+    for (std::string e : {"f32", "f64", "i8", "i64", "bf16"}) {
+      Sizes to;
+      for (int64_t p : c.order)
+        to.push_back(c.dims[p]);
+      std::string in = "tensor<" + list(c.dims, "x") + "x" + e + ">", out = "tensor<" + list(to, "x") + "x" + e + ">";
+      std::string two = e[0] == 'i' ? "2" : "2.0", turn = "{permutation = array<i64: " + list(c.order, ", ") + ">} : (" + in + ") -> " + out;
+      EXPECT_MATCH(kernelOf("loop", {in}, out, "%y = \"hlo.transpose\"(%a0) " + turn), {randomTensor(dtypeOf(e), c.dims, 5)}, 0)
+          << in << out;
+      // ops on both sides
+      EXPECT_MATCH(kernelOf("loop", {in}, out,
+                            "%c = \"hlo.constant\"() {value = dense<" + two + "> : " + in + "} : () -> " + in +
+                                "\n%s = \"hlo.add\"(%a0, %c) : (" + in + ", " + in + ") -> " + in +
+                                "\n%t = \"hlo.transpose\"(%s) " + turn + "\n%y = \"hlo.multiply\"(%t, %t) : (" + out + ", " +
+                                out + ") -> " + out),
+                   {randomTensor(dtypeOf(e), c.dims, 5)}, e == "bf16" ? 1e-2 : 1e-6)
+          << in << out;
+    }
+  std::string x = "tensor<?x9x2x2x3xf32, affine_map<()[s0] -> (s0, 9, 2, 2, 3)>>",
+              y = "tensor<2x?x9x2x3xf32, affine_map<()[s0] -> (2, s0, 9, 2, 3)>>";
+  for (int64_t n : {0, 1, 7})
+    EXPECT_MATCH("module attributes {hlo.symbols = [{name = \"n\", bound = -1 : i64, kind = \"input\"}]} {\n" +
+                     kernelOf("loop", {x}, y, "%y = \"hlo.transpose\"(%a0) {permutation = array<i64: 2, 0, 1, 3, 4>} : (" + x + ") -> " + y) + "}",
+                 {randomTensor(DType::Float32, {n, 9, 2, 2, 3}, 1)}, 0);
+}
+
 TEST(Loop, PadAndConcatenate) {
   for (std::string e : {"f32", "i8", "f64"}) {
     std::string x = "tensor<3x21x" + e + ">", s = "tensor<" + e + ">", o = "tensor<7x45x" + e + ">";

@@ -3,6 +3,7 @@
 
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/Expr.h"
+#include "passes/codegen/cpu/Interleave.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -220,6 +221,8 @@ static void transposeSquare(KernelBuilder &b, SmallVectorImpl<Value> &v) {
 
 LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayRef<Value> outputs,
                             ArrayRef<Value> leaves, ArrayRef<Value> buffers) {
+  if (auto how = matchInterleave(givenRoots, leaves, b.target))
+    return emitInterleave(b, *how, givenRoots[0], outputs[0], buffers[llvm::find(leaves, how->leaf) - leaves.begin()]);
   Collapsed collapsed(givenRoots, leaves);
   ArrayRef<Value> roots = collapsed.roots;
   ElementEmitter e(b);
