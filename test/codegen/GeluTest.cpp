@@ -1,4 +1,4 @@
-// GELU in the spellings of graphs: code by tables where there is AVX-512, the formulas' functions elsewhere.
+// GELU and swish in the spellings of graphs: code by tables where there is AVX-512, the formulas' functions elsewhere.
 #include "Text.h"
 
 #include <cmath>
@@ -43,6 +43,10 @@ static std::string byFactoredTanh() {
          binary("%p", "multiply", "%s", "%half") + binary("%y", "multiply", "%p", "%a0");
 }
 
+static std::string swish(bool first) {
+  return unary("%l", "logistic", "%a0") + (first ? binary("%y", "multiply", "%a0", "%l") : binary("%y", "multiply", "%l", "%a0"));
+}
+
 static Tensor arguments(float from, float to) {
   Tensor x = Tensor::allocate(DType::Float32, {4099});
   for (int i = 0; i < 4099; ++i)
@@ -50,20 +54,23 @@ static Tensor arguments(float from, float to) {
   return x;
 }
 
-static double exact(double x, bool tanh) {
+using Exact = double (*)(double);
+static double geluErf(double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); }
+static double geluTanh(double x) {
   double u = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
-  return tanh ? x / (1 + std::exp(-2 * u)) : x / 2 * std::erfc(-x / std::sqrt(2.0));
+  return x / (1 + std::exp(-2 * u));
 }
+static double exactSwish(double x) { return x / (1 + std::exp(-x)); }
 
 /// Errors in units of the last place of a float, the largest of a sample.
-static double worstUlp(const std::string &body, float from, float to, bool tanh) {
+static double worstUlp(const std::string &body, float from, float to, Exact exact) {
   Tensor x = arguments(from, to);
   KernelRun run = runKernel(kernelOf("loop", {T}, T, body), {x}, "host");
   if (!run.ok || run.error)
     return INFINITY;
   double worst = 0;
   for (int i = 0; i < 4099; ++i) {
-    double want = exact(x.data<float>()[i], tanh), got = run.outputs[0].data<float>()[i];
+    double want = exact(x.data<float>()[i]), got = run.outputs[0].data<float>()[i];
     int e;
     std::frexp(want, &e);
     double error = want == 0 ? (got == 0 ? 0 : INFINITY) : std::abs(got - want) / std::ldexp(1.0, e - 24);
@@ -77,13 +84,23 @@ TEST(Gelu, EverySpellingIsMoreAccurateThanItsFormula) {
   if (!targetFor("host").avx512)
     GTEST_SKIP() << "no tables";
   for (const std::string &body : {byErfc(), byErf()}) {
-    EXPECT_LE(worstUlp(body, -3.5f, 20, false), 4) << body;
-    EXPECT_LE(worstUlp(body, -0.01f, 0.01f, false), 3) << body;
-    EXPECT_LE(worstUlp(body, -7.5f, -3.5f, false), 600) << body;
+    EXPECT_LE(worstUlp(body, -3.5f, 20, geluErf), 4) << body;
+    EXPECT_LE(worstUlp(body, -0.01f, 0.01f, geluErf), 3) << body;
+    EXPECT_LE(worstUlp(body, -7.5f, -3.5f, geluErf), 600) << body;
   }
   for (const std::string &body : {byTanh(), byFactoredTanh()}) {
-    EXPECT_LE(worstUlp(body, -3.5f, 20, true), 6) << body;
-    EXPECT_LE(worstUlp(body, -7.5f, -3.5f, true), 16000) << body;
+    EXPECT_LE(worstUlp(body, -3.5f, 20, geluTanh), 6) << body;
+    EXPECT_LE(worstUlp(body, -7.5f, -3.5f, geluTanh), 16000) << body;
+  }
+}
+
+TEST(Swish, IsAsAccurateAsItsFormula) {
+  if (!targetFor("host").avx512)
+    GTEST_SKIP() << "no tables";
+  for (const std::string &body : {swish(true), swish(false)}) {
+    EXPECT_LE(worstUlp(body, -0.01f, 0.01f, exactSwish), 3) << body;
+    EXPECT_LE(worstUlp(body, -16, 100, exactSwish), 3) << body;
+    EXPECT_LE(worstUlp(body, -88, -16, exactSwish), 6) << body;
   }
 }
 
@@ -91,7 +108,7 @@ TEST(Gelu, AgreesWithTheReference) {
   Tensor special = arguments(-40, 40);
   const float values[] = {0.f, -0.f, INFINITY, -INFINITY, NAN, 1e-40f, -1e-40f, 3e38f, -3e38f, 1e-20f, -1e-20f};
   std::copy(std::begin(values), std::end(values), special.data<float>());
-  for (const std::string &body : {byErfc(), byErf(), byTanh(), byFactoredTanh()})
+  for (const std::string &body : {byErfc(), byErf(), byTanh(), byFactoredTanh(), swish(true), swish(false)})
     EXPECT_MATCH(kernelOf("loop", {T}, T, body), {special}, 2e-6) << body;
 }
 
@@ -99,6 +116,8 @@ TEST(Gelu, AgreesWithTheReference) {
 TEST(Gelu, OtherConstants) {
   for (const std::string &body : {byErfc("0.7"), byTanh("0.05")})
     EXPECT_MATCH(kernelOf("loop", {T}, T, body), {arguments(-9, 9)}, 2e-6) << body;
+  const std::string ofTwice = binary("%t", "add", "%a0", "%a0") + unary("%l", "logistic", "%t") + binary("%y", "multiply", "%a0", "%l");
+  EXPECT_MATCH(kernelOf("loop", {T}, T, ofTwice), {arguments(-9, 9)}, 2e-6);
 }
 
 } // namespace lathe::test

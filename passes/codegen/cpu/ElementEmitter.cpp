@@ -151,6 +151,10 @@ FailureOr<Value> ElementEmitter::compute(Value tensor, Index index, unsigned lan
     FailureOr<Value> x = emit(gelu->x, index, lanes);
     return failed(x) ? x : FailureOr<Value>(emitGelu(b, *x, *gelu));
   }
+  if (Value x = matchSwish(op); x && hasSwish(b, lanes)) {
+    FailureOr<Value> v = emit(x, index, lanes);
+    return failed(v) ? v : FailureOr<Value>(emitSwish(b, *v));
+  }
   if (isElementwise(op)) {
     SmallVector<Value> in;
     for (Value v : op->getOperands()) {

@@ -126,4 +126,20 @@ bool hasGelu(KernelBuilder &b, unsigned lanes) { return b.target.avx512 && llvm:
 
 Value emitGelu(KernelBuilder &b, Value x, const Gelu &gelu) { return geluByTable(E(b, x), gelu.tanh); }
 
+Value matchSwish(Operation *op) {
+  if (!isa<hlo::MulOp>(op) || !getElementTypeOrSelf(op->getResult(0).getType()).isF32())
+    return Value();
+  for (unsigned i : {0, 1})
+    if (auto logistic = op->getOperand(i).getDefiningOp<hlo::LogisticOp>())
+      if (logistic->getOperand(0) == op->getOperand(1 - i))
+        return op->getOperand(1 - i);
+  return Value();
+}
+
+bool hasSwish(KernelBuilder &b, unsigned lanes) {
+  return b.target.avx512 && b.target.fastDivision && llvm::isPowerOf2_32(lanes);
+}
+
+Value emitSwish(KernelBuilder &b, Value x) { return swishByTable(E(b, x)); }
+
 } // namespace lathe::cpu

@@ -1,4 +1,5 @@
-// GELU as graphs spell it: half its argument times an error function, or times a tanh of a cubic.
+// Functions of one argument that graphs spell as a product with it. GELU: half its argument times an error function, or times a
+// tanh of a cubic. Swish: its argument times a logistic.
 #ifndef LATHE_PASSES_CODEGEN_CPU_GELU_H
 #define LATHE_PASSES_CODEGEN_CPU_GELU_H
 
@@ -20,6 +21,12 @@ std::optional<Gelu> matchGelu(mlir::Operation *op);
 /// Whether emitGelu has code for so many lanes: half the instructions of the functions in the formula.
 bool hasGelu(KernelBuilder &b, unsigned lanes);
 mlir::Value emitGelu(KernelBuilder &b, mlir::Value x, const Gelu &gelu);
+
+/// x, if `op` is x logistic(x) in f32, the factors in any order.
+mlir::Value matchSwish(mlir::Operation *op);
+/// Whether emitSwish has code for so many lanes: one division instead of a logistic and a product.
+bool hasSwish(KernelBuilder &b, unsigned lanes);
+mlir::Value emitSwish(KernelBuilder &b, mlir::Value x);
 
 } // namespace lathe::cpu
 

@@ -48,6 +48,8 @@ CpuTarget CpuTarget::get(llvm::StringRef triple, llvm::StringRef features) {
     t.l2 = 2 << 20;
   if (t.avx512 && has("sse4a")) // Zen 4 and its successors
     t.streamBytes = 8;
+  if (t.avx512 && has("sse4a") && has("avx512vp2intersect")) // Zen 5: 2.5 cycles
+    t.fastDivision = true;
   t.vectorBits = t.avx512 ? 512 : t.avx2 ? 256 : 128;
   t.numVectorRegs = t.avx512 ? 32 : 16;
   return t;

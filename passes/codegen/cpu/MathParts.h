@@ -56,6 +56,8 @@ E erfByTable(E x);
 E tanhByTable(E x);
 E logisticByTable(E x);
 E geluByTable(E x, bool tanh);
+/// x logistic(x) where division is fast, within three units down to -16 and six to the end.
+E swishByTable(E x);
 
 // f64, about 1 ulp (MathF64.cpp)
 E exp64(E x);

@@ -246,11 +246,36 @@ static E logistic16(E x) {
   E p = poly(f, {0.946737, -0.946737, 0.47338393, -0.1577787});
   E s = (k.bits() << 19).asFloat();
   E d = fma(lookUp(logisticTable, k.bits()), p, s);
+  if (x.b->target.fastDivision)
+    return s / d;
   // the estimate has 17 bits and s five, so u is exact and Newton's step the only rounding
   E estimate = reciprocal14(d), u = s * estimate;
   return fma(u, fma(-d, estimate, 1.0), u);
 }
 
 E logisticByTable(E x) { return bySixteen(x, logistic16); }
+
+// x / (1 + exp(-x)). With -x = K ln2/16 + f the exponential is 2^(K/16) exp(f): an entry of the table, to whose exponent whole
+// octaves are added, times a polynomial. The factor 1.6762706 that moved from the table into the polynomial is one with which
+// the entries are near floats. An entry lacks the bits of its place, which K, shifted, brings along.
+static const float swishTable[16] = {
+    0.5965624f,  0.59172446f, 0.5880559f, 0.5856085f,  0.58443624f, 0.5845957f, 0.5861457f, 0.5891479f,
+    0.5936666f, 0.59976894f, 0.607525f,  0.617008f, 0.6266472f,  0.617607f,  0.6095501f, 0.6025201f};
+
+static E swish16(E x) {
+  constexpr double magic = 12582912; // adding it rounds
+  E t = sel(x > 60.0, 60.0, x);
+  // Only K has a limit below: there f grows, and with it the divisor, so that results become -0, and NaN for -inf as in the
+  // formula. ln2/16 in one float is off by 3e-9 of x.
+  E k = fma(t, t.c(-16 * kLog2e), t.c(magic));
+  k = sel(k > magic + 2047, magic + 2047, k);
+  E f = fma(k - magic, 0.693147182464599609375 / 16, t);
+  E p = poly(f, {1.676270604133606, -1.676270604133606, 0.8381626009941101, -0.27936846017837524});
+  E octaves = k.bits() << 19;
+  E e = (lookUp(swishTable, k.bits()).bits() + octaves).asFloat();
+  return x / fma(e, p, 1.0);
+}
+
+E swishByTable(E x) { return bySixteen(x, swish16); }
 
 } // namespace lathe::cpu
