@@ -7,13 +7,21 @@
 // another takes from it. What is left of a share carries the number of its region: shares of older regions are whole,
 // and nobody has to write them at the start. The caller needs no worker for a region to end: it takes what they have not
 // begun, and waits for what they have.
+//
+// Schedulers put a thread that wakes up beside the one that woke it, and some leave both on one core for tens of
+// milliseconds while others idle. So threads note where they run, and a worker that finds itself where one before it runs
+// keeps off that core from then on.
 #include "runtime/cpu/ThreadPool.h"
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <vector>
+#if defined(__linux__)
+#include <sched.h>
+#endif
 
 namespace lathe {
 namespace {
@@ -41,6 +49,81 @@ template <class Done> bool waitBusily(int rounds, Done done) {
   }
   return done();
 }
+
+/// Where threads run: written when that changes only, read in every region.
+class Places {
+public:
+  explicit Places(size_t threads) : cpus(threads) {
+    for (std::atomic<int> &cpu : cpus)
+      cpu.store(-1, std::memory_order_relaxed);
+#if defined(__linux__)
+    cpu_set_t allowed;
+    enough = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) >= static_cast<int>(threads);
+#endif
+  }
+
+  /// Notes the core of the thread `self`, the caller; whether one before it is there, though there are enough for all.
+  bool collides([[maybe_unused]] size_t self) {
+#if defined(__linux__)
+    if (!enough)
+      return false;
+    const int cpu = sched_getcpu();
+    if (cpus[self].load(std::memory_order_relaxed) != cpu)
+      cpus[self].store(cpu, std::memory_order_relaxed);
+    for (size_t t = 0; t < self; ++t)
+      if (cpus[t].load(std::memory_order_relaxed) == cpu)
+        return true;
+#endif
+    return false;
+  }
+
+  int cpuOf(size_t thread) const { return cpus[thread].load(std::memory_order_relaxed); }
+
+private:
+  std::vector<std::atomic<int>> cpus;
+  bool enough = false;
+};
+
+/// Keeps a worker off the cores of the threads before it.
+class Aside {
+public:
+  Aside(Places &places, size_t self) : places(places), self(self) {}
+
+  /// In each region; moves the calling thread where it must, but not all the time: something else may want it here.
+  void look() {
+    if (!places.collides(self))
+      return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < rests)
+      return;
+    rests = now + std::chrono::milliseconds(1);
+    move();
+  }
+
+private:
+  void move() {
+#if defined(__linux__)
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+      return;
+    for (int cpu : avoided)
+      CPU_SET(cpu, &allowed);
+    avoided.clear();
+    for (size_t t = 0; t < self; ++t)
+      if (const int cpu = places.cpuOf(t); cpu >= 0 && cpu < CPU_SETSIZE && CPU_ISSET(cpu, &allowed)) {
+        CPU_CLR(cpu, &allowed);
+        avoided.push_back(cpu);
+      }
+    if (CPU_COUNT(&allowed) == 0 || sched_setaffinity(0, sizeof(allowed), &allowed) != 0)
+      avoided.clear();
+#endif
+  }
+
+  Places &places;
+  const size_t self;
+  std::vector<int> avoided;
+  std::chrono::steady_clock::time_point rests;
+};
 
 /// What is left of a thread's share in a region: pieces [begin, end), eight bits each, below the region's number.
 struct alignas(64) Share {
@@ -82,11 +165,12 @@ struct Work {
 } // namespace
 
 struct ThreadPool::State {
-  explicit State(int threads) : shares(threads), seen(threads) {}
+  explicit State(int threads) : shares(threads), seen(threads), places(threads) {}
 
   std::vector<std::thread> workers;
   std::vector<Share> shares;
   std::vector<uint64_t> seen; ///< the caller's: `finished` of each share at the end of the region before
+  Places places;
   std::mutex mutex;
   std::condition_variable wake;
   std::atomic<int> sleepers{0};
@@ -122,6 +206,7 @@ struct ThreadPool::State {
   void work(size_t self) {
     uint64_t old = 0;
     Share &own = shares[self];
+    Aside aside(places, self);
     for (;;) {
       uint64_t number = 0;
       auto called = [&] {
@@ -146,6 +231,7 @@ struct ThreadPool::State {
       if (region.number.load(std::memory_order_relaxed) != number)
         continue;
       old = number;
+      aside.look();
       drain(self, number, work);
     }
   }
@@ -158,6 +244,7 @@ struct ThreadPool::State {
   }
 
   void run(const Work &work) {
+    places.collides(0);
     region.number.store(0, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
     region.fn.store(work.fn, std::memory_order_relaxed);

@@ -6,6 +6,9 @@
 #include <chrono>
 #include <thread>
 #include <vector>
+#if defined(__linux__)
+#include <sched.h>
+#endif
 
 using lathe::ThreadPool;
 
@@ -97,6 +100,42 @@ TEST(ThreadPool, SharesStayWithTheirThreads) {
     EXPECT_NE(who[1], caller);
   }
 }
+
+#if defined(__linux__)
+TEST(ThreadPool, WorkersLeaveTheCoreOfTheCaller) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+  if (CPU_COUNT(&all) < 2)
+    GTEST_SKIP() << "one core";
+  ThreadPool pool(2);
+  // the caller goes wherever the worker is until the worker keeps off the caller's core
+  bool apart = false;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  for (int cpu = -1; !apart && std::chrono::steady_clock::now() < end;) {
+    std::atomic<int> in{0}, worker{-1};
+    std::atomic<bool> avoids{false};
+    run(pool, 2, [&](int64_t begin, int64_t) {
+      if (begin == 1) {
+        cpu_set_t mine;
+        worker = sched_getcpu();
+        avoids = sched_getaffinity(0, sizeof(mine), &mine) == 0 && cpu >= 0 && !CPU_ISSET(cpu, &mine);
+      }
+      for (++in; in < 2;) // neither may take both
+        std::this_thread::yield();
+    });
+    apart = avoids && worker != cpu;
+    if (!apart) {
+      cpu = worker;
+      cpu_set_t there;
+      CPU_ZERO(&there);
+      CPU_SET(cpu, &there);
+      ASSERT_EQ(sched_setaffinity(0, sizeof(there), &there), 0);
+    }
+  }
+  sched_setaffinity(0, sizeof(all), &all);
+  EXPECT_TRUE(apart);
+}
+#endif
 
 TEST(ThreadPool, NestedAndConcurrentRegionsRunWhereTheyAre) {
   ThreadPool pool(3);
