@@ -24,8 +24,10 @@ double unevenness(const BlockedWork &w, int64_t perBlock, int64_t threads) {
   double most = 0;
   for (int64_t t = 0; t < threads; ++t) {
     int64_t mine = 0;
-    for (int64_t u = units * t / threads; u < units * (t + 1) / threads; ++u)
-      mine += std::min(perBlock, w.rows - u / w.panels % blocks * perBlock);
+    for (int64_t u = units * t / threads; u < units * (t + 1) / threads; ++u) {
+      const int64_t block = u / w.panels % blocks;
+      mine += firstOfBlock(block + 1, blocks, w.rows) - firstOfBlock(block, blocks, w.rows);
+    }
     most = std::max<double>(most, mine);
   }
   return most * threads / (double(w.outer) * w.rows * w.panels);
@@ -54,6 +56,24 @@ TEST(Blocking, SharesEvenlyAmongThreads) {
         BlockedWork w = work(1, rows, panels);
         EXPECT_LE(unevenness(w, rowsPerBlock(target, w, 1000), threads), 1.15) << rows << " rows, " << panels << " panels, " << threads;
       }
+}
+
+// 28x28 pixels make 61 tiles of 12 or 13 rows: four blocks of 16, 16, 16 and 13 would give one thread a tenth more.
+TEST(Blocking, BlocksShareRowsThatDoNotDivide) {
+  CpuTarget target;
+  target.threads = 2;
+  for (int64_t rows : {61, 49, 37, 29})
+    for (int64_t panels : {1, 2, 4, 8}) {
+      BlockedWork w = work(1, rows, panels);
+      EXPECT_LE(unevenness(w, rowsPerBlock(target, w, 16), 2), 1.045) << rows << " rows, " << panels << " panels";
+    }
+  for (int64_t rows : {1, 7, 61})
+    for (int64_t blocks : {1, 2, 4, 7}) {
+      EXPECT_EQ(firstOfBlock(0, blocks, rows), 0);
+      EXPECT_EQ(firstOfBlock(blocks, blocks, rows), rows);
+      for (int64_t i = 0; i < blocks; ++i)
+        EXPECT_LE(firstOfBlock(i + 1, blocks, rows) - firstOfBlock(i, blocks, rows), (rows + blocks - 1) / blocks);
+    }
 }
 
 // 7x7 pixels and 160 channels: four tiles of rows, five panels. All rows in one block would give one thread three panels.

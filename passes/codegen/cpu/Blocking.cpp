@@ -20,7 +20,8 @@ double threadCycles(const CpuTarget &target, const BlockedWork &w, int64_t perBl
   bool warm = false;
   for (int64_t g = first / w.panels; g * w.panels < last; ++g) {
     int64_t panels = std::min(last, (g + 1) * w.panels) - std::max(first, g * w.panels);
-    int64_t at = g % blocks * perBlock, rows = std::min(perBlock, w.rows - at), row = g / blocks * w.rows + at;
+    const int64_t at = firstOfBlock(g % blocks, blocks, w.rows), rows = firstOfBlock(g % blocks + 1, blocks, w.rows) - at;
+    const int64_t row = g / blocks * w.rows + at;
     cycles += panels * combined(rows * w.rowCycles, w.panelBytes / (warm && stays ? warmBytes : coldBytes));
     int64_t near = std::max<int64_t>(0, std::min(row + rows, homeEnd) - std::max(row, home));
     cycles += rows * w.enterCycles + (rows - near) * w.rowBytes / remoteBytes;

@@ -22,8 +22,15 @@ struct BlockedWork {
 
 /// Rows of a block, at most `most`, such that the slowest thread of `target.threads` is done soonest: each takes a run
 /// of the units, reads panels from memory and again from a cache, and fetches rows that another one's run of the
-/// kernel before is likely to have written. Larger blocks where that is equal.
+/// kernel before is likely to have written. Larger blocks where that is equal. The blocks that these make share the rows
+/// evenly, see firstOfBlock.
 int64_t rowsPerBlock(const CpuTarget &target, const BlockedWork &work, int64_t most);
+
+/// Where block `block` of the `blocks` begins, and the one before it ends, that share `rows` rows evenly.
+inline int64_t firstOfBlock(int64_t block, int64_t blocks, int64_t rows) { return block * rows / blocks; }
+inline mlir::Value firstOfBlock(KernelBuilder &b, mlir::Value block, int64_t blocks, int64_t rows) {
+  return rows % blocks == 0 ? b.mul(block, b.i64(rows / blocks)) : b.divU(b.mul(block, b.i64(rows)), b.i64(blocks));
+}
 
 /// Vectors of a strip, at most `most`, when `threads` share the strips of `vectors` vectors: as many as leave no thread
 /// more than another size would.

@@ -297,8 +297,14 @@ void ConvEmitter::emitGroup(Value group, Value firstPanel, Value lastPanel) {
   for (size_t i = 0; i + 2 < dims.size(); ++i)
     dims[i].position = index[i + 2];
   Spatial &row = dims[dims.size() - 2];
-  firstRow = row.position = b.mul(index.back(), b.i64(blockRows));
-  rowCount = b.min(b.i64(blockRows), b.sub(row.out, firstRow));
+  if (std::optional<int64_t> height = hlo::constantValue(row.outExpr), blocks = hlo::constantValue(rowBlocks); height && blocks && *blocks > 0) {
+    firstRow = firstOfBlock(b, index.back(), *blocks, *height);
+    rowCount = b.sub(firstOfBlock(b, b.add(index.back(), b.i64(1)), *blocks, *height), firstRow);
+  } else {
+    firstRow = b.mul(index.back(), b.i64(blockRows));
+    rowCount = b.min(b.i64(blockRows), b.sub(row.out, firstRow));
+  }
+  row.position = firstRow;
   if (slab) {
     fillSlab();
     aBase = b.scratch;

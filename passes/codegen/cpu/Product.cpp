@@ -204,10 +204,13 @@ void ProductEmitter::emitRowBlock(Value group, Value firstPanel, Value lastPanel
   aBase = b.ptrAt(spec.a, aElem, aOffset);
   bBase = b.ptrAt(spec.b, bElem, bOffset);
   // positions: tiles when the number of rows is static, else rows
-  int64_t perBlock = m ? tilesPerBlock : tilesPerBlock * rows.height;
-  Value first = b.mul(block, b.i64(perBlock));
-  emitTiles(first, b.min(b.add(first, b.i64(perBlock)), m ? b.i64(rows.numTiles) : mValue), firstPanel,
-            lastPanel);
+  if (m) {
+    auto first = [&](Value i) { return firstOfBlock(b, i, *hlo::constantValue(blocks), rows.numTiles); };
+    emitTiles(first(block), first(b.add(block, b.i64(1))), firstPanel, lastPanel);
+    return;
+  }
+  Value perBlock = b.i64(tilesPerBlock * rows.height), first = b.mul(block, perBlock);
+  emitTiles(first, b.min(b.add(first, perBlock), mValue), firstPanel, lastPanel);
 }
 
 void ProductEmitter::emitTiles(Value first, Value last, Value firstPanel, Value lastPanel) {
