@@ -358,39 +358,66 @@ TEST(Rows, ExtremaOfSpecials) {
     }
 }
 
+// Rows of a few elements, as many at once as a vector has lanes: whole blocks, several units, and what is left over.
+TEST(Rows, ShortRows) {
+  for (int64_t n : {2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16})
+    for (int64_t rows : {32, 39, 75, 1500}) {
+      Tensor x = randomTensor(DType::Float32, {rows, n}, n, 5);
+      for (int64_t r = 3; r < rows; r += 7)
+        x.data<float>()[r * n + r % n] = r % 2 ? NAN : r % 4 ? INFINITY : -INFINITY;
+      const std::string lead = std::to_string(rows) + "x", length = std::to_string(n);
+      EXPECT_MATCH(softmax(lead, length, "0", "1"), {x}, 1e-6) << rows << " " << n;
+      for (const char *last : {"\"hlo.subtract\"(%d, %lb)", "\"hlo.maximum\"(%e, %mb)"})
+        EXPECT_HOST_MATCH(softmax(lead, length, "0", "1", last), {x}, 1e-6) << rows << " " << n << last;
+    }
+  // as many rows as elements of one; several dimensions; a number of rows that is known when it runs
+  EXPECT_MATCH(softmax("16x", "16", "0", "1"), {randomTensor(DType::Float32, {16, 16}, 3, 5)}, 1e-6);
+  EXPECT_MATCH(softmax("7x9x", "5", "0, 1", "2"), {randomTensor(DType::Float32, {7, 9, 5}, 3, 5)}, 1e-6);
+  std::string t = "tensor<37x?x3xi32, affine_map<()[s0] -> (37, s0, 3)>>", m = "tensor<37x?xi32, affine_map<()[s0] -> (37, s0)>>";
+  std::string text = kernelOf("rows", {t}, m,
+                              "%i = \"hlo.constant\"() {value = dense<7> : tensor<i32>} : () -> tensor<i32>\n"
+                              "%s = \"hlo.reduce\"(%a0, %i) ({\n^bb0(%p: tensor<i32>, %q: tensor<i32>):\n%w = \"hlo.add\"(%p, %q) : "
+                              "(tensor<i32>, tensor<i32>) -> tensor<i32>\n\"hlo.return\"(%w) : (tensor<i32>) -> ()\n}) "
+                              "{dimensions = array<i64: 2>} : (" + t + ", tensor<i32>) -> " + m + "\n%y = \"hlo.multiply\"(%s, %s) : (" +
+                                  m + ", " + m + ") -> " + m);
+  for (int64_t n : {0, 1, 3, 16})
+    EXPECT_MATCH("module attributes {hlo.symbols = [{name = \"n\", bound = -1 : i64, kind = \"input\"}]} {\n" + text + "}",
+                 {randomTensor(DType::Int32, {37, n, 3}, 1)}, 0);
+}
+
 // Mean, variance, scale: several reductions one after the other, in every type.
 TEST(Rows, Normalization) {
   for (std::string e : {"f32", "f64", "f16", "bf16"})
-    for (int64_t rows : {3, 8})
-      for (int64_t n : {1, 20, 64, 200}) {
-        std::string x = "tensor<" + std::to_string(rows) + "x" + std::to_string(n) + "x" + e + ">",
-                    v = "tensor<" + std::to_string(n) + "x" + e + ">", m = "tensor<" + std::to_string(rows) + "x" + e + ">",
-                    s = "tensor<" + e + ">";
-        auto sum = [&](std::string r, std::string in) {
-          return r + " = \"hlo.reduce\"(" + in + ", %z) ({\n^bb0(%p: " + s + ", %q: " + s + "):\n%w = \"hlo.add\"(%p, %q) : (" + s +
-                 ", " + s + ") -> " + s + "\n\"hlo.return\"(%w) : (" + s + ") -> ()\n}) {dimensions = array<i64: 1>} : (" + x + ", " +
-                 s + ") -> " + m + "\n";
-        };
-        auto bin = [&](std::string r, std::string op, std::string a, std::string b, std::string t) {
-          return r + " = \"hlo." + op + "\"(" + a + ", " + b + ") : (" + t + ", " + t + ") -> " + t + "\n";
-        };
-        auto spread = [&](std::string r, std::string a, std::string from, int dim) {
-          return r + " = \"hlo.broadcast_in_dim\"(" + a + ") {broadcast_dimensions = array<i64: " + std::to_string(dim) + ">} : (" +
-                 from + ") -> " + x + "\n";
-        };
-        std::string body = "%z = \"hlo.constant\"() {value = dense<0.0> : " + s + "} : () -> " + s + "\n" +
-                           "%n = \"hlo.constant\"() {value = dense<" + std::to_string(n) + ".0> : " + m + "} : () -> " + m + "\n" +
-                           "%h = \"hlo.constant\"() {value = dense<0.125> : " + m + "} : () -> " + m + "\n" + sum("%s", "%a0") +
-                           bin("%mean", "divide", "%s", "%n", m) + spread("%mb", "%mean", m, 0) +
-                           bin("%d", "subtract", "%a0", "%mb", x) + bin("%dd", "multiply", "%d", "%d", x) + sum("%v", "%dd") +
-                           bin("%vn", "divide", "%v", "%n", m) + bin("%ve", "add", "%vn", "%h", m) +
-                           "%rs = \"hlo.rsqrt\"(%ve) : (" + m + ") -> " + m + "\n" + spread("%rb", "%rs", m, 0) +
-                           spread("%g", "%a1", v, 1) + bin("%k", "multiply", "%rb", "%g", x) + bin("%y", "multiply", "%d", "%k", x);
-        double tolerance = e == "f32" ? 1e-5 : e == "f64" ? 1e-12 : e == "f16" ? 2e-2 : 1e-1;
-        EXPECT_MATCH(kernelOf("rows", {x, v}, x, body),
-                     {randomTensor(dtypeOf(e), {rows, n}, 2, 3), randomTensor(dtypeOf(e), {n}, 5, 2)}, tolerance)
-            << e << " " << rows << " " << n;
-      }
+    for (auto [rows, n] : std::vector<std::pair<int64_t, int64_t>>{
+             {3, 1}, {3, 20}, {3, 64}, {3, 200}, {8, 1}, {8, 20}, {8, 64}, {8, 200}, {8, 8}, {70, 3}, {70, 8}, {33, 2}}) {
+      std::string x = "tensor<" + std::to_string(rows) + "x" + std::to_string(n) + "x" + e + ">",
+                  v = "tensor<" + std::to_string(n) + "x" + e + ">", m = "tensor<" + std::to_string(rows) + "x" + e + ">",
+                  s = "tensor<" + e + ">";
+      auto sum = [&](std::string r, std::string in) {
+        return r + " = \"hlo.reduce\"(" + in + ", %z) ({\n^bb0(%p: " + s + ", %q: " + s + "):\n%w = \"hlo.add\"(%p, %q) : (" + s +
+               ", " + s + ") -> " + s + "\n\"hlo.return\"(%w) : (" + s + ") -> ()\n}) {dimensions = array<i64: 1>} : (" + x + ", " +
+               s + ") -> " + m + "\n";
+      };
+      auto bin = [&](std::string r, std::string op, std::string a, std::string b, std::string t) {
+        return r + " = \"hlo." + op + "\"(" + a + ", " + b + ") : (" + t + ", " + t + ") -> " + t + "\n";
+      };
+      auto spread = [&](std::string r, std::string a, std::string from, int dim) {
+        return r + " = \"hlo.broadcast_in_dim\"(" + a + ") {broadcast_dimensions = array<i64: " + std::to_string(dim) + ">} : (" +
+               from + ") -> " + x + "\n";
+      };
+      std::string body = "%z = \"hlo.constant\"() {value = dense<0.0> : " + s + "} : () -> " + s + "\n" +
+                         "%n = \"hlo.constant\"() {value = dense<" + std::to_string(n) + ".0> : " + m + "} : () -> " + m + "\n" +
+                         "%h = \"hlo.constant\"() {value = dense<0.125> : " + m + "} : () -> " + m + "\n" + sum("%s", "%a0") +
+                         bin("%mean", "divide", "%s", "%n", m) + spread("%mb", "%mean", m, 0) +
+                         bin("%d", "subtract", "%a0", "%mb", x) + bin("%dd", "multiply", "%d", "%d", x) + sum("%v", "%dd") +
+                         bin("%vn", "divide", "%v", "%n", m) + bin("%ve", "add", "%vn", "%h", m) +
+                         "%rs = \"hlo.rsqrt\"(%ve) : (" + m + ") -> " + m + "\n" + spread("%rb", "%rs", m, 0) +
+                         spread("%g", "%a1", v, 1) + bin("%k", "multiply", "%rb", "%g", x) + bin("%y", "multiply", "%d", "%k", x);
+      double tolerance = e == "f32" ? 1e-5 : e == "f64" ? 1e-12 : e == "f16" ? 2e-2 : 1e-1;
+      EXPECT_MATCH(kernelOf("rows", {x, v}, x, body),
+                   {randomTensor(dtypeOf(e), {rows, n}, 2, 3), randomTensor(dtypeOf(e), {n}, 5, 2)}, tolerance)
+          << e << " " << rows << " " << n;
+    }
 }
 
 // Rows picked by places in memory, some beyond the end, with a tail behind whole vectors; dimensions around them stay apart.

@@ -147,8 +147,7 @@ std::optional<Interleave> matchInterleave(ArrayRef<Value> roots, ArrayRef<Value>
   return r.lanes >= 4 ? std::optional(r) : std::nullopt;
 }
 
-/// The elements `from` of the vectors side by side.
-static Value pick(KernelBuilder &b, ArrayRef<Value> vectors, ArrayRef<int64_t> from) {
+Value pickElements(KernelBuilder &b, ArrayRef<Value> vectors, ArrayRef<int64_t> from) {
   const int64_t lanes = from.size();
   llvm::SetVector<int64_t> used;
   for (int64_t i : from)
@@ -172,6 +171,63 @@ static Value pick(KernelBuilder &b, ArrayRef<Value> vectors, ArrayRef<int64_t> f
   return all;
 }
 
+// Two by two as long as the number is even, a logarithm of steps; an odd number all at once.
+SmallVector<Value> dealElements(KernelBuilder &b, ArrayRef<Value> vectors) {
+  const int64_t n = vectors.size(), lanes = lanesOf(vectors[0].getType());
+  SmallVector<Value> all;
+  if (n % 2 == 0) {
+    SmallVector<Value> half[2];
+    for (int64_t i = 0; i < n; i += 2)
+      for (int64_t odd = 0; odd < 2; ++odd) {
+        SmallVector<int64_t> from;
+        for (int64_t l = 0; l < lanes; ++l)
+          from.push_back(2 * l + odd);
+        half[odd].push_back(pickElements(b, vectors.slice(i, 2), from));
+      }
+    SmallVector<Value> even = dealElements(b, half[0]), odd = dealElements(b, half[1]);
+    for (auto [x, y] : llvm::zip(even, odd))
+      all.append({x, y});
+    return all;
+  }
+  if (n == 1)
+    return SmallVector<Value>(vectors);
+  for (int64_t j = 0; j < n; ++j) {
+    SmallVector<int64_t> from;
+    for (int64_t l = 0; l < lanes; ++l)
+      from.push_back(l * n + j);
+    all.push_back(pickElements(b, vectors, from));
+  }
+  return all;
+}
+
+SmallVector<Value> weaveElements(KernelBuilder &b, ArrayRef<Value> vectors) {
+  const int64_t n = vectors.size(), lanes = lanesOf(vectors[0].getType());
+  SmallVector<Value> all;
+  if (n % 2 == 0) {
+    SmallVector<Value> half[2];
+    for (int64_t i = 0; i < n; ++i)
+      half[i % 2].push_back(vectors[i]);
+    SmallVector<Value> even = weaveElements(b, half[0]), odd = weaveElements(b, half[1]);
+    for (auto [x, y] : llvm::zip(even, odd))
+      for (int64_t upper = 0; upper < 2; ++upper) {
+        SmallVector<int64_t> from;
+        for (int64_t l = upper * lanes; l < (upper + 1) * lanes; ++l)
+          from.push_back(l % 2 * lanes + l / 2);
+        all.push_back(pickElements(b, {x, y}, from));
+      }
+    return all;
+  }
+  if (n == 1)
+    return SmallVector<Value>(vectors);
+  for (int64_t k = 0; k < n; ++k) {
+    SmallVector<int64_t> from;
+    for (int64_t i = k * lanes; i < (k + 1) * lanes; ++i)
+      from.push_back(i % n * lanes + i / n);
+    all.push_back(pickElements(b, vectors, from));
+  }
+  return all;
+}
+
 LogicalResult emitInterleave(KernelBuilder &b, Interleave how, Value root, Value output, Value buffer) {
   const int64_t lanes = how.lanes, run = how.run, small = how.deals ? how.v : how.u, large = how.deals ? how.u : how.v;
   const int64_t vectors = small * run, blocks = llvm::divideCeil(large, lanes);
@@ -187,8 +243,6 @@ LogicalResult emitInterleave(KernelBuilder &b, Interleave how, Value root, Value
   b.setExtent(extent);
   b.setWork(elementCost(root) * std::min(together, blocks) * vectors * lanes);
 
-  // For each vector of the block: which dimension of `small` and how far into the block its elements are, where the block is
-  // one run for each of those; and the same as a single run.
   ElementEmitter e(b);
   LogicalResult ok = success();
   SmallVector<Value> zeros(tensorType(root).getRank(), b.i64(0)); // elements are bound, not looked up
@@ -226,7 +280,10 @@ LogicalResult emitInterleave(KernelBuilder &b, Interleave how, Value root, Value
         Value x = b.loadElem(inElem, buffer, place(inBase, k, how.deals, inU), lanes);
         loaded.push_back(compute(how.op.getOperand(), how.leaf, x));
       }
-      for (int64_t k = 0; k < vectors; ++k) {
+      SmallVector<Value> turned;
+      if (run == 1)
+        turned = how.deals ? dealElements(b, loaded) : weaveElements(b, loaded);
+      for (int64_t k = 0; run > 1 && k < vectors; ++k) {
         SmallVector<int64_t> sources;
         for (int64_t n = 0; n < lanes; ++n) {
           // element (l, s, r) of the block, l along the large dimension, s along the small one
@@ -238,9 +295,10 @@ LogicalResult emitInterleave(KernelBuilder &b, Interleave how, Value root, Value
             sources.push_back(s * run * lanes + l * run + within % run);
           }
         }
-        Value x = compute(root, how.op.getResult(), pick(b, loaded, sources));
-        b.storeElem(outElem, x, output, place(outBase, k, !how.deals, outV));
+        turned.push_back(pickElements(b, loaded, sources));
       }
+      for (auto [k, x] : llvm::enumerate(turned))
+        b.storeElem(outElem, compute(root, how.op.getResult(), x), output, place(outBase, k, !how.deals, outV));
     });
   });
   return ok;

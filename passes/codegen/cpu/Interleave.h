@@ -24,6 +24,14 @@ struct Interleave {
   unsigned lanes = 1;
 };
 
+/// A vector of the elements `from` of some vectors, counted through all of them.
+mlir::Value pickElements(KernelBuilder &b, mlir::ArrayRef<mlir::Value> vectors, mlir::ArrayRef<int64_t> from);
+
+/// Vectors that are a sequence of groups of as many elements: the first elements of all groups, the second ones, and so on.
+mlir::SmallVector<mlir::Value> dealElements(KernelBuilder &b, mlir::ArrayRef<mlir::Value> vectors);
+/// The way back.
+mlir::SmallVector<mlir::Value> weaveElements(KernelBuilder &b, mlir::ArrayRef<mlir::Value> vectors);
+
 std::optional<Interleave> matchInterleave(mlir::ArrayRef<mlir::Value> roots, mlir::ArrayRef<mlir::Value> leaves,
                                           const CpuTarget &target);
 

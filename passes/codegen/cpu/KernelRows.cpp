@@ -9,6 +9,7 @@
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Elemental.h"
 #include "passes/codegen/cpu/Reducer.h"
+#include "passes/codegen/cpu/Rows.h"
 #include "passes/codegen/cpu/Softmax.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -434,6 +435,8 @@ LogicalResult RowsEmitter::emit() {
 } // namespace
 
 LogicalResult emitRowsKernel(Operation *op, KernelBuilder &b) {
+  if (std::optional<LogicalResult> done = emitShortRows(op, b))
+    return *done;
   RowsEmitter emitter(op, b);
   return emitter.findReductions() ? emitter.emit() : emitLoopKernel(op, b);
 }
