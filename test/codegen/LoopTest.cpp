@@ -109,6 +109,30 @@ TEST(Loop, BroadcastBiasAndActivation) {
                {randomTensor(DType::Float32, {2, 3, 5, 24}, 1), randomTensor(DType::Float32, {24}, 2)}, 1e-6);
 }
 
+// Rows of a few elements with numbers of their own for each place in the row, and for each row.
+TEST(Loop, ShortRows) {
+  for (std::string e : {"f32", "f16", "i32"})
+    for (int64_t n : {2, 3, 4, 7, 8, 11})
+      for (int64_t rows : {5, 32, 77, 1000}) {
+        std::string r = std::to_string(rows), x = "tensor<2x" + r + "x" + std::to_string(n) + "x" + e + ">",
+                    c = "tensor<" + std::to_string(n) + "x" + e + ">", m = "tensor<2x" + r + "x" + e + ">";
+        auto spread = [&](const char *to, const char *from, const std::string &type, const char *dims) {
+          return std::string(to) + " = \"hlo.broadcast_in_dim\"(" + from + ") {broadcast_dimensions = array<i64: " + dims + ">} : (" +
+                 type + ") -> " + x + "\n";
+        };
+        auto bin = [&](const char *to, const char *op, const char *a, const char *b) {
+          return std::string(to) + " = \"hlo." + op + "\"(" + a + ", " + b + ") : (" + x + ", " + x + ") -> " + x + "\n";
+        };
+        EXPECT_MATCH(kernelOf("loop", {x, c, m}, x,
+                              spread("%b", "%a1", c, "2") + bin("%s", "add", "%a0", "%b") + spread("%k", "%a2", m, "0, 1") +
+                                  bin("%p", "multiply", "%s", "%k") + bin("%y", "maximum", "%p", "%b")),
+                     {randomTensor(dtypeOf(e), {2, rows, n}, 1, 3), randomTensor(dtypeOf(e), {n}, 2, 3),
+                      randomTensor(dtypeOf(e), {2, rows}, 3, 3)},
+                     e == "f16" ? 1e-2 : 1e-6)
+            << x;
+      }
+}
+
 TEST(Loop, SymbolicBatch) {
   std::string x = "tensor<?x19xf32, affine_map<()[s0] -> (s0, 19)>>";
   std::string text = "module attributes {hlo.symbols = [{name = \"n\", bound = -1 : i64, kind = \"input\"}]} {\n" +

@@ -1,4 +1,4 @@
-// kernel.rows of a few elements each, the classes of a pixel say: a vector holds an element of as many rows as it has
+// kernel.rows and kernel.loop of rows of a few elements each, the classes or colours of a pixel say: a vector holds an element of as many rows as it has
 // lanes. A block of rows is loaded as it lies, its elements are brought side by side by permutations, and results go back
 // in the same way. Rows that are no whole block pass through the stack.
 #include "dialects/hlo/Hlo.h"
@@ -90,7 +90,9 @@ bool ShortRowsEmitter::fits() {
   for (Operation &o : body)
     if (auto r = dyn_cast<hlo::ReduceOp>(o); r && !full)
       full = tensorType(r.getInputs()[0]);
-  if (!full || full.getRank() < 2)
+  if (!full)
+    full = tensorType(roots[0]);
+  if (full.getRank() < 2)
     return false;
   auto dims = hlo::getDims(full);
   length = hlo::constantValue(dims.back()).value_or(0);

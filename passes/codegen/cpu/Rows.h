@@ -1,4 +1,4 @@
-// kernel.rows by other means than one row after the other.
+// Rows by other means than one after the other.
 #ifndef LATHE_PASSES_CODEGEN_CPU_ROWS_H
 #define LATHE_PASSES_CODEGEN_CPU_ROWS_H
 
@@ -8,7 +8,7 @@
 
 namespace lathe::cpu {
 
-/// Rows of a few elements, many at a time (KernelShortRows.cpp); nothing where they are long, few, or of other ops than
+/// The rows of a few elements of a kernel.rows or kernel.loop, many at a time (KernelShortRows.cpp); nothing where they are long, few, or of other ops than
 /// elementwise ones and reductions.
 std::optional<mlir::LogicalResult> emitShortRows(mlir::Operation *op, KernelBuilder &b);
 
