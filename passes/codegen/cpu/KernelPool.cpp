@@ -92,9 +92,10 @@ Value PoolEmitter::combine(Value a, Value x) {
 
 Value PoolEmitter::average(Value a, Value taps, unsigned lanes) {
   Value count = b.max(taps, b.i64(1));
-  if (isa<FloatType>(regType(accElem))) {
+  if (isa<FloatType>(regType(accElem))) { // one division for all vectors: within a unit and a half
     Value divisor = arith::SIToFPOp::create(b, regType(accElem), count);
-    return arith::DivFOp::create(b, a, b.splat(divisor, lanes));
+    Value share = arith::DivFOp::create(b, b.cst(divisor.getType(), 1.0), divisor);
+    return arith::MulFOp::create(b, a, b.splat(share, lanes));
   }
   Value divisor = arith::TruncIOp::create(b, regType(accElem), count);
   return arith::DivSIOp::create(b, a, b.splat(divisor, lanes));
