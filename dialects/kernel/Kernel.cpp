@@ -250,12 +250,20 @@ LogicalResult DotOp::verify() {
         (!ShapedType::isDynamic(n) && clash(shape[0], llvm::divideCeil(n, *panel))))
       return emitOpError() << "packed rhs does not fit: expected ceil(" << n << "/" << *panel << ") panels of " << k
                            << " x " << *panel << ", found " << rhs;
+    if (getStrassen() &&
+        (getBf16() || getInterleaved() || rhsRank != 2 || k % 2 || !lhs.hasStaticShape() ||
+         !rhs.hasStaticShape() || !acc.hasStaticShape() || getLhsDims().back() != lhs.getRank() - 1 ||
+         !lhs.getElementType().isF32() || !rhs.getElementType().isF32()))
+      return emitOpError("strassen needs static f32 operands, one matrix on the right, rows of lhs along "
+                         "memory and an even depth");
     if (std::optional<uint64_t> steps = getInterleaved();
         steps && (getBf16() || *steps == 0 || depth % static_cast<int64_t>(*steps) != 0 ||
                   !acc.getElementType().isF32()))
       return emitOpError() << "a depth of " << depth << " cannot have " << *steps << " steps interleaved";
   } else if (getInterleaved()) {
     return emitOpError("only a packed rhs can have steps interleaved");
+  } else if (getStrassen()) {
+    return emitOpError("strassen needs a packed rhs");
   } else if (clash(rhs.getDimSize(getRhsDims()[rhs.getRank() - 2]), k) ||
              clash(rhs.getDimSize(getRhsDims().back()), n)) {
     return emitOpError() << "shapes of lhs, rhs and result do not fit";

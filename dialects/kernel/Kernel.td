@@ -98,6 +98,9 @@ def Kernel_DotOp : Kernel_CoreOp<"dot"> {
     last panel padded by zeros, and `rhs_dims` is ignored. With `interleaved` = G, which divides K, G steps of the sum
     lie side by side in a panel, `[K/G, NR, G]` under the same type, and the sums of a vector's G lanes are one.
 
+    With `strassen` the product, of static f32 operands of which rhs is packed and K is even, is computed by one level of Strassen's
+    algorithm. Then an infinity or a NaN of lhs reaches the row beside its own, 2i and 2i + 1.
+
     With `bf16` both operands (f32 or bf16) are rounded to bf16 as they are read, and the sums are f32. A packed rhs
     then holds bf16 pairs, `[batch..., ceil(N/NR), depth/2, 2*NR]`, the depth K padded by zeros
     (`passes/codegen/cpu/Bf16.h`).
@@ -119,7 +122,7 @@ def Kernel_DotOp : Kernel_CoreOp<"dot"> {
   }];
   let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs, Variadic<AnyRankedTensor>:$extras,
     DenseI64ArrayAttr:$lhs_dims, DenseI64ArrayAttr:$rhs_dims, DenseI64ArrayAttr:$result_dims,
-    OptionalAttr<I64Attr>:$panel, UnitAttr:$bf16, OptionalAttr<I64Attr>:$interleaved);
+    OptionalAttr<I64Attr>:$panel, UnitAttr:$bf16, OptionalAttr<I64Attr>:$interleaved, UnitAttr:$strassen);
   let builders = [
     // Dimension lists default to the plain order batch..., m, k / batch..., k, n / batch..., m, n when empty.
     OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::Value":$lhs, "::mlir::Value":$rhs, "::mlir::ValueRange":$extras,

@@ -40,6 +40,8 @@ LogicalResult KernelSet::add(Operation *op) {
   std::string name = "k" + std::to_string(kernels.size()) + "_" + op->getName().stripDialect().str();
   if (auto winograd = op->getAttrOfType<IntegerAttr>("winograd")) // so that profiles tell
     name += "_winograd" + std::to_string(winograd.getInt());
+  if (op->hasAttr("strassen"))
+    name += "_strassen";
   if (op->hasAttr("spread"))
     name += "_spread";
   FailureOr<func::FuncOp> func = cpu::emitKernel(op, module, name, target);

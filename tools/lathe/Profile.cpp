@@ -96,6 +96,7 @@ nlohmann::json Profile::json(size_t runs) const {
                     {"flops", info.flops},
                     {"bytes", info.constant_bytes + info.other_bytes},
                     {"winograd", std::strstr(info.kernel, "winograd") != nullptr},
+                    {"strassen", std::strstr(info.kernel, "strassen") != nullptr},
                     {"bound_us", l.bound * 1e6}});
   }
   return list;

@@ -92,6 +92,8 @@ bool makeChain(const CpuTarget &target, kernel::DepthwiseConvOp conv) {
   auto dot = reshape && reshape->hasOneUse() ? reshape->getOperand(0).getDefiningOp<kernel::DotOp>() : kernel::DotOp();
   if (!dot || !dot->hasOneUse() || dot->getNumResults() != 1 || conv->getNumResults() != 1 || dot->getBlock() != conv->getBlock())
     return false;
+  if (dot.getStrassen())
+    return false; // which saves more
   const bool pairs = dot.getBf16();
   auto fits = [&](Type t) {
     auto type = cast<RankedTensorType>(t);

@@ -27,6 +27,7 @@ ProductSpec dotSpec(kernel::DotOp op, KernelBuilder &b) {
   if (std::optional<uint64_t> panel = op.getPanel())
     spec.panel = *panel;
   spec.interleaved = op.getInterleaved().value_or(1);
+  spec.strassen = op.getStrassen();
 
   SmallVector<Value> aStrides = stridesOf(b, lhs), bStrides = stridesOf(b, rhs);
   spec.aRow = aStrides[aDims[aDims.size() - 2]];

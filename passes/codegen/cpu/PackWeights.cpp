@@ -7,6 +7,7 @@
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Passes.h"
 #include "passes/codegen/cpu/Product.h"
+#include "passes/codegen/cpu/Strassen.h"
 #include "passes/codegen/cpu/Tile.h"
 
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -56,6 +57,32 @@ Tensor pack(const Tensor &from, const MatrixView &view, int64_t panel, int64_t s
   return to;
 }
 
+/// The same panels as Strassen's algorithm reads them: see Strassen.h.
+Tensor packStrassen(const Tensor &from, const MatrixView &view, int64_t panel, int64_t depth, int64_t group,
+                    std::vector<int64_t> dims) {
+  Tensor to = Tensor::allocate(DType::Float32, std::move(dims));
+  const float *in = from.data<float>();
+  float *out = to.data<float>();
+  std::fill_n(out, to.numElements(), 0.f);
+  auto add = [&](int64_t p, int64_t first, int64_t count) {
+    const int64_t columns = std::min(panel, view.n - p * panel);
+    for (int64_t k = first; k < first + count; ++k, out += panel)
+      for (int64_t c = 0; c < columns; ++c)
+        out[c] = in[k * view.kStride + (p * panel + c) * view.nStride];
+  };
+  const int64_t panels = llvm::divideCeil(view.n, panel), half = depth / 2;
+  for (int64_t first = 0; first < panels; first += 2 * group)
+    for (int64_t k0 = 0; k0 < view.k; k0 += depth)
+      for (int64_t p = first; p < std::min(panels, first + 2 * group); p += 2) {
+        add(p, k0, depth);
+        if (p + 1 < panels) {
+          add(p + 1, k0 + half, half);
+          add(p + 1, k0, half);
+        }
+      }
+  return to;
+}
+
 class Packer {
 public:
   Packer(const CpuTarget &target, const PackOptions &options) : target(target), options(options) {}
@@ -75,6 +102,8 @@ private:
   void release(hlo::ConstantOp constant);
   /// The algorithm that the op's plan names, or the one that estimates prefer. A plan does not decide about accuracy.
   WinogradChoice planned(kernel::ConvOp op, const Tensor &filter);
+  /// Sets `done` when the product is computed by Strassen's algorithm.
+  LogicalResult tryStrassen(kernel::DotOp op, int64_t rows, const MatrixView &view, bool &done);
   /// Sets `done` when the convolution is computed by Winograd's algorithm.
   LogicalResult tryWinograd(kernel::ConvOp op, bool &done);
 
@@ -173,6 +202,13 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
   if (floats && !plan.vecs &&
       op.getLhsDims().back() == lhs.getRank() - 1) // steps side by side on the left too
     tile = chooseInterleavedTile(target, acc.getElementType(), rows, view.n, view.k).value_or(tile);
+  bool done = false;
+  if (floats && !options.exact && lhs.hasStaticShape() && tile.steps == 1 && !batched &&
+      op.getLhsDims().back() == lhs.getRank() - 1)
+    if (failed(tryStrassen(op, m, view, done)))
+      return failure();
+  if (done)
+    return success();
   int64_t panel = tile.columns();
   shape.insert(shape.end(), {int64_t(llvm::divideCeil(view.n, panel)), view.k, panel});
   if (failed(replace(op, view, panel, shape, tile.steps)))
@@ -181,6 +217,38 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
     op.setInterleaved(tile.steps);
   op.setPanel(panel);
   op.setRhsDims(llvm::to_vector(llvm::seq<int64_t>(0, shape.size())));
+  return success();
+}
+
+LogicalResult Packer::tryStrassen(kernel::DotOp op, int64_t rows, const MatrixView &view, bool &done) {
+  // the rows of a tile stand for pairs
+  const KernelPlan plan = KernelPlan::of(op);
+  const int64_t width =
+      chooseTile(target, op.getAccType().getElementType(), llvm::divideCeil(rows, 2), view.n, plan).columns();
+  if (!paysStrassen(target, rows, view.n, view.k, width))
+    return success();
+  FailureOr<Tensor> tensor = hlo::readConstant(constantBehind(op.getRhs()).getValue());
+  if (failed(tensor))
+    return op->emitOpError("constant operand cannot be read");
+  const float *data = tensor->data<float>();
+  const int64_t depth = strassenDepth(target, plan, rows, view.n, view.k, width);
+  if (sampleStrassenError(view.k, view.n, depth, width, [&](int64_t k, int64_t n) {
+        return data[k * view.kStride + n * view.nStride];
+      }) > winogradErrorLimit)
+    return success();
+  const int64_t group = strassenGroup(target, rows, view.n, view.k, width, depth);
+  const std::vector<int64_t> shape = {int64_t(llvm::divideCeil(view.n, width)), view.k, width};
+  std::string key;
+  llvm::raw_string_ostream(key) << "strassen " << view.k << ' ' << view.n << ' ' << view.kStride << ' '
+                                << width << ' ' << depth << ' ' << group;
+  if (failed(replace(
+          op, key, [&](const Tensor &from) { return packStrassen(from, view, width, depth, group, shape); })))
+    return failure();
+  op.setPanel(width);
+  op.setStrassen(true);
+  op.setRhsDims({0, 1, 2});
+  done = true;
+  ++statistics.strassen;
   return success();
 }
 
@@ -325,6 +393,7 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
       return signalPassFailure();
     numPacked += n->packed;
     numWinograd += n->winograd;
+    numStrassen += n->strassen;
     auto refused = [&](WinogradRefusal r) { return n->refused[static_cast<unsigned>(r)]; };
     refusedExact += refused(WinogradRefusal::Exact);
     refusedNotFaster += refused(WinogradRefusal::NotFaster);

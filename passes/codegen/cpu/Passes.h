@@ -16,13 +16,13 @@ namespace lathe::cpu {
 #include "passes/codegen/cpu/Passes.h.inc"
 
 struct PackOptions {
-  bool exact = false;   ///< no Winograd
+  bool exact = false;   ///< no Winograd, no Strassen
   bool explain = false; ///< a remark at each convolution that Winograd does not compute: why not
   bool release = false; ///< free constants that only exist packed from then on; no other module may use them
 };
 
 struct PackStatistics {
-  unsigned packed = 0, winograd = 0;
+  unsigned packed = 0, winograd = 0, strassen = 0;
   unsigned refused[numWinogradRefusals] = {};
 };
 

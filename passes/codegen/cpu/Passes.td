@@ -10,7 +10,8 @@ def PackWeights : Pass<"kernel-pack-weights", "::mlir::ModuleOp"> {
     panels `[n / panel][k][panel]` in the order in which the register tiles of the target read them, and sets `panel`.
     3x3 convolutions of stride 1 in f32 are done by Winograd's F(2x2, 3x3) or F(4x4, 3x3) (attribute `winograd`, filters
     transformed in double) where estimates say that it is faster and a sample with the actual filter that its error
-    stays below the limit; never with `exact`.
+    stays below the limit; never with `exact`. So are f32 products of many rows, columns and steps done by one level of Strassen's
+    algorithm (attribute `strassen`).
     Equal constants are packed once. Operands of unknown size, complex ones and those that are not constant stay
     as they are. Packed ops are left alone, so the pass is idempotent.
   }];
@@ -23,6 +24,7 @@ def PackWeights : Pass<"kernel-pack-weights", "::mlir::ModuleOp"> {
   let statistics = [
     Statistic<"numPacked", "num-packed", "Operands that were packed">,
     Statistic<"numWinograd", "num-winograd", "Convolutions done by Winograd's algorithm">,
+    Statistic<"numStrassen", "num-strassen", "Products done by Strassen's algorithm">,
     Statistic<"refusedExact", "refused-exact", "3x3 convolutions kept direct: exact results are asked for">,
     Statistic<"refusedNotFaster", "refused-not-faster", "3x3 convolutions kept direct: estimated to be as fast">,
     Statistic<"refusedInexact", "refused-inexact", "3x3 convolutions kept direct: too much accuracy lost">

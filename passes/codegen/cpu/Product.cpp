@@ -4,10 +4,11 @@
 // stays in L2, and each panel is used for all of the block's tiles while it is hot ("ji" order). A call
 // covers a range of units. Per row block the left operand may be copied to scratch (converted, or to break
 // cache aliasing); per unit the panel may be packed to scratch.
+#include "passes/codegen/cpu/Product.h"
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/cpu/Bf16.h"
 #include "passes/codegen/cpu/Blocking.h"
-#include "passes/codegen/cpu/Product.h"
+#include "passes/codegen/cpu/Strassen.h"
 
 using namespace mlir;
 
@@ -399,7 +400,7 @@ TileShape productTile(KernelBuilder &b, const ProductSpec &spec) {
 }
 
 LogicalResult emitProduct(KernelBuilder &b, const ProductSpec &spec, Epilogue &epilogue) {
-  return ProductEmitter(b, spec, epilogue).emit();
+  return spec.strassen ? emitStrassen(b, spec, epilogue) : ProductEmitter(b, spec, epilogue).emit();
 }
 
 } // namespace lathe::cpu

@@ -42,6 +42,7 @@ struct ProductSpec {
   /// Products of bf16 operands (AVX512_BF16): b comes in panels of pairs, or is packed so, and k is padded by zeros to
   /// this depth.
   std::optional<int64_t> pairedDepth;
+  bool strassen = false;         ///< by Strassen's algorithm: see Strassen.h
   unsigned columnDim = 0;        ///< dimension of the result along which n runs
   /// Index in the result of an element.
   std::function<mlir::SmallVector<mlir::Value>(mlir::ValueRange batch, mlir::Value row, mlir::Value column)> index;

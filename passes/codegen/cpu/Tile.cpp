@@ -305,7 +305,7 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
   bool complex = isa<ComplexType>(accElem);
   Type vecType = complex ? regType(accElem) : regType(accElem, shape.lanes);
   const ReductionLoop &inner = loops.back();
-  int64_t unroll = chooseUnroll(constantOf(inner.trips), operands.pairs && n >= 8);
+  int64_t unroll = chooseUnroll(constantOf(inner.trips), (operands.pairs || operands.bLess) && n >= 8);
   // few accumulators do not cover the latency of a multiply-add: sum alternate steps apart
   unsigned sets = std::clamp<unsigned>(8 / n, 1, unroll);
   SmallVector<Value> start(n * sets, b.cst(vecType, 0.0));
@@ -354,7 +354,13 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
     for (unsigned v = 0; v < shape.vecs; ++v) {
       Value mask = v + 1 == shape.vecs ? operands.bTailMask : Value();
       Value at = b.add(bOffset, b.i64(v * shape.lanes));
-      columns.push_back(toAccumulator(b, b.loadElem(operands.bElem, bBase, at, shape.lanes, mask), operands.bElem, accElem));
+      Value column =
+          toAccumulator(b, b.loadElem(operands.bElem, bBase, at, shape.lanes, mask), operands.bElem, accElem);
+      if (operands.bLess) {
+        column = arith::SubFOp::create(b, column, b.loadElem(accElem, operands.bLess, at, shape.lanes));
+        b.storeElem(accElem, column, operands.bKept, at);
+      }
+      columns.push_back(column);
     }
     for (unsigned r = 0; r < shape.rows; ++r) {
       Value x;

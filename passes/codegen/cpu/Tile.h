@@ -97,6 +97,8 @@ struct TileOperands {
   mlir::Value a;          ///< first row, first step
   mlir::Value aRowStride; ///< elements
   mlir::Value b;          ///< first column, first step
+  mlir::Value bLess;      ///< what is taken from b, laid out as it is, or null
+  mlir::Value bKept;      ///< where the difference is stored
   mlir::Value bTailMask;  ///< mask of the last vector, or null
   mlir::Value prefetch;   ///< where to start prefetching to L2, or null
   unsigned prefetchLines = 1; ///< cache lines for four steps of the innermost loop

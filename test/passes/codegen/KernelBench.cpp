@@ -135,7 +135,7 @@ int main(int argc, char **argv) {
   Location loc = b.getUnknownLoc();
   OwningOpRef<ModuleOp> module(ModuleOp::create(loc));
   Type f32 = b.getF32Type();
-  bool packed = false, cold = false;
+  bool packed = false, cold = false, strassen = false;
   int64_t spread = 0;
   int64_t winograd = 0;
   cpu::KernelPlan plan;
@@ -143,6 +143,8 @@ int main(int argc, char **argv) {
   for (size_t i = 1; i < args.size(); ++i) {
     if (args[i] == "packed")
       packed = true;
+    else if (args[i] == "strassen")
+      packed = strassen = true;
     else if (args[i] == "cold")
       cold = true;
     else if (args[i] == "f2" || args[i] == "f4")
@@ -181,6 +183,7 @@ int main(int argc, char **argv) {
                                      ArrayRef<int64_t>{}, packed ? ArrayRef<int64_t>{0, 1, 2} : ArrayRef<int64_t>{}, ArrayRef<int64_t>{}, f32, yieldAcc);
     if (packed)
       dot.setPanel(panel);
+    dot.setStrassen(strassen);
     op = dot;
     plan.attach(op);
     cpu::TileShape t = cpu::chooseTile(processor.target(), f32, m, n, plan);

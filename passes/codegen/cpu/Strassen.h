@@ -1,0 +1,37 @@
+// Products by one level of Strassen's algorithm: which, in which blocks, and their code.
+#ifndef LATHE_PASSES_CODEGEN_CPU_STRASSEN_H
+#define LATHE_PASSES_CODEGEN_CPU_STRASSEN_H
+
+#include "passes/codegen/cpu/Product.h"
+
+namespace lathe::cpu {
+
+/// Steps of the sum that are done for a group of panels before the next ones: an even divisor of k, which is
+/// even. What the plan says, or what is estimated best for panels of `width` columns; does not depend on the
+/// number of threads.
+int64_t strassenDepth(const CpuTarget &target, const KernelPlan &plan, int64_t m, int64_t n, int64_t k,
+                      int64_t width);
+
+/// Pairs of panels in a group: their sums stay near from one block of the depth to the next.
+///
+/// The packed right operand has this order: for each group, for each block of the depth, for each two panels
+/// L and R, the upper and the lower half of L, the lower and the upper half of R, each [depth / 2][width]; if
+/// the number of panels is odd, the last one comes whole behind the pairs of its group.
+int64_t strassenGroup(const CpuTarget &target, int64_t m, int64_t n, int64_t k, int64_t width, int64_t depth);
+
+/// Whether it is estimated to be faster than the product itself. Does not depend on the number of threads
+/// either.
+bool paysStrassen(const CpuTarget &target, int64_t m, int64_t n, int64_t k, int64_t width);
+
+/// Largest error of some results, as a share of the largest of them, for random rows and the columns of a
+/// right operand [k, n]; infinite where numbers are not finite.
+double sampleStrassenError(int64_t k, int64_t n, int64_t depth, int64_t width,
+                           llvm::function_ref<float(int64_t k, int64_t n)> right);
+
+/// Emits all loops of a product with static sizes, an even depth, f32 operands and a packed right one, and
+/// the attributes of the function.
+mlir::LogicalResult emitStrassen(KernelBuilder &b, const ProductSpec &spec, Epilogue &epilogue);
+
+} // namespace lathe::cpu
+
+#endif
