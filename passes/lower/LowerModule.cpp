@@ -3,6 +3,7 @@
 #include "passes/lower/FunctionLowering.h"
 #include "dialects/graph/Types.h"
 #include "dialects/hlo/Hlo.h"
+#include "dialects/kernel/Kernel.h"
 #include "mlir/Pass/PassManager.h"
 #include "runtime/abi/module_abi.h"
 
@@ -153,10 +154,27 @@ void declareSymbols(ModuleState &state) {
 
 } // namespace
 
+/// Bytes of all constants beside those that kernels hold.
+static int64_t constantBytes(ModuleOp module) {
+  int64_t bytes = 0;
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa_and_nonnull<kernel::KernelDialect>(op->getDialect()))
+      return WalkResult::skip();
+    if (auto constant = dyn_cast<hlo::ConstantOp>(op)) {
+      auto type = cast<RankedTensorType>(constant.getType());
+      bytes += type.getNumElements() * elementBytes(type.getElementType());
+    }
+    return WalkResult::advance();
+  });
+  return bytes;
+}
+
 FailureOr<LoweredModule> lowerModule(ModuleOp input, const LowerOptions &options) {
   LoweredModule result;
   result.module = ModuleOp::create(UnknownLoc::get(input.getContext()));
-  KernelSet kernels(*result.module, options.target);
+  cpu::CpuTarget target = options.target;
+  target.weightsInCache = constantBytes(input) <= 16 << 20; // half of what a few cores of a server share
+  KernelSet kernels(*result.module, target);
   ModuleState state{input, *result.module, options, result, kernels, {}};
   llvm::StringMap<int64_t> variables;
   if (failed(collectSymbols(input, state)) || failed(collectVariables(input, state, variables)))

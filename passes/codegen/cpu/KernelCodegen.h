@@ -33,6 +33,7 @@ struct CpuTarget {
   int64_t l1 = 32 << 10, l2 = 1 << 20;
   double streamBytes = 4; ///< a cycle, from beyond L2, where weights come from; measured on server cores
   bool fastDivision = false; ///< of 16 floats: it takes less than an estimate and Newton's step
+  bool weightsInCache = false; ///< all constants together fit the last cache
   int threads = 1; ///< that the work of a kernel is shared by; never changes a result
 
   /// Elements of a register-typed vector; at least 1. Narrow floats count as f32, bool as one byte.

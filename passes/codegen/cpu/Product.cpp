@@ -52,7 +52,7 @@ private:
   int64_t tailColumns = 0; // static width of the last panel, 0 if full
   RowTiles rows;
   int64_t tilesPerBlock = 1;
-  bool staysInL1 = false; // all of the right operand
+  bool staysInL1 = false, exceedsL2 = false; // all of the right operand; by so much that hardly any of it stays
   int64_t depthBlock = 0; // steps of k done for all tiles of a panel before the next ones; 0: all at once
   AffineExpr blocks;   // row blocks per batch entry
   Value scratchB;      // panel scratch
@@ -107,6 +107,7 @@ void ProductEmitter::choosePacking() {
   panels = n ? b.i64(panelCount) : b.max(b.i64(1), b.divU(b.add(nValue, b.i64(width - 1)), b.i64(width)));
 
   staysInL1 = !spec.panelsFollow && n && k && panelCount * width * depth * operandBytes <= b.target.l1 / 2;
+  exceedsL2 = n && k && panelCount * width * depth * operandBytes > 2 * b.target.l2;
   rows = RowTiles(m, tile.rows);
   int64_t tileBytes = std::max<int64_t>(1, depth * rows.height * operandBytes);
   int64_t fitting = std::max<int64_t>(1, b.target.l2 * 3 / 4 / tileBytes);
@@ -318,6 +319,9 @@ void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns)
     // the tiles of a panel together fetch the panel that comes next
     Value next = packed && rows.numTiles > 1 && !staysInL1 ? b.ptrAt(operands.b, bElem, b.mul(kValue, bStep)) : Value();
     operands.prefetchLines = llvm::divideCeil(shape.columns() / 4, tilesPerBlock);
+    // One tile waits for the panel, and what processors fetch ahead by themselves starts anew in each page. From memory it is
+    // faster without.
+    operands.ahead = b.target.weightsInCache && packed && rows.numTiles == 1 && exceedsL2 ? 4096 : 0;
     rows.forEach(b, firstTile, lastTile, [&](unsigned height, Value row) {
       TileShape s = tileAt(height, row);
       if (next) {

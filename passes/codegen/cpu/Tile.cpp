@@ -398,6 +398,15 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
     }
   };
 
+  // a low tile's loop waits for the right operand: nothing else is fetched there
+  const bool streamsFirst = operands.ahead && shape.rows <= 2;
+  auto fetchAllStreams = [&] {
+    for (const TileOperands::Stream &stream : operands.streams)
+      for (int64_t row = 0, rows = stream.rows ? stream.rows : shape.rows; row < rows; ++row)
+        for (int64_t line = 0; line < stream.bytes; line += 64)
+          LLVM::Prefetch::create(b, b.ptrBytes(stream.first, b.add(b.mul(b.i64(row), stream.rowBytes), b.i64(line))), 0, 3, 1);
+  };
+
   auto innerLoop = [&](Value aBase, Value bBase, Value before, SmallVector<Value> acc) {
     std::optional<int64_t> trips = constantOf(inner.trips);
     Value main = trips ? b.i64(*trips / unroll * unroll) : b.mul(b.divU(inner.trips, b.i64(unroll)), b.i64(unroll));
@@ -419,7 +428,14 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
         Value at = b.add(b.mul(k, b.i64(64 / unroll * lines)), b.i64(line * 64));
         LLVM::Prefetch::create(b, b.ptrBytes(operands.prefetch, at), 0, 2, 1);
       }
-      fetchStreams(b.add(b.mul(before, b.divU(inner.trips, b.i64(unroll))), b.divU(k, b.i64(unroll))));
+      if (operands.ahead) {
+        const int64_t stepBytes = shape.columns() * shape.steps * elemBytes(operands.bElem) * (operands.pairs ? 2 : 1);
+        Value from = b.ptrBytes(bBase, b.add(b.mul(k, b.i64(stepBytes)), b.i64(operands.ahead)));
+        for (int64_t byte = 0; byte < unroll * stepBytes; byte += 64)
+          LLVM::Prefetch::create(b, b.ptrBytes(from, b.i64(byte)), 0, 3, 1);
+      }
+      if (!streamsFirst)
+        fetchStreams(b.add(b.mul(before, b.divU(inner.trips, b.i64(unroll))), b.divU(k, b.i64(unroll))));
       return steps(k, in, unroll);
     });
     keepRolled(b, acc, operands.pairs);
@@ -444,6 +460,8 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
     return acc;
   };
 
+  if (streamsFirst)
+    fetchAllStreams();
   SmallVector<Value> acc = level(0, operands.a, operands.b, b.i64(0), start);
   for (unsigned s = 1; s < sets; ++s)
     for (unsigned i = 0; i < n; ++i) {

@@ -102,6 +102,7 @@ struct TileOperands {
   mlir::Value bTailMask;  ///< mask of the last vector, or null
   mlir::Value prefetch;   ///< where to start prefetching to L2, or null
   unsigned prefetchLines = 1; ///< cache lines for four steps of the innermost loop
+  int64_t ahead = 0;          ///< bytes that `b`, which lies in one run, is fetched to the first cache before it is read
   /// Memory that is read or written row by row soon, fetched while the sums are made.
   struct Stream {
     mlir::Value first, rowBytes; ///< the first row; distance of rows
