@@ -109,12 +109,23 @@ func.func @chain_strips(%x: tensor<64x4xf32>, %w: tensor<4x4xf32>, %f: tensor<1x
 // -----
 
 func.func @strassen_odd(%x: tensor<8x15xf32>, %w: tensor<2x15x16xf32>) -> tensor<8x32xf32> {
-  // expected-error @+1 {{strassen needs static f32 operands, one matrix on the right, rows of lhs along memory and an even depth}}
+  // expected-error @+1 {{strassen needs static f32 operands that are not empty, one matrix on the right, rows of lhs along memory and an even depth}}
   %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, panel = 16 : i64, strassen} : (tensor<8x15xf32>, tensor<2x15x16xf32>) -> tensor<8x32xf32> {
   ^bb0(%acc: tensor<8x32xf32>):
     kernel.yield %acc : tensor<8x32xf32>
   }
   return %0 : tensor<8x32xf32>
+}
+
+// -----
+
+func.func @strassen_empty(%x: tensor<0x16xf32>, %w: tensor<2x16x16xf32>) -> tensor<0x32xf32> {
+  // expected-error @+1 {{strassen needs static f32 operands that are not empty}}
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, panel = 16 : i64, strassen} : (tensor<0x16xf32>, tensor<2x16x16xf32>) -> tensor<0x32xf32> {
+  ^bb0(%acc: tensor<0x32xf32>):
+    kernel.yield %acc : tensor<0x32xf32>
+  }
+  return %0 : tensor<0x32xf32>
 }
 
 // -----
