@@ -198,13 +198,7 @@ void ProductEmitter::emitRowBlock(Value group, Value firstPanel, Value lastPanel
   sizes.push_back(b.max(b.dim(blocks), b.i64(1)));
   batchIndex = b.delinearize(group, sizes);
   Value block = batchIndex.pop_back_val();
-  Value aOffset = b.i64(0), bOffset = b.i64(0);
-  for (auto [i, x] : llvm::enumerate(batchIndex)) {
-    aOffset = b.add(aOffset, b.mul(x, spec.aBatchStrides[i]));
-    bOffset = b.add(bOffset, b.mul(x, spec.bBatchStrides[i]));
-  }
-  aBase = b.ptrAt(spec.a, aElem, aOffset);
-  bBase = b.ptrAt(spec.b, bElem, bOffset);
+  std::tie(aBase, bBase) = operandsOf(b, spec, batchIndex);
   // positions: tiles when the number of rows is static, else rows
   if (m) {
     auto first = [&](Value i) { return firstOfBlock(b, i, *hlo::constantValue(blocks), rows.numTiles); };
@@ -387,6 +381,15 @@ LogicalResult ProductEmitter::emit() {
 }
 
 } // namespace
+
+std::pair<Value, Value> operandsOf(KernelBuilder &b, const ProductSpec &spec, ValueRange batchIndex) {
+  Value aOffset = b.i64(0), bOffset = b.i64(0);
+  for (auto [i, x] : llvm::enumerate(batchIndex)) {
+    aOffset = b.add(aOffset, b.mul(x, spec.aBatchStrides[i]));
+    bOffset = b.add(bOffset, b.mul(x, spec.bBatchStrides[i]));
+  }
+  return {b.ptrAt(spec.a, spec.aElem, aOffset), b.ptrAt(spec.b, spec.bElem, bOffset)};
+}
 
 TileShape productTile(KernelBuilder &b, const ProductSpec &spec) {
   std::optional<int64_t> m = hlo::constantValue(spec.m), n = hlo::constantValue(spec.n),

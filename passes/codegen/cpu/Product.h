@@ -65,6 +65,10 @@ mlir::LogicalResult emitGroupedConv(kernel::ConvOp op, KernelBuilder &b);
 /// The product that an op computes, on the operands of its function.
 ProductSpec dotSpec(kernel::DotOp op, KernelBuilder &b);
 
+/// Where the operands of an entry of the batch start.
+std::pair<mlir::Value, mlir::Value> operandsOf(KernelBuilder &b, const ProductSpec &spec,
+                                               mlir::ValueRange batchIndex);
+
 /// The register tile of a product.
 TileShape productTile(KernelBuilder &b, const ProductSpec &spec);
 

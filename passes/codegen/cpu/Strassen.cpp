@@ -180,15 +180,9 @@ void StrassenEmitter::emitBlock(Value number, Value first, Value last) {
   sizes.push_back(b.i64(blocks));
   batchIndex = b.delinearize(number, sizes);
   Value block = batchIndex.pop_back_val();
-  Value aOffset = b.i64(0), bOffset = b.i64(0);
-  for (auto [i, x] : llvm::enumerate(batchIndex)) {
-    aOffset = b.add(aOffset, b.mul(x, spec.aBatchStrides[i]));
-    bOffset = b.add(bOffset, b.mul(x, spec.bBatchStrides[i]));
-  }
-  aBase = b.ptrAt(spec.a, f32, aOffset);
-  bBase = b.ptrAt(spec.b, f32, bOffset);
-  firstTile = b.mul(block, b.i64(tilesPerBlock));
-  lastTile = b.min(b.add(firstTile, b.i64(tilesPerBlock)), b.i64(rows.numTiles));
+  std::tie(aBase, bBase) = operandsOf(b, spec, batchIndex);
+  firstTile = firstOfBlock(b, block, blocks, rows.numTiles);
+  lastTile = firstOfBlock(b, b.add(block, b.i64(1)), blocks, rows.numTiles);
   blockRow = rows.rowAt(b, firstTile);
   rowCount = b.sub(rows.rowAt(b, lastTile), blockRow);
 
