@@ -33,6 +33,18 @@ struct MatrixView {
   SmallVector<int64_t> batchOffsets;
 };
 
+/// The part of row k that lies in panel p, as the first of `steps` side by side.
+void packRow(const char *matrix, const MatrixView &view, int64_t panel, int64_t p, int64_t k, int64_t steps,
+             int64_t bytes, char *to) {
+  const int64_t columns = std::min(panel, view.n - p * panel);
+  const char *source = matrix + (k * view.kStride + p * panel * view.nStride) * bytes;
+  if (view.nStride == 1 && steps == 1)
+    std::memcpy(to, source, columns * bytes);
+  else
+    for (int64_t c = 0; c < columns; ++c)
+      std::memcpy(to + c * steps * bytes, source + c * view.nStride * bytes, bytes);
+}
+
 /// [batch][ceil(n / panel)][k / steps][panel][steps]
 Tensor pack(const Tensor &from, const MatrixView &view, int64_t panel, int64_t steps,
             std::vector<int64_t> dims) {
@@ -42,18 +54,10 @@ Tensor pack(const Tensor &from, const MatrixView &view, int64_t panel, int64_t s
   char *out = static_cast<char *>(to.data());
   std::memset(out, 0, to.sizeBytes());
   for (int64_t i = 0; i < view.batch; ++i)
-    for (int64_t p = 0; p < panels; ++p) {
-      int64_t columns = std::min(panel, view.n - p * panel);
-      for (int64_t k = 0; k < view.k; ++k) {
-        const char *source = in + (view.batchOffsets[i] + k * view.kStride + p * panel * view.nStride) * bytes;
-        char *target = out + (((i * panels + p) * view.k + k / steps * steps) * panel + k % steps) * bytes;
-        if (view.nStride == 1 && steps == 1)
-          std::memcpy(target, source, columns * bytes);
-        else
-          for (int64_t c = 0; c < columns; ++c)
-            std::memcpy(target + c * steps * bytes, source + c * view.nStride * bytes, bytes);
-      }
-    }
+    for (int64_t p = 0; p < panels; ++p)
+      for (int64_t k = 0; k < view.k; ++k)
+        packRow(in + view.batchOffsets[i] * bytes, view, panel, p, k, steps, bytes,
+                out + (((i * panels + p) * view.k + k / steps * steps) * panel + k % steps) * bytes);
   return to;
 }
 
@@ -61,14 +65,12 @@ Tensor pack(const Tensor &from, const MatrixView &view, int64_t panel, int64_t s
 Tensor packStrassen(const Tensor &from, const MatrixView &view, int64_t panel, int64_t depth, int64_t group,
                     std::vector<int64_t> dims) {
   Tensor to = Tensor::allocate(DType::Float32, std::move(dims));
-  const float *in = from.data<float>();
-  float *out = to.data<float>();
-  std::fill_n(out, to.numElements(), 0.f);
+  const char *in = static_cast<const char *>(from.data());
+  char *out = static_cast<char *>(to.data());
+  std::memset(out, 0, to.sizeBytes());
   auto add = [&](int64_t p, int64_t first, int64_t count) {
-    const int64_t columns = std::min(panel, view.n - p * panel);
-    for (int64_t k = first; k < first + count; ++k, out += panel)
-      for (int64_t c = 0; c < columns; ++c)
-        out[c] = in[k * view.kStride + (p * panel + c) * view.nStride];
+    for (int64_t k = first; k < first + count; ++k, out += panel * sizeof(float))
+      packRow(in, view, panel, p, k, 1, sizeof(float), out);
   };
   const int64_t panels = llvm::divideCeil(view.n, panel), half = depth / 2;
   for (int64_t first = 0; first < panels; first += 2 * group)
