@@ -1,6 +1,7 @@
-// kernel.rows and kernel.loop of rows of a few elements each, the classes or colours of a pixel say: a vector holds an element of as many rows as it has
-// lanes. A block of rows is loaded as it lies, its elements are brought side by side by permutations, and results go back
-// in the same way. Rows that are no whole block pass through the stack.
+// kernel.rows and kernel.loop of rows of a few elements each, the classes or colours of a pixel say: a vector
+// holds an element of as many rows as it has lanes. A block of rows is loaded as it lies, its elements are
+// brought side by side by permutations, and results go back in the same way. Rows that are no whole block
+// pass through the stack.
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Elemental.h"

@@ -8,8 +8,8 @@
 
 namespace lathe::cpu {
 
-/// The rows of a few elements of a kernel.rows or kernel.loop, many at a time (KernelShortRows.cpp); nothing where they are long, few, or of other ops than
-/// elementwise ones and reductions.
+/// The rows of a few elements of a kernel.rows or kernel.loop, many at a time (KernelShortRows.cpp); nothing
+/// where they are long, few, or of other ops than elementwise ones and reductions.
 std::optional<mlir::LogicalResult> emitShortRows(mlir::Operation *op, KernelBuilder &b);
 
 } // namespace lathe::cpu
