@@ -1,34 +1,18 @@
 // session_models DIR...: models through a session against the same models compiled ahead of time, alternating in one run.
 // A DIR holds graph.pb and inputs.npz. Prints a JSON object a model: median microseconds of the bare module (its run
 // function on prepared buffers), the module called with tensors, Session::Run, and a callable.
-#include "base/Npz.h"
-#include "compiler/driver/Compiler.h"
+#include "bench/bench_model.h"
 #include "compiler/jit/ClusterCompiler.h"
-#include "compiler/jit/Jit.h"
 #include "runtime/session/Session.h"
-
-#include "mlir/IR/MLIRContext.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 #include <functional>
-#include <iterator>
 
 using namespace lathe;
 
 namespace {
-
-int die(const std::string &text) {
-  std::fprintf(stderr, "%s\n", text.c_str());
-  return 1;
-}
-
-std::string readAll(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(file)), {});
-}
 
 /// Ways take turns in rounds of about two milliseconds, so that a slow moment of the machine meets all of them; time is that of
 /// this thread's CPU (all of it runs on this thread), which a busy machine does not stretch.
@@ -64,49 +48,24 @@ int measure(const std::string &dir) {
   auto given = readNpz(dir + "/inputs.npz");
   if (graph.empty() || !given.ok())
     return die(dir + ": no graph.pb and inputs.npz");
-  CompilerOptions options;
-  for (auto &[name, tensor] : *given) {
-    InputSpec input;
-    input.name = name;
-    input.dims.emplace();
-    for (int64_t d : tensor.dims()) {
-      DimSpec dim;
-      dim.size = d;
-      input.dims->push_back(dim);
-    }
-    options.inputs.push_back(std::move(input));
-  }
-  options.cpu = "host";
-  options.symbolPrefix = "bench_model";
-  mlir::DialectRegistry registry;
-  registerDialects(registry);
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
-  Compiler compiler(context, options);
-  if (mlir::failed(compiler.importBytes(graph)))
-    return 1;
-  auto artifact = compiler.emit();
-  if (!artifact)
-    return die(llvm::toString(artifact.takeError()));
-  auto module = loadObject(artifact->object, artifact->prefix);
+  auto module = compileModel(graph, *given);
   if (!module)
     return die(llvm::toString(module.takeError()));
+  auto inputs = inputsOf(**module, *given);
+  if (!inputs)
+    return die(dir + ": " + llvm::toString(inputs.takeError()));
   const lathe_entry &entry = *(*module)->abi().entries[0];
-  std::vector<Tensor> inputs, out;
+  std::vector<Tensor> out;
   Session::Feeds feeds;
   CallableOptions names;
   for (int i = 0; i < entry.num_inputs; ++i) {
-    auto it = std::find_if(given->begin(), given->end(), [&](auto &p) { return p.first == entry.inputs[i]->name || p.first == entry.inputs[i]->tensor; });
-    if (it == given->end())
-      return die(dir + ": nothing for input " + entry.inputs[i]->name);
-    inputs.push_back(it->second);
     names.feeds.push_back(entry.inputs[i]->tensor);
-    feeds.emplace_back(names.feeds.back(), it->second);
+    feeds.emplace_back(names.feeds.back(), (*inputs)[i]);
   }
   for (int i = 0; i < entry.num_outputs; ++i)
     names.fetches.push_back(entry.outputs[i]->tensor);
   ModuleRunner bare(*module), tensors(*module);
-  if (llvm::Error error = bare.prepare(inputs))
+  if (llvm::Error error = bare.prepare(*inputs))
     return die(llvm::toString(std::move(error)));
 
   SessionOptions how;
@@ -119,7 +78,7 @@ int measure(const std::string &dir) {
     return die(s.ToString());
   if (absl::Status s = session.Run(feeds, names.fetches, {}, &out); !s.ok())
     return die(s.ToString());
-  auto reference = tensors.call(inputs);
+  auto reference = tensors.call(*inputs);
   if (!reference)
     return die(llvm::toString(reference.takeError()));
   double worst = 0;
@@ -127,9 +86,9 @@ int measure(const std::string &dir) {
     for (int64_t i = 0; out[k].dtype() == DType::Float32 && i < out[k].numElements(); ++i)
       worst = std::max<double>(worst, std::abs(out[k].data<float>()[i] - (*reference)[k].data<float>()[i]));
   std::vector<double> us = medians({[&] { llvm::consumeError(bare.run()); },
-                                    [&] { llvm::consumeError(tensors.call(inputs).takeError()); },
+                                    [&] { llvm::consumeError(tensors.call(*inputs).takeError()); },
                                     [&] { (void)session.Run(feeds, names.fetches, {}, &out).ok(); },
-                                    [&] { (void)session.RunCallable(handle, inputs, &out).ok(); }});
+                                    [&] { (void)session.RunCallable(handle, *inputs, &out).ok(); }});
   std::printf("{\"model\": \"%s\", \"module_us\": %.2f, \"module_tensors_us\": %.2f, \"session_us\": %.2f, \"callable_us\": %.2f, "
               "\"session_over_module\": %.3f, \"largest_difference\": %.2g}\n",
               dir.substr(dir.find_last_of('/') + 1).c_str(), us[0], us[1], us[2], us[3], us[2] / us[0], worst);

@@ -3,19 +3,13 @@
 // multiply-adds runs on one core and on all of them before and after each, and a slice in which all together reach less than
 // 0.975 of N times one, or the hypervisor took time away, is left out. Prints the median over the slices that are kept, and
 // with --kernels each call's fastest times, those first that lose most.
-#include "base/Npz.h"
-#include "compiler/driver/Compiler.h"
-#include "compiler/jit/Jit.h"
+#include "bench/bench_model.h"
 #include "runtime/cpu/ThreadPool.h"
-
-#include "mlir/IR/MLIRContext.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 
@@ -25,17 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-int die(const std::string &text) {
-  std::fprintf(stderr, "%s\n", text.c_str());
-  return 1;
-}
-
 double now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
-
-std::string readAll(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(file)), {});
-}
 
 double median(std::vector<double> all) {
   std::nth_element(all.begin(), all.begin() + all.size() / 2, all.end());
@@ -128,47 +112,18 @@ struct Model {
   std::unique_ptr<ModuleRunner> runner;
   Steps steps;
 
-  llvm::Error load(const std::string &graph, std::vector<std::pair<std::string, Tensor>> &given, int threads, bool profile,
+  llvm::Error load(const std::string &graph, const NamedTensors &given, int threads, bool profile,
                    ThreadPool &pool) {
     CompilerOptions options;
-    for (auto &[name, tensor] : given) {
-      InputSpec input;
-      input.name = name;
-      input.dims.emplace();
-      for (int64_t d : tensor.dims()) {
-        DimSpec dim;
-        dim.size = d;
-        input.dims->push_back(dim);
-      }
-      options.inputs.push_back(std::move(input));
-    }
-    options.cpu = "host";
     options.threads = threads;
     options.profile = profile;
-    options.symbolPrefix = "bench_model";
-    mlir::DialectRegistry registry;
-    registerDialects(registry);
-    mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-    context.loadAllAvailableDialects();
-    Compiler compiler(context, options);
-    if (mlir::failed(compiler.importBytes(graph)))
-      return llvm::createStringError("no model");
-    auto artifact = compiler.emit();
-    if (!artifact)
-      return artifact.takeError();
-    auto loaded = loadObject(artifact->object, artifact->prefix);
+    auto loaded = compileModel(graph, given, options);
     if (!loaded)
       return loaded.takeError();
     module = *loaded;
-    const lathe_entry &entry = *module->abi().entries[0];
-    std::vector<Tensor> inputs;
-    for (int i = 0; i < entry.num_inputs; ++i) {
-      auto it = std::find_if(given.begin(), given.end(),
-                             [&](auto &p) { return p.first == entry.inputs[i]->name || p.first == entry.inputs[i]->tensor; });
-      if (it == given.end())
-        return llvm::createStringError(std::string("nothing for input ") + entry.inputs[i]->name);
-      inputs.push_back(it->second);
-    }
+    auto inputs = inputsOf(*module, given);
+    if (!inputs)
+      return inputs.takeError();
     runner = std::make_unique<ModuleRunner>(module, 0);
     if (threads > 1)
       runner->setParallelFor(ThreadPool::parallelFor, &pool, threads);
@@ -177,7 +132,7 @@ struct Model {
       steps.best.assign(module->abi().num_steps, 1e9);
       runner->setTrace(Steps::trace, &steps);
     }
-    if (llvm::Error error = runner->prepare(inputs))
+    if (llvm::Error error = runner->prepare(*inputs))
       return error;
     return runner->run();
   }
