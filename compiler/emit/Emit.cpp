@@ -175,6 +175,7 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   if (mlir::failed(cpu::packWeights(kernelModule, target->kernelTarget, {options.exact, false, options.releaseConstants})))
     return createStringError("the model could not be compiled");
   cpu::chainKernels(kernelModule, target->kernelTarget);
+  cpu::fuseAttention(kernelModule, target->kernelTarget);
   artifact.triple = target->triple;
   artifact.vectorBits = target->kernelTarget.vectorBits;
   artifact.fma = target->kernelTarget.fma;

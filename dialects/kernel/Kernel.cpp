@@ -9,6 +9,7 @@
 
 using namespace mlir;
 using namespace lathe::kernel;
+namespace hlo = lathe::hlo;
 
 #include "dialects/kernel/KernelDialect.cpp.inc"
 
@@ -21,7 +22,9 @@ void KernelDialect::initialize() {
 
 bool lathe::kernel::hasCore(Operation *op) { return isa<DotOp, ConvOp, DepthwiseConvOp, PoolOp>(op); }
 
-bool lathe::kernel::isKernelOp(Operation *op) { return hasCore(op) || isa<LoopOp, ReduceOp, RowsOp, ChainOp>(op); }
+bool lathe::kernel::isKernelOp(Operation *op) {
+  return hasCore(op) || isa<LoopOp, ReduceOp, RowsOp, ChainOp, AttentionOp>(op);
+}
 
 Type lathe::kernel::accumulatorType(Type lhs, Type rhs, Type result) {
   auto narrow = [](Type t) {
@@ -412,6 +415,148 @@ LogicalResult ChainOp::verify() {
   if (getStrips() < 1 ||
       getStrips() > static_cast<uint64_t>(std::max<int64_t>(1, in.getDimSize(1) * in.getDimSize(2))))
     return emitOpError() << "expected strips of pixels, found " << getStrips();
+  return success();
+}
+
+void AttentionOp::build(OpBuilder &b, OperationState &state, TypeRange results, ValueRange inputs,
+                        int64_t blocks) {
+  state.addAttribute("blocks", b.getI64IntegerAttr(blocks));
+  buildRegionOp(b, state, results, inputs, nullptr);
+}
+
+DotOp AttentionOp::getScores() { return *getBody().getOps<DotOp>().begin(); }
+RowsOp AttentionOp::getRows() { return *getBody().getOps<RowsOp>().begin(); }
+DotOp AttentionOp::getProduct() { return *std::next(getBody().getOps<DotOp>().begin()); }
+
+/// The value behind reshapes.
+static Value behindReshapes(Value v) {
+  while (auto reshape = v.getDefiningOp<hlo::ReshapeOp>())
+    v = reshape->getOperand(0);
+  return v;
+}
+
+/// The argument for the only operand of `rows` that is `value` or a reshape of it; null if there are others.
+static BlockArgument argumentFor(RowsOp rows, Value value) {
+  BlockArgument found;
+  for (auto [operand, arg] : llvm::zip(rows.getInputs(), rows.getBody().getArguments()))
+    if (behindReshapes(operand) == value) {
+      if (found)
+        return {};
+      found = arg;
+    }
+  return found;
+}
+
+BlockArgument AttentionOp::getScoresArg() { return argumentFor(getRows(), getScores()->getResult(0)); }
+
+/// Whether all that the body makes of `arg` [..., n] is, in the place of a row, of this row alone: of the
+/// shape of `arg`, or with its last dimension gone or of size one.
+static bool isRowByRow(Block &body, BlockArgument arg) {
+  ArrayRef<int64_t> full = cast<RankedTensorType>(arg.getType()).getShape(), lead = full.drop_back();
+  auto isRow = [&](ArrayRef<int64_t> shape) {
+    return shape == lead || (shape.size() == full.size() && shape.drop_back() == lead && shape.back() == 1);
+  };
+  llvm::DenseSet<Value> made{arg};
+  bool reduces = false;
+  for (Operation &op : body.without_terminator()) {
+    auto isMade = [&](Value v) { return made.contains(v); };
+    const bool reads = llvm::any_of(op.getOperands(), isMade);
+    if (auto reduce = dyn_cast<hlo::ReduceOp>(op)) { // these say what a row is
+      auto in = cast<RankedTensorType>(reduce.getInputs()[0].getType());
+      if (in.getShape() != full || reduce.getDimensions().size() != 1 ||
+          reduce.getDimensions()[0] + 1 != in.getRank() || llvm::any_of(reduce.getInitValues(), isMade))
+        return false;
+      reduces = true;
+      made.insert(op.result_begin(), op.result_end());
+      continue;
+    }
+    if (!reads)
+      continue;
+    if (op.getNumResults() != 1)
+      return false;
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getResult(0).getType()).getShape();
+    if (shape != full && !isRow(shape))
+      return false;
+    ArrayRef<int64_t> from = cast<RankedTensorType>(op.getOperand(0).getType()).getShape();
+    if (auto broadcast = dyn_cast<hlo::BroadcastInDimOp>(op)) {
+      if (!llvm::equal(broadcast.getBroadcastDimensions(), llvm::seq<int64_t>(0, from.size())))
+        return false;
+    } else if (isa<hlo::ReshapeOp>(op)) {
+      if (!isRow(from) || !isRow(shape))
+        return false;
+    } else if (!op.hasTrait<hlo::HloElementwise>()) {
+      return false;
+    }
+    made.insert(op.getResult(0));
+  }
+  Value root = body.getTerminator()->getOperand(0);
+  return reduces && made.contains(root) && cast<RankedTensorType>(root.getType()).getShape() == full;
+}
+
+StringRef AttentionOp::whyNot(DotOp scores, RowsOp rows, DotOp product) {
+  if (scores->getNumResults() != 1 || rows->getNumResults() != 1 || product->getNumResults() != 1)
+    return "expected one result of each part";
+  for (DotOp dot : {scores, product})
+    if (dot.getPanel() || dot.getBf16() || dot.getStrassen())
+      return "expected products of f32 operands that are not packed";
+  BlockArgument arg = argumentFor(rows, scores->getResult(0));
+  if (!arg || behindReshapes(product.getLhs()) != rows->getResult(0) ||
+      behindReshapes(product.getRhs()) == rows->getResult(0))
+    return "expected rows that read the scores once, and a product that reads their result as left operand";
+  for (Operation *op : {scores.getOperation(), rows.getOperation(), product.getOperation()}) {
+    SmallVector<Type> types(op->getOperandTypes());
+    llvm::append_range(types, op->getResultTypes());
+    for (Type t : types)
+      if (!cast<RankedTensorType>(t).hasStaticShape() || cast<RankedTensorType>(t).getNumElements() == 0)
+        return "expected static shapes";
+  }
+  auto isFloat = [](Type t) { return getElementTypeOrSelf(t).isF32(); };
+  if (!llvm::all_of(TypeRange{scores.getLhs().getType(), scores.getRhs().getType(), scores.getAccType(),
+                              arg.getType(), rows->getResult(0).getType(), product.getRhs().getType(),
+                              product.getAccType()},
+                    isFloat))
+    return "expected operands and scores of f32";
+  auto inOrder = [](ArrayRef<int64_t> dims) { return llvm::equal(dims, llvm::seq<int64_t>(0, dims.size())); };
+  auto lastTwo = [](Type t) { return cast<RankedTensorType>(t).getShape().take_back(2); };
+  auto full = cast<RankedTensorType>(arg.getType());
+  if (full.getRank() < 2 ||
+      full.getShape() != cast<RankedTensorType>(rows->getResult(0).getType()).getShape() ||
+      !inOrder(scores.getResultDims()) || !inOrder(product.getLhsDims()) ||
+      product.getLhsDims().size() != product.getResultDims().size() ||
+      lastTwo(scores.getAccType()) != lastTwo(full) || lastTwo(product.getLhs().getType()) != lastTwo(full))
+    return "expected scores [batch..., m, n] that keep this order of dimensions";
+  if (!isRowByRow(rows.getBody().front(), arg))
+    return "expected rows along the last dimension that depend on no other row of the scores";
+  return "";
+}
+
+LogicalResult AttentionOp::verify() {
+  if (failed(verifyBody(*this, 0, getInputs())))
+    return failure();
+  // what is expected, in order; reshapes in between
+  Block &block = getBody().front();
+  SmallVector<Operation *> parts;
+  for (Operation &op : block.without_terminator())
+    if (!isa<hlo::ReshapeOp>(op))
+      parts.push_back(&op);
+  auto scores = parts.size() == 3 ? dyn_cast<DotOp>(parts[0]) : DotOp();
+  auto rows = parts.size() == 3 ? dyn_cast<RowsOp>(parts[1]) : RowsOp();
+  auto product = parts.size() == 3 ? dyn_cast<DotOp>(parts[2]) : DotOp();
+  if (!scores || !rows || !product || block.getTerminator()->getOperands() != product->getResults())
+    return emitOpError("expected a product, the rows that read it and a product of these");
+  if (StringRef reason = whyNot(scores, rows, product); !reason.empty())
+    return emitOpError(reason);
+  BlockArgument arg = argumentFor(rows, scores->getResult(0));
+  auto isArgument = [](Value v) { return isa<BlockArgument>(v); };
+  for (auto [i, v] : llvm::enumerate(rows.getInputs()))
+    if (i != arg.getArgNumber() && !isArgument(v))
+      return emitOpError("expected operands of the op as all other operands inside");
+  if (!llvm::all_of(scores->getOperands(), isArgument) ||
+      !llvm::all_of(product->getOperands().drop_front(), isArgument))
+    return emitOpError("expected operands of the op as all other operands inside");
+  const int64_t m = cast<RankedTensorType>(arg.getType()).getShape().drop_back().back();
+  if (getBlocks() < 1 || getBlocks() > static_cast<uint64_t>(m))
+    return emitOpError() << "expected blocks of rows, found " << getBlocks();
   return success();
 }
 

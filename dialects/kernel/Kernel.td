@@ -217,8 +217,35 @@ def Kernel_ChainOp : Kernel_RegionOp<"chain"> {
   }];
 }
 
+def Kernel_AttentionOp : Kernel_RegionOp<"attention"> {
+  let summary = "two products and the rows between them, block by block";
+  let description = [{
+    The region holds a `kernel.dot` that gives scores `[batch..., m, n]` in this order, the `kernel.rows` over `n` that reads
+    them beside other operands, row by row, and the `kernel.dot` `[batch..., m, n] x [batch..., n, d]` that reads its
+    result as left operand and gives the only result; perhaps an `hlo.reshape` of the batch dimensions before or after the
+    rows. A unit of work is one of `blocks` blocks of the rows of an entry of the batch: its scores go to scratch, where
+    they stay in the cache. The right operands of an entry are packed once for all blocks that a call does.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$blocks);
+  let builders = [
+    OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs, "int64_t":$blocks)>
+  ];
+  let extraClassDeclaration = [{
+    ::lathe::kernel::DotOp getScores();
+    ::lathe::kernel::RowsOp getRows();
+    ::lathe::kernel::DotOp getProduct();
+    /// The argument of the rows that stands for the scores.
+    ::mlir::BlockArgument getScoresArg();
+
+    /// Why these ops, of which each reads the one before through reshapes at most, are no such op; empty if they are.
+    static ::llvm::StringRef whyNot(::lathe::kernel::DotOp scores, ::lathe::kernel::RowsOp rows,
+                                    ::lathe::kernel::DotOp product);
+  }];
+}
+
 def Kernel_YieldOp : Op<Kernel_Dialect, "yield", [Pure, Terminator,
-    ParentOneOf<["LoopOp", "ReduceOp", "RowsOp", "DotOp", "ConvOp", "DepthwiseConvOp", "PoolOp", "ChainOp"]>]> {
+    ParentOneOf<["LoopOp", "ReduceOp", "RowsOp", "DotOp", "ConvOp", "DepthwiseConvOp", "PoolOp", "ChainOp",
+    "AttentionOp"]>]> {
   let summary = "ends the region of a kernel op";
   let arguments = (ins Variadic<AnyRankedTensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";

@@ -129,17 +129,7 @@ bool makeChain(const CpuTarget &target, kernel::DepthwiseConvOp conv) {
   for (Operation *op : {dot.getOperation(), reshape.getOperation(), conv.getOperation()})
     b.clone(*op, map);
   kernel::YieldOp::create(b, loc, map.lookup(conv->getResult(0)));
-  SmallVector<int64_t> cost;
-  for (Operation *op : {dot.getOperation(), conv.getOperation()})
-    if (auto part = op->getAttrOfType<DenseI64ArrayAttr>("kernel.cost")) {
-      cost.resize(part.size());
-      for (auto [sum, x] : llvm::zip(cost, part.asArrayRef()))
-        sum += x;
-    }
-  if (cost.size() == 3) {
-    cost[2] -= 2 * images.getNumElements() * elemBytes(images.getElementType()); // what stays in the cache
-    chain->setAttr("kernel.cost", b.getDenseI64ArrayAttr(cost));
-  }
+  addCosts(chain, {dot, conv}, 2 * images.getNumElements() * elemBytes(images.getElementType()));
   conv->replaceAllUsesWith(chain);
   conv->erase();
   reshape->erase();
@@ -157,6 +147,20 @@ struct ChainKernels : impl::ChainKernelsBase<ChainKernels> {
 };
 
 } // namespace
+
+void addCosts(Operation *whole, ArrayRef<Operation *> parts, int64_t keptBytes) {
+  SmallVector<int64_t> cost;
+  for (Operation *op : parts)
+    if (auto part = op->getAttrOfType<DenseI64ArrayAttr>("kernel.cost")) {
+      cost.resize(part.size());
+      for (auto [sum, x] : llvm::zip(cost, part.asArrayRef()))
+        sum += x;
+    }
+  if (cost.size() != 3)
+    return;
+  cost[2] -= keptBytes;
+  whole->setAttr("kernel.cost", DenseI64ArrayAttr::get(whole->getContext(), cost));
+}
 
 unsigned chainKernels(ModuleOp module, const CpuTarget &target) {
   SmallVector<kernel::DepthwiseConvOp> convs;

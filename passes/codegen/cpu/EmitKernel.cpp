@@ -1,6 +1,7 @@
 // Which generator makes the function of which op.
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/Attention.h"
 #include "passes/codegen/cpu/Bf16.h"
 #include "passes/codegen/cpu/Chain.h"
 #include "passes/codegen/cpu/KernelCodegen.h"
@@ -22,19 +23,23 @@ FailureOr<func::FuncOp> emitKernel(Operation *op, ModuleOp module, llvm::StringR
       return op->emitError() << "code generation needs ranked tensors of known sizes, found " << v.getType();
   }
   CpuTarget own = target;
-  if (isa<kernel::ChainOp>(op)) // what is inside of a unit is for one thread
+  if (isa<kernel::ChainOp, kernel::AttentionOp>(op)) // what is inside of a unit is for one thread
     own.threads = 1;
   KernelBuilder b(op, module, name, own);
-  LogicalResult ok = llvm::TypeSwitch<Operation *, LogicalResult>(op)
-                         .Case<kernel::LoopOp>([&](auto) { return emitLoopKernel(op, b); })
-                         .Case<kernel::ReduceOp>([&](auto) { return emitReduceKernel(op, b); })
-                         .Case<kernel::RowsOp>([&](auto) { return emitRowsKernel(op, b); })
-                         .Case<kernel::DotOp>([&](auto dot) { return dot.getBf16() ? emitBf16Dot(dot, b) : emitDot(op, b); })
-                         .Case<kernel::ConvOp>([&](auto conv) { return conv.getBf16() && !conv.getWinograd() ? emitBf16Conv(conv, b) : emitConv(op, b); })
-                         .Case<kernel::DepthwiseConvOp>([&](auto) { return emitDepthwiseConv(op, b); })
-                         .Case<kernel::ChainOp>([&](auto chain) { return emitChain(chain, b); })
-                         .Case<kernel::PoolOp>([&](auto) { return emitPool(op, b); })
-                         .Default([&](auto) { return emitBareOp(op, b); });
+  LogicalResult ok =
+      llvm::TypeSwitch<Operation *, LogicalResult>(op)
+          .Case<kernel::LoopOp>([&](auto) { return emitLoopKernel(op, b); })
+          .Case<kernel::ReduceOp>([&](auto) { return emitReduceKernel(op, b); })
+          .Case<kernel::RowsOp>([&](auto) { return emitRowsKernel(op, b); })
+          .Case<kernel::DotOp>([&](auto dot) { return dot.getBf16() ? emitBf16Dot(dot, b) : emitDot(op, b); })
+          .Case<kernel::ConvOp>([&](auto conv) {
+            return conv.getBf16() && !conv.getWinograd() ? emitBf16Conv(conv, b) : emitConv(op, b);
+          })
+          .Case<kernel::DepthwiseConvOp>([&](auto) { return emitDepthwiseConv(op, b); })
+          .Case<kernel::ChainOp>([&](auto chain) { return emitChain(chain, b); })
+          .Case<kernel::AttentionOp>([&](auto attention) { return emitAttention(attention, b); })
+          .Case<kernel::PoolOp>([&](auto) { return emitPool(op, b); })
+          .Default([&](auto) { return emitBareOp(op, b); });
   if (failed(ok)) {
     b.func.erase();
     return failure();

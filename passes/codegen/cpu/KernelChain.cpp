@@ -58,13 +58,6 @@ private:
   Block values;
 };
 
-int64_t attributeOf(func::FuncOp func, StringRef name) {
-  if (auto map = func->getAttrOfType<AffineMapAttr>(name))
-    return hlo::constantValue(map.getValue().getResult(0)).value_or(0);
-  auto value = func->getAttrOfType<IntegerAttr>(name);
-  return value ? value.getInt() : 0;
-}
-
 /// An image's rows of pixels through a product, a strip of tiles at a time, and the rows of the convolution's
 /// result that are complete with each.
 struct Strips {
@@ -197,7 +190,7 @@ void ChainEmitter::emitProduct(Value firstTile, Value lastTile, int64_t columns)
   Epilogue epilogue(b, part.dot);
   if (failed(cpu::emitProduct(b, product, epilogue)))
     ok = failure();
-  innerScratch = std::max(innerScratch, attributeOf(b.func, "kernel.scratch"));
+  innerScratch = std::max(innerScratch, b.attribute("kernel.scratch"));
 }
 
 /// Asks for the chunk's part of the filter, short runs far apart, so that it is there when the product is
@@ -233,7 +226,7 @@ void ChainEmitter::emitChunk(Value unit, int64_t columns) {
   }
   fetchFilter(columns);
   emitProduct(firstTile, lastTile, columns);
-  const int64_t productWork = attributeOf(b.func, "kernel.work");
+  const int64_t productWork = b.attribute("kernel.work");
 
   b.operands = {scratch};
   for (Value v : conv->getOperands().drop_front())
@@ -245,7 +238,7 @@ void ChainEmitter::emitChunk(Value unit, int64_t columns) {
   if (failed(emitDepthwiseRows(conv, b, {firstRow, firstChannel, columns})))
     ok = failure();
   work = std::max(work, productWork + int64_t(llvm::divideCeil(strips.outHeight, strips.count)) *
-                                          attributeOf(b.func, "kernel.work"));
+                                          b.attribute("kernel.work"));
 
   if (strips.count > 1) {
     Value from = b.mul(strips.firstRead(b, next), b.i64(width));

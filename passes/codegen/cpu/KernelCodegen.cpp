@@ -168,6 +168,13 @@ void KernelBuilder::setScratch(AffineExpr e) { func->setAttr("kernel.scratch", A
 void KernelBuilder::setScratch(int64_t bytes) { setScratch(getAffineConstantExpr(bytes)); }
 void KernelBuilder::setWork(int64_t n) { func->setAttr("kernel.work", getI64IntegerAttr(n)); }
 
+int64_t KernelBuilder::attribute(StringRef name) const {
+  if (auto map = func->getAttrOfType<AffineMapAttr>(name))
+    return hlo::constantValue(map.getValue().getResult(0)).value_or(0);
+  auto value = func->getAttrOfType<IntegerAttr>(name);
+  return value ? value.getInt() : 0;
+}
+
 // Kept in the entry block, one each: equal indices are then equal Values, which the element cache relies on.
 Value KernelBuilder::i64(int64_t v) {
   Value &c = constantCache[v];

@@ -81,6 +81,8 @@ public:
   void setScratch(int64_t bytes);
   /// In operations of elementwise code, some sixteen a cycle; a multiply-add of a product is half of one.
   void setWork(int64_t perUnit);
+  /// What has been set so far, for parts of a kernel that set what is theirs; 0 where it is not constant.
+  int64_t attribute(llvm::StringRef name) const;
 
   // --- integers (i64 unless said otherwise); operands that are constants fold
   mlir::Value i64(int64_t v);

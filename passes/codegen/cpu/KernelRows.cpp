@@ -33,7 +33,8 @@ namespace {
 
 class RowsEmitter {
 public:
-  RowsEmitter(Operation *op, KernelBuilder &b) : op(op), b(b), body(op->getRegion(0).front()) {}
+  RowsEmitter(Operation *op, KernelBuilder &b, const RowsPart *part = nullptr)
+      : op(op), b(b), body(op->getRegion(0).front()), part(part) {}
   /// Finds the reductions; false if there are none.
   bool findReductions();
   LogicalResult emit();
@@ -66,12 +67,14 @@ private:
   Operation *op;
   KernelBuilder &b;
   Block &body;
+  const RowsPart *part;
   SmallVector<hlo::ReduceOp> reductions;
   SmallVector<Value> roots;
   RankedTensorType full;
   SmallVector<AffineExpr> fullDims;
   int64_t rank = 0, lead = 0;
   SmallVector<Value> dims, leadDims, rowDims;
+  SmallVector<Value> placeDims; ///< of rows as they lie in the results
   AffineExpr rowLength, rowCount;
   unsigned lanes = 64;
   bool masked = true;
@@ -109,6 +112,9 @@ LogicalResult RowsEmitter::checkShapes() {
   dims = b.dims(full);
   leadDims.assign(dims.begin(), dims.begin() + lead);
   rowDims.assign(dims.begin() + lead, dims.end());
+  placeDims = dims;
+  if (part)
+    placeDims.back() = b.i64(part->stride);
   rowLength = rowCount = b.getAffineConstantExpr(1);
   for (int64_t i = 0; i < rank; ++i)
     (i < lead ? rowCount : rowLength) = hlo::simplify((i < lead ? rowCount : rowLength) * fullDims[i]);
@@ -373,7 +379,7 @@ LogicalResult RowsEmitter::emitResults() {
                 return LogicalResult(failure());
               values.push_back(*v);
             }
-            out.push_back({b.linearize(index, dims), values});
+            out.push_back({b.linearize(index, placeDims), values});
           }
           for (auto &[linear, values] : out)
             for (auto [k, v] : llvm::zip(fullRoots, values))
@@ -392,6 +398,12 @@ void RowsEmitter::emitRows(Value first, unsigned count) {
     auto row = std::make_unique<Row>(b);
     for (auto [arg, ptr] : llvm::zip(body.getArguments(), b.operands))
       row->e.bindBuffer(arg, ptr);
+    if (part)
+      row->e.bindElement(
+          part->arg, [this, e = &row->e](ArrayRef<Value> index, unsigned width) -> FailureOr<Value> {
+            return b.loadElem(elementType(part->arg), b.operands[part->arg.getArgNumber()],
+                              b.linearize(index, placeDims), width, width > 1 ? e->mask : Value());
+          });
     row->number = b.add(first, b.i64(i));
     row->leadIndex = b.delinearize(row->number, leadDims);
     for (auto [v, offset] : keptOffset)
@@ -417,7 +429,7 @@ LogicalResult RowsEmitter::emit() {
   b.setScratch(hlo::simplify(keptBytes * together));
   int64_t work = hlo::constantValue(rowLength).value_or(256) * (elementCost(roots) + 4 * int64_t(reductions.size()));
   std::optional<int64_t> count = hlo::constantValue(rowCount);
-  if (count && *count % together == 0) {
+  if (!part && count && *count % together == 0) {
     b.setExtent(b.getAffineConstantExpr(*count / together));
     b.setWork(work * together);
     b.units([&](Value unit) { emitRows(b.mul(unit, b.i64(together)), together); });
@@ -425,14 +437,20 @@ LogicalResult RowsEmitter::emit() {
   }
   b.setExtent(rowCount);
   b.setWork(work);
-  Value whole = b.sub(b.end, b.remU(b.sub(b.end, b.begin), b.i64(together)));
-  b.loop(b.begin, whole, b.i64(together), [&](Value row) { emitRows(row, together); });
+  Value first = part ? part->first : b.begin, last = part ? part->last : b.end;
+  Value whole = b.sub(last, b.remU(b.sub(last, first), b.i64(together)));
+  b.loop(first, whole, b.i64(together), [&](Value row) { emitRows(row, together); });
   if (together > 1)
-    b.loop(whole, b.end, [&](Value row) { emitRows(row, 1); });
+    b.loop(whole, last, [&](Value row) { emitRows(row, 1); });
   return ok;
 }
 
 } // namespace
+
+LogicalResult emitRowsPart(kernel::RowsOp op, KernelBuilder &b, const RowsPart &part) {
+  RowsEmitter emitter(op, b, &part);
+  return emitter.findReductions() ? emitter.emit() : op.emitError("kernel.rows without reductions");
+}
 
 LogicalResult emitRowsKernel(Operation *op, KernelBuilder &b) {
   if (std::optional<LogicalResult> done = emitShortRows(op, b))

@@ -85,8 +85,8 @@ bool ShortRowsEmitter::fitsBroadcast(hlo::BroadcastInDimOp op) const {
 static int64_t permutations(int64_t n) { return n == 1 ? 0 : n % 2 ? n * (n - 1) : n + 2 * permutations(n / 2); }
 
 bool ShortRowsEmitter::fits() {
-  // All elements of a row are in registers at once. Beyond that, vectors of a row's own elements are as fast.
-  const int64_t mostElements = b.target.numVectorRegs / 2, mostPermutations = 64;
+  // beyond that, vectors of a row's own elements are as fast
+  const int64_t mostElements = longestShortRow(b.target), mostPermutations = 64;
   roots.assign(body.getTerminator()->operand_begin(), body.getTerminator()->operand_end());
   for (Operation &o : body)
     if (auto r = dyn_cast<hlo::ReduceOp>(o); r && !full)

@@ -219,4 +219,23 @@ void packPanel(KernelBuilder &b, TileShape shape, Type accElem, const PanelSourc
   });
 }
 
+void packPanels(KernelBuilder &b, TileShape shape, Type accElem, const PanelSource &from, int64_t n,
+                Value to) {
+  const int64_t width = shape.columns(), full = n / width, tail = n % width;
+  auto pack = [&](Value panel, Value valid) {
+    Value column = b.mul(panel, b.i64(width));
+    PanelSource source = from;
+    source.pointer = b.ptrAt(from.pointer, from.elem, b.mul(column, from.column));
+    source.validColumns = valid;
+    packPanel(b, shape, accElem, source, b.ptrAt(to, accElem, b.mul(column, from.k)));
+  };
+  loopIfAny(b, b.i64(0), b.i64(full), 1, [&](Value panel) { pack(panel, Value()); });
+  if (tail)
+    pack(b.i64(full), b.i64(tail));
+}
+
+int64_t panelBytes(TileShape shape, Type accElem, int64_t n, int64_t k) {
+  return llvm::alignTo(n, shape.columns()) * k * elemBytes(accElem);
+}
+
 } // namespace lathe::cpu

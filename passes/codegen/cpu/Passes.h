@@ -32,6 +32,9 @@ mlir::FailureOr<PackStatistics> packWeights(mlir::ModuleOp module, const CpuTarg
 /// What the pass kernel-chain does, for a target: returns how many chains it made.
 unsigned chainKernels(mlir::ModuleOp module, const CpuTarget &target);
 
+/// What the pass kernel-attention does, for a target: returns how many it made.
+unsigned fuseAttention(mlir::ModuleOp module, const CpuTarget &target);
+
 /// Registers the passes.
 void registerCodegenCpuPhase();
 

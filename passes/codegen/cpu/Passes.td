@@ -50,6 +50,24 @@ def ChainKernels : Pass<"kernel-chain", "::mlir::ModuleOp"> {
   let dependentDialects = ["::lathe::kernel::KernelDialect"];
 }
 
+def FuseAttention : Pass<"kernel-attention", "::mlir::ModuleOp"> {
+  let summary = "Join scores, what their rows become and the product with it";
+  let description = [{
+    A `kernel.dot` whose only reader is a `kernel.rows` along its columns, a softmax say, whose only reader is a `kernel.dot`
+    that has it as left operand, becomes one `kernel.attention` with them, reshapes of batch dimensions between them
+    included: scores stay in the cache. Blocks of rows are as high as the cache allows and threads share. Static shapes,
+    f32. A few rows stay apart, for which packing the right operands would not pay, and so do rows of a few elements, which
+    are computed many at a time; for one thread, scores that half of L2 holds. The values are the same.
+  }];
+  let options = [
+    Option<"triple", "triple", "std::string", "\"x86_64-linux-gnu\"", "Target triple">,
+    Option<"features", "features", "std::string", "\"\"", "LLVM feature string of the target, e.g. +avx2,+fma">,
+    Option<"threads", "threads", "int", "1", "Threads that share a kernel">
+  ];
+  let statistics = [Statistic<"numFused", "num-fused", "Attentions made">];
+  let dependentDialects = ["::lathe::kernel::KernelDialect"];
+}
+
 def UseBf16 : Pass<"kernel-bf16", "::mlir::ModuleOp"> {
   let summary = "Compute products and convolutions from bf16 operands";
   let description = [{

@@ -178,6 +178,7 @@ void ProductEmitter::emitUnits() {
   if (const auto &range = spec.tiles) {
     aBase = spec.a;
     bBase = spec.b;
+    batchIndex = range->batch;
     b.loop(range->first, range->last, b.i64(range->atOnce), [&](Value first) {
       emitTiles(first, b.min(b.add(first, b.i64(range->atOnce)), range->last), b.i64(0), panels);
     });

@@ -27,10 +27,12 @@ struct ProductSpec {
   mlir::Value bStep, bColumn;    ///< strides of k and n; unused when packed
   KernelPlan plan;               ///< what is not to be estimated
   std::optional<int64_t> panel;  ///< b is [batch..., ceil(n / panel), k, panel]
-  /// Only these tiles of the rows, `atOnce` at a time: a part of another kernel's unit.
+  /// Only these tiles of the rows of an entry of the batch, where `a` and `b` start, `atOnce` at a time: a
+  /// part of another kernel's unit.
   struct TileRange {
     mlir::Value first, last;
     int64_t atOnce;
+    mlir::SmallVector<mlir::Value> batch = {};
   };
   std::optional<TileRange> tiles;
   bool panelsFollow = false; ///< in memory, behind those of b: for products that come next
@@ -83,6 +85,10 @@ struct PanelSource {
   mlir::Value validColumns;   ///< null: all
 };
 void packPanel(KernelBuilder &b, TileShape shape, mlir::Type accElem, const PanelSource &from, mlir::Value to);
+/// All panels of a right operand of n columns one after the other, and the bytes they take.
+void packPanels(KernelBuilder &b, TileShape shape, mlir::Type accElem, const PanelSource &from, int64_t n,
+                mlir::Value to);
+int64_t panelBytes(TileShape shape, mlir::Type accElem, int64_t n, int64_t k);
 
 /// Copies `count` elements at unit stride with conversion to `toElem`.
 void copyRun(KernelBuilder &b, mlir::Type fromElem, mlir::Value from, mlir::Type toElem, mlir::Value to, mlir::Value count);

@@ -144,6 +144,8 @@ public:
   mlir::SmallVector<std::pair<mlir::Value, mlir::Type>> streams() const;
   /// Rough number of instructions for one vector.
   unsigned cost() const { return instructions; }
+  /// Rows of the results are so many elements apart.
+  void setRowStride(mlir::Value stride) { resultDims.back() = stride; }
 
   /// Epilogue and stores for `lanes` consecutive elements starting at `index`, of which `mask` (null: all) exist.
   mlir::LogicalResult emit(mlir::ArrayRef<mlir::Value> index, mlir::Value acc, unsigned lanes, mlir::Value mask = {});

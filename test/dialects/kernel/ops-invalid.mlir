@@ -108,6 +108,79 @@ func.func @chain_strips(%x: tensor<64x4xf32>, %w: tensor<4x4xf32>, %f: tensor<1x
 
 // -----
 
+func.func @attention_without_rows(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error @+1 {{expected a product, the rows that read it and a product of these}}
+  %0 = kernel.attention(%x) {blocks = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a: tensor<8x8xf32>):
+    kernel.yield %a : tensor<8x8xf32>
+  }
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @attention_columns(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error @+1 {{expected rows along the last dimension that depend on no other row of the scores}}
+  %0 = kernel.attention(%x) {blocks = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a: tensor<8x8xf32>):
+    %1 = kernel.dot(%a, %a) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> {
+    ^bb0(%acc: tensor<8x8xf32>):
+      kernel.yield %acc : tensor<8x8xf32>
+    }
+    %2 = kernel.rows(%1) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+    ^bb0(%s: tensor<8x8xf32>):
+      %zero = hlo.constant dense<0.0> : tensor<f32>
+      %sum = "hlo.reduce"(%s, %zero) ({
+      ^bb0(%f: tensor<f32>, %g: tensor<f32>):
+        %r = hlo.add %f, %g : tensor<f32>
+        hlo.return %r : tensor<f32>
+      }) {dimensions = array<i64: 0>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<8xf32>
+      %b = hlo.broadcast_in_dim %sum, dims = [1] : (tensor<8xf32>) -> tensor<8x8xf32>
+      %y = hlo.divide %s, %b : tensor<8x8xf32>
+      kernel.yield %y : tensor<8x8xf32>
+    }
+    %3 = kernel.dot(%2, %a) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> {
+    ^bb0(%acc: tensor<8x8xf32>):
+      kernel.yield %acc : tensor<8x8xf32>
+    }
+    kernel.yield %3 : tensor<8x8xf32>
+  }
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @attention_blocks(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error @+1 {{expected blocks of rows, found 9}}
+  %0 = kernel.attention(%x) {blocks = 9 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a: tensor<8x8xf32>):
+    %1 = kernel.dot(%a, %a) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> {
+    ^bb0(%acc: tensor<8x8xf32>):
+      kernel.yield %acc : tensor<8x8xf32>
+    }
+    %2 = kernel.rows(%1) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+    ^bb0(%s: tensor<8x8xf32>):
+      %zero = hlo.constant dense<0.0> : tensor<f32>
+      %sum = "hlo.reduce"(%s, %zero) ({
+      ^bb0(%f: tensor<f32>, %g: tensor<f32>):
+        %r = hlo.add %f, %g : tensor<f32>
+        hlo.return %r : tensor<f32>
+      }) {dimensions = array<i64: 1>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<8xf32>
+      %b = hlo.broadcast_in_dim %sum, dims = [0] : (tensor<8xf32>) -> tensor<8x8xf32>
+      %y = hlo.divide %s, %b : tensor<8x8xf32>
+      kernel.yield %y : tensor<8x8xf32>
+    }
+    %3 = kernel.dot(%2, %a) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> {
+    ^bb0(%acc: tensor<8x8xf32>):
+      kernel.yield %acc : tensor<8x8xf32>
+    }
+    kernel.yield %3 : tensor<8x8xf32>
+  }
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
 func.func @strassen_odd(%x: tensor<8x15xf32>, %w: tensor<2x15x16xf32>) -> tensor<8x32xf32> {
   // expected-error @+1 {{strassen needs static f32 operands that are not empty, one matrix on the right, rows of lhs along memory and an even depth}}
   %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, panel = 16 : i64, strassen} : (tensor<8x15xf32>, tensor<2x15x16xf32>) -> tensor<8x32xf32> {
