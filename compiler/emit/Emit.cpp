@@ -176,6 +176,7 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
     return createStringError("the model could not be compiled");
   cpu::chainKernels(kernelModule, target->kernelTarget);
   cpu::fuseAttention(kernelModule, target->kernelTarget);
+  cpu::placeParts(kernelModule); // what kernels write settles last
   artifact.triple = target->triple;
   artifact.vectorBits = target->kernelTarget.vectorBits;
   artifact.fma = target->kernelTarget.fma;

@@ -26,6 +26,47 @@ bool lathe::kernel::isKernelOp(Operation *op) {
   return hasCore(op) || isa<LoopOp, ReduceOp, RowsOp, ChainOp, AttentionOp>(op);
 }
 
+int64_t lathe::kernel::resultRow(OpResult result) {
+  auto rows = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(resultRowsAttr);
+  return rows ? rows[result.getResultNumber()] : 0;
+}
+
+bool lathe::kernel::isJoined(OpOperand &part) {
+  auto concat = dyn_cast<hlo::ConcatenateOp>(part.getOwner());
+  auto joined = concat ? concat->getAttrOfType<DenseBoolArrayAttr>(joinedAttr) : DenseBoolArrayAttr();
+  return joined && joined[part.getOperandNumber()];
+}
+
+/// One entry a tensor: 0, or no fewer elements than a row of known size has.
+static LogicalResult verifyRows(Operation *op, NamedAttribute attribute, TypeRange types) {
+  auto rows = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
+  if (!rows || rows.size() != static_cast<int64_t>(types.size()))
+    return op->emitOpError() << "expected " << types.size() << " distances of rows in '"
+                             << attribute.getName().getValue() << "'";
+  for (auto [row, t] : llvm::zip(rows.asArrayRef(), types)) {
+    auto type = cast<RankedTensorType>(t);
+    if (row != 0 &&
+        (type.getRank() == 0 || type.isDynamicDim(type.getRank() - 1) || type.getShape().back() > row))
+      return op->emitOpError() << "rows of " << type << " cannot lie " << row << " elements apart";
+  }
+  return success();
+}
+
+LogicalResult KernelDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  StringRef name = attribute.getName().getValue();
+  if (name == resultRowsAttr) {
+    if (!isKernelOp(op))
+      return op->emitOpError() << "'" << name << "' is for kernel ops";
+    return verifyRows(op, attribute, op->getResultTypes());
+  }
+  if (name == joinedAttr) {
+    auto joined = dyn_cast<DenseBoolArrayAttr>(attribute.getValue());
+    if (!isa<hlo::ConcatenateOp>(op) || !joined || joined.size() != op->getNumOperands())
+      return op->emitOpError() << "'" << name << "' is for concatenations, one bool a part";
+  }
+  return success();
+}
+
 Type lathe::kernel::accumulatorType(Type lhs, Type rhs, Type result) {
   auto narrow = [](Type t) {
     auto f = dyn_cast<FloatType>(t);

@@ -20,6 +20,17 @@ bool isKernelOp(mlir::Operation *op);
 /// True for dot, conv, depthwise_conv and pool: the first argument of the region is the accumulator.
 bool hasCore(mlir::Operation *op);
 
+/// Attribute of kernel ops: elements from row to row, of the last dimension, for each result (0: dense).
+constexpr llvm::StringLiteral resultRowsAttr = "kernel.result_rows";
+/// Attribute of hlo.concatenate: whether each operand lies in the result from the beginning.
+constexpr llvm::StringLiteral joinedAttr = "kernel.joined";
+
+/// Elements from one row of a result to the next, or 0 where they are dense.
+int64_t resultRow(mlir::OpResult result);
+
+/// Whether an operand of an hlo.concatenate lies in the result from the beginning.
+bool isJoined(mlir::OpOperand &part);
+
 /// The element type in which products of these operand types are summed: f32 for floats up to 32 bits, else the
 /// result's element type.
 mlir::Type accumulatorType(mlir::Type lhs, mlir::Type rhs, mlir::Type result);

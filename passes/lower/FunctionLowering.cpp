@@ -163,7 +163,8 @@ void FunctionLowering::emitRunFunction() {
 void FunctionLowering::emitOps(Block &block) {
   SmallVector<Operation *> ops;
   for (Operation &op : block.without_terminator())
-    if ((!isView(&op) || isa<hlo::AssumeShapeOp>(op)) && (!isa<hlo::ConstantOp>(op) || plan.fillAt(&op)))
+    if ((!isView(&op) || isa<hlo::AssumeShapeOp>(op)) && !isJoin(&op) &&
+        (!isa<hlo::ConstantOp>(op) || plan.fillAt(&op)))
       ops.push_back(&op);
   if (ops.size() <= opsPerPiece + opsPerPiece / 2) {
     for (Operation *op : ops)

@@ -58,7 +58,7 @@ private:
   void returnIfNot0(mlir::Value code);
   mlir::Value slot(Slot s, mlir::Type type);
   mlir::Value pointer(const Buffer &buffer);
-  mlir::Value pointer(mlir::Value v) { return pointer(plan.of(v)); }
+  mlir::Value pointer(mlir::Value v) { return b.offset(pointer(plan.of(v)), plan.offsetOf(v)); }
   mlir::Value sizes() { return slot(Sizes, b.ptrType()); }
   int siteOf(mlir::Operation *op);
   void ensureHelpers();

@@ -128,7 +128,8 @@ LogicalResult addKernels(func::FuncOp func, KernelSet &kernels) {
         ++errors;
         return WalkResult::skip();
       }
-    if (isControlFlow(op) || isView(op) || isa<hlo::ConstantOp>(op) || op->hasTrait<OpTrait::IsTerminator>())
+    if (isControlFlow(op) || isView(op) || isJoin(op) || isa<hlo::ConstantOp>(op) ||
+        op->hasTrait<OpTrait::IsTerminator>())
       return WalkResult::advance();
     if (failed(kernels.add(op))) {
       ok = false;

@@ -15,7 +15,10 @@ using namespace mlir;
 namespace lathe::lower {
 namespace {
 
-std::string place(const Buffer &b) {
+/// `part`: bytes from its begin.
+std::string place(const Buffer &b, int64_t part = 0) {
+  if (part)
+    return place(b) + ", " + std::to_string(part) + " bytes in";
   std::string n = std::to_string(b.index);
   switch (b.kind) {
   case Buffer::Input: return "input " + n;
@@ -70,7 +73,7 @@ struct PlanMemory : impl::KernelPlanMemoryBase<PlanMemory> {
       SmallVector<Attribute> places, copies;
       if (!isView(op))
         for (Value v : op->getResults())
-          places.push_back(b.getStringAttr(place(plan.of(v))));
+          places.push_back(b.getStringAttr(place(plan.of(v), plan.offsetOf(v))));
       for (const Copy &c : plan.copiesAt(op))
         copies.push_back(b.getStringAttr(place(plan.buffer(c.from)) + " -> " + place(plan.buffer(c.to))));
       if (!places.empty())

@@ -4,6 +4,7 @@
 #include "passes/lower/MemoryPlan.h"
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
+#include "dialects/kernel/Kernel.h"
 #include "passes/lower/Arena.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -38,6 +39,10 @@ static Value throughViews(Value v) {
 }
 
 bool isControlFlow(Operation *op) { return isa<hlo::WhileOp, hlo::IfOp, hlo::CaseOp>(op); }
+
+bool isJoin(Operation *op) {
+  return isa<hlo::ConcatenateOp>(op) && llvm::all_of(op->getOpOperands(), kernel::isJoined);
+}
 
 unsigned numUpdatedOperands(Operation *op) {
   if (isa<hlo::DynamicUpdateSliceOp>(op))
@@ -76,6 +81,9 @@ private:
   void number(Region &region);
   int64_t lastUse(Value v);
   int addRoot(Value v, Buffer buffer, int64_t begin, int64_t end);
+  int shareBuffer(Value v, int buffer, int64_t offset, int64_t begin, int64_t end);
+  void findParts();
+  int addResult(Value v, int64_t begin);
   LogicalResult makeRoots(Region &region);
   LogicalResult makeConstant(hlo::ConstantOp op);
   bool onlyCopiedFrom(Value v);
@@ -91,6 +99,12 @@ private:
   ConstantPool &pool;
   const llvm::StringMap<int64_t> &variableNumber;
   std::vector<Root> roots;
+  /// Where a value lies in a concatenation: its result, and bytes.
+  struct Part {
+    Value whole;
+    int64_t offset;
+  };
+  llvm::DenseMap<Value, Part> parts;
   std::vector<Operation *> order; ///< ops of interest, in program order
   llvm::DenseMap<Operation *, std::pair<int64_t, int64_t>> position;
   llvm::DenseMap<Operation *, std::vector<std::pair<Value, int>>> wantedCopies;
@@ -132,14 +146,52 @@ int64_t Planner::lastUse(Value v) {
 }
 
 int Planner::addRoot(Value v, Buffer buffer, int64_t begin, int64_t end) {
-  int r = static_cast<int>(roots.size()), b = static_cast<int>(plan.buffers.size());
+  int b = static_cast<int>(plan.buffers.size());
   buffer.bytes = tensorBytes(v.getType());
-  buffer.spans.push_back({begin, std::max(begin, end), r});
   plan.buffers.push_back(std::move(buffer));
+  return shareBuffer(v, b, 0, begin, end);
+}
+
+int Planner::shareBuffer(Value v, int buffer, int64_t offset, int64_t begin, int64_t end) {
+  int r = static_cast<int>(roots.size());
+  plan.buffers[buffer].spans.push_back({begin, std::max(begin, end), r});
   plan.rootOf[v] = r;
-  plan.bufferOfRoot.push_back(b);
+  plan.bufferOfRoot.push_back(buffer);
+  plan.offsetOfRoot.push_back(offset);
   roots.push_back({begin});
   return r;
+}
+
+void Planner::findParts() {
+  for (Operation *op : order) {
+    auto concat = dyn_cast<hlo::ConcatenateOp>(op);
+    if (!concat || !concat->hasAttr(kernel::joinedAttr))
+      continue;
+    // rows of the result and of its parts, of the dimension that is put together and those inside it
+    int64_t before = 0;
+    for (OpOperand &part : op->getOpOperands()) {
+      auto type = cast<RankedTensorType>(part.get().getType());
+      if (kernel::isJoined(part))
+        parts[throughViews(part.get())] = {concat.getResult(), before};
+      AffineExpr bytes = getAffineConstantExpr(elementBytes(type.getElementType()), op->getContext());
+      for (AffineExpr d : ArrayRef<AffineExpr>(hlo::getDims(type)).drop_front(concat.getDimension()))
+        bytes = bytes * d;
+      // sizes known at run time only come after the last part that is joined
+      before += hlo::constantValue(hlo::simplify(bytes)).value_or(0);
+    }
+  }
+}
+
+/// A result of an op: a root of its own, or a part of a concatenation, whose result then begins no later.
+int Planner::addResult(Value v, int64_t begin) {
+  if (auto it = plan.rootOf.find(v); it != plan.rootOf.end())
+    return it->second;
+  const int64_t end = std::max(begin, 2 * lastUse(v));
+  auto part = parts.find(v);
+  if (part == parts.end())
+    return addRoot(v, Buffer(), begin, end);
+  const int whole = addResult(part->second.whole, begin);
+  return shareBuffer(v, plan.bufferOfRoot[whole], plan.offsetOfRoot[whole] + part->second.offset, begin, end);
 }
 
 int Planner::rootOf(Value v) {
@@ -205,11 +257,7 @@ LogicalResult Planner::makeRoots(Region &region) {
         int buf = plan.bufferOfRoot[root];
         for (auto [v, from, to] : {std::tuple(b, 2 * first + 1, 2 * std::max(condEnd, lastUse(b))),
                                    std::tuple(r, 2 * last, 2 * lastUse(r))}) {
-          int other = static_cast<int>(roots.size());
-          roots.push_back({from});
-          plan.rootOf[v] = other;
-          plan.bufferOfRoot.push_back(buf);
-          plan.buffers[buf].spans.push_back({from, std::max(from, to), other});
+          shareBuffer(v, buf, 0, from, to);
         }
         plan.buffers[buf].spans.push_back({2 * bodyEnd + 1, 2 * last, root});
       }
@@ -231,7 +279,7 @@ LogicalResult Planner::makeRoots(Region &region) {
       continue;
     }
     for (Value r : op->getResults())
-      addRoot(r, Buffer(), 2 * first, std::max(2 * first, 2 * lastUse(r)));
+      addResult(r, 2 * first);
     unsigned updated = numUpdatedOperands(op);
     for (unsigned i = 0; i < updated; ++i) {
       int source = rootOf(op->getOperand(i));
@@ -440,6 +488,7 @@ void Planner::placeArena() {
 
 LogicalResult Planner::run() {
   number(plan.func.getBody());
+  findParts();
   unsigned input = 0;
   for (unsigned i = 0; i < plan.func.getNumArguments(); ++i) {
     Buffer b;
@@ -484,6 +533,8 @@ FailureOr<MemoryPlan> MemoryPlan::create(func::FuncOp func, ConstantPool &pool,
 int MemoryPlan::bufferIndex(Value v) const {
   return bufferOfRoot[rootOf.find(throughViews(v))->second];
 }
+
+int64_t MemoryPlan::offsetOf(Value v) const { return offsetOfRoot[rootOf.find(throughViews(v))->second]; }
 
 ArrayRef<Copy> MemoryPlan::copiesAt(Operation *op) const {
   auto it = copies.find(op);

@@ -1,10 +1,11 @@
 // Where every tensor of one function lives.
 //
-// Words: a *root* is a value that owns content (function argument, constant, op result, loop-carried value); views
-// (hlo.reshape ...) share their operand's root. A *buffer* holds several roots whose contents are never needed at the
-// same time: a loop-carried value, its initial value and the value the body yields; an update and what it updates; a
-// result and the output it becomes. Buffers of kind Arena get a place in the workspace: an offset in a *group*, whose
-// buffers all have sizes that are multiples of one expression (1 for static sizes).
+// Words: a *root* is a value that owns content (function argument, constant, op result, loop-carried value);
+// views (hlo.reshape ...) share their operand's root. A *buffer* holds several roots whose contents are never
+// needed at the same time: a loop-carried value, its initial value and the value the body yields; an update
+// and what it updates; a result and the output it becomes; a concatenation and the parts that lie in it
+// (kernel.joined), which begin at an offset. Buffers of kind Arena get a place in the workspace: an offset in
+// a *group*, whose buffers all have sizes that are multiples of one expression (1 for static sizes).
 #ifndef LATHE_PASSES_LOWER_MEMORYPLAN_H
 #define LATHE_PASSES_LOWER_MEMORYPLAN_H
 
@@ -56,6 +57,8 @@ public:
   const Buffer &of(mlir::Value v) const { return buffers[bufferIndex(v)]; }
   int bufferIndex(mlir::Value v) const;
   const Buffer &buffer(int i) const { return buffers[i]; }
+  /// Where in its buffer a value begins, in bytes.
+  int64_t offsetOf(mlir::Value v) const;
   int numBuffers() const { return static_cast<int>(buffers.size()); }
   llvm::ArrayRef<ArenaGroup> groups() const { return arenaGroups; }
 
@@ -74,6 +77,7 @@ private:
   std::vector<Buffer> buffers;
   llvm::DenseMap<mlir::Value, int> rootOf;  ///< roots only
   std::vector<int> bufferOfRoot;
+  std::vector<int64_t> offsetOfRoot; ///< bytes from the buffer's begin
   llvm::DenseMap<mlir::Operation *, std::vector<Copy>> copies;
   llvm::DenseMap<mlir::Operation *, std::string> fills;
   std::vector<ArenaGroup> arenaGroups;
@@ -86,6 +90,8 @@ mlir::Value viewSource(mlir::Value v);
 bool isView(mlir::Operation *op);
 /// Whether the op holds code of the main function in its regions (while, if, case).
 bool isControlFlow(mlir::Operation *op);
+/// Whether the op is a concatenation of parts that all lie in its result: no code.
+bool isJoin(mlir::Operation *op);
 /// dynamic_update_slice and scatter: results start as copies of the first operands.
 unsigned numUpdatedOperands(mlir::Operation *op);
 /// Bytes of a tensor in memory.

@@ -36,6 +36,24 @@ static int64_t evaluate(AffineMap map, const std::vector<int64_t> &symbols) {
   return *hlo::evaluate(map.getResult(0), s);
 }
 
+/// How a tensor lies in memory, in bytes: rows of its last dimension, perhaps apart and then not aligned.
+struct RowLayout {
+  int64_t count, length, distance, start = 0;
+  RowLayout(RankedTensorType type, ArrayRef<int64_t> dims, int64_t row) {
+    const int64_t elem = cpu::elemBytes(type.getElementType());
+    int64_t elements = 1;
+    for (int64_t d : dims)
+      elements *= d;
+    const int64_t last = dims.empty() ? 1 : dims.back();
+    length = (row ? last : elements) * elem;
+    count = row ? (last ? elements / last : 0) : 1;
+    distance = row * elem;
+    if (row)
+      start = 5 * elem;
+  }
+  int64_t bytes() const { return start + (count ? (count - 1) * distance + length : 0); }
+};
+
 KernelRun runKernel(const std::string &text, const std::vector<Tensor> &inputs, const std::string &cpuName) {
   Parsed p;
   if (!parse(text, p))
@@ -90,22 +108,22 @@ KernelRun runKernel(const std::string &text, const std::vector<Tensor> &inputs, 
     std::vector<std::vector<uint8_t>> buffers;
     for (Value v : op->getResults()) {
       auto type = cast<RankedTensorType>(v.getType());
-      int64_t n = cpu::elemBytes(type.getElementType());
-      for (AffineExpr e : hlo::getDims(type)) {
-        SmallVector<int64_t> s;
-        for (auto [k, x] : llvm::enumerate(run.symbols)) {
-          auto info = hlo::lookupSymbol(*p.module, k);
-          s.push_back(info && info->isData ? info->bound : x);
-        }
-        n *= *hlo::evaluate(e, s);
+      SmallVector<int64_t> dims, s;
+      for (auto [k, x] : llvm::enumerate(run.symbols)) {
+        auto info = hlo::lookupSymbol(*p.module, k);
+        s.push_back(info && info->isData ? info->bound : x);
       }
-      buffers.emplace_back(n + 2 * guard + 64, 0xA5);
+      for (AffineExpr e : hlo::getDims(type))
+        dims.push_back(*hlo::evaluate(e, s));
+      RowLayout layout(type, dims, kernel::resultRow(cast<OpResult>(v)));
+      buffers.emplace_back(layout.bytes() + 2 * guard + 64, 0xA5);
     }
     std::vector<uint8_t *> starts;
-    for (auto &b : buffers) {
+    for (auto [b, v] : llvm::zip(buffers, op->getResults())) {
       auto a = (reinterpret_cast<uintptr_t>(b.data()) + guard + 63) / 64 * 64;
       starts.push_back(reinterpret_cast<uint8_t *>(a));
-      pointers.push_back(starts.back());
+      const bool apart = kernel::resultRow(cast<OpResult>(v)) != 0;
+      pointers.push_back(starts.back() + (apart ? 5 * cpu::elemBytes(getElementTypeOrSelf(v.getType())) : 0));
     }
     if (op->hasAttr("kernel.inplace"))
       std::memcpy(starts[0], operands[0].data(), operands[0].sizeBytes());
@@ -133,7 +151,17 @@ KernelRun runKernel(const std::string &text, const std::vector<Tensor> &inputs, 
       for (AffineExpr e : hlo::getDims(type))
         dims.push_back(*hlo::evaluate(e, s));
       Tensor t = Tensor::allocate(hlo::toDType(type.getElementType()), dims);
-      std::memcpy(t.data(), starts[k], t.sizeBytes());
+      RowLayout layout(type, dims, kernel::resultRow(cast<OpResult>(v)));
+      for (int64_t i = 0; i < layout.count && layout.length; ++i) {
+        uint8_t *row = starts[k] + layout.start + i * layout.distance, *end = row + layout.length;
+        std::memcpy(static_cast<uint8_t *>(t.data()) + i * layout.length, row, layout.length);
+        for (uint8_t *q = end; i + 1 < layout.count && q < row + layout.distance; ++q)
+          if (*q != 0xA5)
+            return fail("write between rows");
+      }
+      for (uint8_t *q = starts[k]; q < starts[k] + layout.start; ++q)
+        if (*q != 0xA5)
+          return fail("write before a row");
       for (uint8_t *q = buffers[k].data(); q < starts[k]; ++q)
         if (*q != 0xA5)
           return fail("write before a result");
@@ -141,7 +169,8 @@ KernelRun runKernel(const std::string &text, const std::vector<Tensor> &inputs, 
       for (uint8_t *q = starts[k] + used; q < buffers[k].data() + buffers[k].size(); ++q)
         if (*q != 0xA5)
           return fail("write past a result");
-      images.back().emplace_back(starts[k], starts[k] + t.sizeBytes());
+      auto image = static_cast<const uint8_t *>(t.data());
+      images.back().emplace_back(image, image + t.sizeBytes());
       if (mode == 0)
         run.outputs.push_back(t);
     }

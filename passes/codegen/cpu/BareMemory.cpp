@@ -1,6 +1,7 @@
 // Bare ops that copy, check or count: bitcast_convert, assume_shape, set_size, check, dynamic_update_slice, where,
 // unique.
 #include "dialects/hlo/Hlo.h"
+#include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Bare.h"
 #include "passes/codegen/cpu/Elemental.h"
 #include "passes/codegen/cpu/Expr.h"
@@ -33,7 +34,8 @@ static Value bytesOf(KernelBuilder &b, Value tensor) {
 /// From here on the inputs of a concatenate go through a table: code for each would take LLVM's time squared.
 static constexpr size_t kTableFrom = 33;
 
-// A row of the result a unit: the inputs' pieces one after the other, as plain bits.
+// A row of the result a unit: the inputs' pieces one after the other, as plain bits. What lies there already
+// is left alone.
 LogicalResult emitConcatenate(Operation *op, KernelBuilder &b) {
   auto c = cast<hlo::ConcatenateOp>(op);
   auto out = tensorType(c.getResult());
@@ -48,10 +50,6 @@ LogicalResult emitConcatenate(Operation *op, KernelBuilder &b) {
   Value rowSize = b.mul(b.dim(dims[d]), b.dim(inner));
   unsigned lanes = b.target.lanes(carrier);
   bool masked = b.target.hasMaskedMemory(carrier);
-  b.setExtent(outer);
-  constexpr int64_t perElement = 3; // from the second cache and back
-  b.setWork(perElement * hlo::constantValue(hlo::simplify(dims[d] * inner)).value_or(256));
-  auto sizeOf = [&](Value in) { return b.mul(b.dim(hlo::getDim(tensorType(in), d)), b.dim(inner)); };
   auto copy = [&](Value row, Value source, Value size, Value to) {
     if (outer == b.getAffineConstantExpr(1)) {
       emitCopy(b, b.ptrAt(b.results[0], carrier, to), source, b.mul(size, b.i64(width)));
@@ -63,31 +61,47 @@ LogicalResult emitConcatenate(Operation *op, KernelBuilder &b) {
       return success();
     });
   };
-  size_t count = c.getInputs().size();
-  if (count >= kTableFrom) {
+  /// An input to be copied, the elements of its piece, and those before it in a row.
+  struct Piece {
+    Value source, size, offset;
+  };
+  SmallVector<Piece> pieces;
+  Value offset = b.i64(0);
+  AffineExpr copied = b.getAffineConstantExpr(0);
+  for (OpOperand &in : op->getOpOperands()) {
+    AffineExpr extent = hlo::getDim(tensorType(in.get()), d);
+    Value size = b.mul(b.dim(extent), b.dim(inner));
+    if (!kernel::isJoined(in)) {
+      pieces.push_back({b.operands[in.getOperandNumber()], size, offset});
+      copied = copied + extent;
+    }
+    offset = b.add(offset, size);
+  }
+  b.setExtent(outer);
+  constexpr int64_t perElement = 3; // from the second cache and back
+  b.setWork(perElement * hlo::constantValue(hlo::simplify(copied * inner)).value_or(256));
+  if (pieces.size() >= kTableFrom) {
     Type word = b.getI64Type();
-    Value sources = b.alloca(count * 8), sizes = b.alloca(count * 8);
-    for (auto [k, in] : llvm::enumerate(c.getInputs())) {
-      LLVM::StoreOp::create(b, b.operands[k], b.ptrAt(sources, word, b.i64(k)));
-      b.storeElem(word, sizeOf(in), sizes, b.i64(k));
+    const int64_t tableBytes = pieces.size() * 8;
+    Value sources = b.alloca(tableBytes), sizes = b.alloca(tableBytes), offsets = b.alloca(tableBytes);
+    for (auto [k, piece] : llvm::enumerate(pieces)) {
+      LLVM::StoreOp::create(b, piece.source, b.ptrAt(sources, word, b.i64(k)));
+      b.storeElem(word, piece.size, sizes, b.i64(k));
+      b.storeElem(word, piece.offset, offsets, b.i64(k));
     }
     b.units([&](Value row) {
-      b.loop(b.i64(0), b.i64(count), b.i64(1), ValueRange{b.mul(row, rowSize)}, [&](Value k, ValueRange at) {
-        Value source = LLVM::LoadOp::create(b, b.operands[0].getType(), b.ptrAt(sources, word, k));
-        Value size = b.loadElem(word, sizes, k);
-        copy(row, source, size, at[0]);
-        return SmallVector<Value>{b.add(at[0], size)};
+      Value first = b.mul(row, rowSize);
+      b.loop(b.i64(0), b.i64(pieces.size()), [&](Value k) {
+        Value source = LLVM::LoadOp::create(b, b.results[0].getType(), b.ptrAt(sources, word, k));
+        copy(row, source, b.loadElem(word, sizes, k), b.add(first, b.loadElem(word, offsets, k)));
       });
     });
     return success();
   }
   b.units([&](Value row) {
-    Value to = b.mul(row, rowSize);
-    for (auto [k, in] : llvm::enumerate(c.getInputs())) {
-      Value size = sizeOf(in);
-      copy(row, b.operands[k], size, to);
-      to = b.add(to, size);
-    }
+    Value first = b.mul(row, rowSize);
+    for (const Piece &piece : pieces)
+      copy(row, piece.source, piece.size, b.add(first, piece.offset));
   });
   return success();
 }

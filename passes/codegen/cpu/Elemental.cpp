@@ -220,10 +220,16 @@ static void transposeSquare(KernelBuilder &b, SmallVectorImpl<Value> &v) {
 }
 
 LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayRef<Value> outputs,
-                            ArrayRef<Value> leaves, ArrayRef<Value> buffers) {
-  if (auto how = matchInterleave(givenRoots, leaves, b.target))
+                            ArrayRef<Value> leaves, ArrayRef<Value> buffers, ArrayRef<int64_t> outputRows) {
+  const bool dense = llvm::all_of(outputRows, [](int64_t row) { return row == 0; });
+  if (auto how = dense ? matchInterleave(givenRoots, leaves, b.target) : std::nullopt)
     return emitInterleave(b, *how, givenRoots[0], outputs[0], buffers[llvm::find(leaves, how->leaf) - leaves.begin()]);
-  Collapsed collapsed(givenRoots, leaves);
+  SmallVector<int64_t> labels; // rows of their own stay apart
+  if (!dense) {
+    labels.assign(tensorType(givenRoots[0]).getRank(), 0);
+    labels.back() = 1;
+  }
+  Collapsed collapsed(givenRoots, leaves, labels);
   ArrayRef<Value> roots = collapsed.roots;
   ElementEmitter e(b);
   for (auto [leaf, view] : collapsed.views)
@@ -235,13 +241,16 @@ LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayR
   int64_t rank = type.getRank();
   auto exprs = hlo::getDims(type);
   SmallVector<Value> dims = b.dims(type);
+  SmallVector<SmallVector<Value>> outputDims;
+  for (size_t i = 0; i < roots.size() && !dense; ++i)
+    outputDims.push_back(b.rowDims(type, outputRows[i]));
   int64_t cost = elementCost(roots);
 
   LogicalResult ok = success();
   auto store = [&](ArrayRef<Value> index, unsigned lanes, Value mask) -> LogicalResult {
     ElementEmitter::Scope scope(e);
     e.mask = mask;
-    Value linear = b.linearize(index, dims);
+    Value linear = dense ? b.linearize(index, dims) : Value();
     SmallVector<Value> values;
     for (Value r : roots) {
       FailureOr<Value> v = e.emit(r, index, lanes);
@@ -250,8 +259,9 @@ LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayR
       values.push_back(*v);
     }
     e.mask = Value();
-    for (auto [r, v, out] : llvm::zip(roots, values, outputs))
-      b.storeElem(elementType(r), v, out, linear, mask);
+    for (auto [i, r] : llvm::enumerate(roots))
+      b.storeElem(elementType(r), values[i], outputs[i], dense ? linear : b.linearize(index, outputDims[i]),
+                  mask);
     return success();
   };
 

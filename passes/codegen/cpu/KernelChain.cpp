@@ -182,9 +182,10 @@ void ChainEmitter::emitProduct(Value firstTile, Value lastTile, int64_t columns)
   product.panelsFollow = columns < channels;
   if (result.getShape().drop_back() == images.getShape().drop_back()) {
     // the lines of the convolution's results, which its stores would wait for
-    const int64_t bytes = elemBytes(result.getElementType());
-    Value at = b.add(b.mul(firstPixel, b.i64(result.getDimSize(3))), b.mul(firstChannel, b.i64(multiplier)));
-    product.fetched = {b.ptrAt(results[0], result.getElementType(), at), b.i64(result.getDimSize(3) * bytes),
+    const int64_t bytes = elemBytes(result.getElementType()), placed = kernel::resultRow(conv->getResult(0)),
+                  row = placed ? placed : result.getDimSize(3);
+    Value at = b.add(b.mul(firstPixel, b.i64(row)), b.mul(firstChannel, b.i64(multiplier)));
+    product.fetched = {b.ptrAt(results[0], result.getElementType(), at), b.i64(row * bytes),
                        columns * multiplier * bytes};
   }
   Epilogue epilogue(b, part.dot);

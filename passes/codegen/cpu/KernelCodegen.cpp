@@ -371,6 +371,13 @@ SmallVector<Value> KernelBuilder::dims(RankedTensorType t) {
   return r;
 }
 
+SmallVector<Value> KernelBuilder::rowDims(RankedTensorType t, int64_t row) {
+  SmallVector<Value> r = dims(t);
+  if (row && !r.empty())
+    r.back() = i64(row);
+  return r;
+}
+
 Value KernelBuilder::numElements(RankedTensorType t) {
   Value n = i64(1);
   for (Value d : dims(t))

@@ -116,6 +116,9 @@ public:
   mlir::Value numElements(mlir::RankedTensorType t);
   /// Row-major position of `index` in a tensor with these dims.
   mlir::Value linearize(mlir::ValueRange index, mlir::ValueRange dims);
+  /// What linearize takes for dims where the rows of a tensor, of its last dimension, lie `row` elements
+  /// apart (0: dense).
+  mlir::SmallVector<mlir::Value> rowDims(mlir::RankedTensorType t, int64_t row);
   mlir::SmallVector<mlir::Value> delinearize(mlir::Value linear, mlir::ValueRange dims);
 
   // --- memory; `index` counts elements of `elem`

@@ -462,11 +462,10 @@ SmallVector<TileOperands::Stream, 2> ConvEmitter::streamsOf(TileShape shape, Val
   if (shape.lanes == 1 || !steps || !channelCount || !hlo::constantValue(positions))
     return streams;
   const int64_t ahead = rowsAhead(shape, *steps);
-  Value at = b.linearize(resultIndex(b.add(firstRow, y), b.add(x, b.i64(ahead)), column), b.dims(acc));
-  for (auto [pointer, elem] : epilogue.streams()) {
-    const int64_t bytes = elemBytes(elem);
-    streams.push_back({b.ptrAt(pointer, elem, at), b.mul(outChannels, b.i64(bytes)), bytes * shape.columns()});
-  }
+  SmallVector<Value> at = resultIndex(b.add(firstRow, y), b.add(x, b.i64(ahead)), column);
+  for (const Epilogue::Stream &stream : epilogue.streams())
+    streams.push_back({epilogue.streamAt(stream, at), epilogue.streamStep(stream, outChannels),
+                       elemBytes(stream.elem) * shape.columns()});
   // the rows that the next row of results, or the next block's slab, reads and this one does not
   const Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
   std::optional<int64_t> taps = constantOf(row.tapCount);

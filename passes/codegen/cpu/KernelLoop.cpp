@@ -14,7 +14,10 @@ namespace lathe::cpu {
 LogicalResult emitLoopKernel(Operation *op, KernelBuilder &b) {
   Block &body = op->getRegion(0).front();
   SmallVector<Value> roots(body.getTerminator()->getOperands()), leaves(body.getArguments());
-  {
+  SmallVector<int64_t> rows;
+  for (OpResult result : op->getResults())
+    rows.push_back(kernel::resultRow(result));
+  if (llvm::all_of(rows, [](int64_t row) { return row == 0; })) {
     // what is left of the rows once dimensions that need not be told apart are one: a bias of few channels keeps them short
     Collapsed collapsed(roots, leaves);
     auto type = hlo::tensorType(collapsed.roots[0]);
@@ -24,7 +27,7 @@ LogicalResult emitLoopKernel(Operation *op, KernelBuilder &b) {
       if (std::optional<LogicalResult> done = emitShortRows(op, b))
         return *done;
   }
-  return emitElemental(b, roots, b.results, leaves, b.operands);
+  return emitElemental(b, roots, b.results, leaves, b.operands, rows);
 }
 
 // Each result on its own: they may differ in shape.

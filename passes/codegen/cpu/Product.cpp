@@ -328,12 +328,12 @@ void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns)
         operands.streams.push_back(
             {b.ptrBytes(more->first, b.mul(row, more->rowBytes)), more->rowBytes, more->bytes});
       if (streams) {
-        SmallVector<Value> dims = b.dims(epilogue.type());
         const int64_t ahead = k ? rowsAhead(s, *k / perStep) : 0;
-        Value at = b.linearize(spec.index(batchIndex, row, column), dims);
-        for (auto [pointer, elem] : epilogue.streams()) {
-          Value rowBytes = b.mul(spec.resultRow, b.i64(elemBytes(elem))), first = b.ptrAt(pointer, elem, at);
-          operands.streams.push_back({b.ptrBytes(first, b.mul(rowBytes, b.i64(ahead))), rowBytes, elemBytes(elem) * width});
+        SmallVector<Value> at = spec.index(batchIndex, row, column);
+        for (const Epilogue::Stream &stream : epilogue.streams()) {
+          Value rowBytes = epilogue.streamStep(stream, spec.resultRow), first = epilogue.streamAt(stream, at);
+          operands.streams.push_back(
+              {b.ptrBytes(first, b.mul(rowBytes, b.i64(ahead))), rowBytes, elemBytes(stream.elem) * width});
         }
       }
       SmallVector<Value> accs = emitTile(b, s, accElem, operands, reduction);

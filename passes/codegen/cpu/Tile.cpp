@@ -519,6 +519,10 @@ Epilogue::Epilogue(KernelBuilder &b, Operation *op) : b(b), op(op), body(op->get
   auto acc = cast<RankedTensorType>(body.getArgument(0).getType());
   accElem = acc.getElementType();
   resultDims = b.dims(acc);
+  for (OpResult result : op->getResults()) {
+    const int64_t row = kernel::resultRow(result);
+    rowDims.push_back(row ? b.rowDims(acc, row) : SmallVector<Value>());
+  }
   emitter.bindElement(body.getArgument(0), [this](ArrayRef<Value>, unsigned) -> FailureOr<Value> { return current; });
   unsigned core = op->getNumOperands() - (body.getNumArguments() - 1);
   for (unsigned i = 1; i < body.getNumArguments(); ++i)
@@ -529,15 +533,26 @@ Epilogue::Epilogue(KernelBuilder &b, Operation *op) : b(b), op(op), body(op->get
   instructions = epilogueInstructions(op);
 }
 
-SmallVector<std::pair<Value, Type>> Epilogue::streams() const {
-  SmallVector<std::pair<Value, Type>> all;
+SmallVector<Epilogue::Stream> Epilogue::streams() const {
+  SmallVector<Stream> all;
   unsigned core = op->getNumOperands() - (body.getNumArguments() - 1);
   for (unsigned i = 1; i < body.getNumArguments(); ++i)
     if (auto t = cast<RankedTensorType>(body.getArgument(i).getType()); t.clone(accElem) == type())
-      all.push_back({b.operands[core + i - 1], t.getElementType()});
-  for (auto [result, pointer] : llvm::zip(op->getResults(), b.results))
-    all.push_back({pointer, cast<RankedTensorType>(result.getType()).getElementType()});
+      all.push_back({b.operands[core + i - 1], t.getElementType(), resultDims});
+  for (auto [result, pointer, dims] : llvm::zip(op->getResults(), b.results, rowDims))
+    all.push_back({pointer, cast<RankedTensorType>(result.getType()).getElementType(),
+                   dims.empty() ? resultDims : dims});
   return all;
+}
+
+Value Epilogue::streamAt(const Stream &stream, ArrayRef<Value> index) const {
+  return b.ptrAt(stream.pointer, stream.elem, b.linearize(index, stream.dims));
+}
+
+Value Epilogue::streamStep(const Stream &stream, Value elements) const {
+  if (stream.dims.back() != resultDims.back())
+    elements = b.mul(b.divU(elements, resultDims.back()), stream.dims.back());
+  return b.mul(elements, b.i64(elemBytes(stream.elem)));
 }
 
 FailureOr<SmallVector<Value>> Epilogue::compute(ArrayRef<Value> index, Value acc, unsigned lanes) {
@@ -559,9 +574,13 @@ bool Epilogue::hasMasks() const {
 }
 
 void Epilogue::store(ArrayRef<Value> index, ValueRange values, Value mask) {
-  Value at = b.linearize(index, resultDims);
-  for (auto [i, v] : llvm::enumerate(values))
-    b.storeElem(cast<RankedTensorType>(op->getResult(i).getType()).getElementType(), v, b.results[i], at, mask);
+  Value dense;
+  for (auto [i, v] : llvm::enumerate(values)) {
+    if (rowDims[i].empty() && !dense)
+      dense = b.linearize(index, resultDims);
+    b.storeElem(cast<RankedTensorType>(op->getResult(i).getType()).getElementType(), v, b.results[i],
+                rowDims[i].empty() ? dense : b.linearize(index, rowDims[i]), mask);
+  }
 }
 
 LogicalResult Epilogue::emit(ArrayRef<Value> index, Value acc, unsigned lanes, Value mask) {

@@ -140,8 +140,19 @@ public:
   bool isVector() const { return vector; }
   /// The accumulator's type, which all results share in shape.
   mlir::RankedTensorType type() const { return mlir::cast<mlir::RankedTensorType>(body.getArgument(0).getType()); }
+  /// Memory that goes with the accumulators, element by element.
+  struct Stream {
+    mlir::Value pointer;
+    mlir::Type elem;
+    mlir::SmallVector<mlir::Value> dims; ///< for linearize
+  };
   /// The results and those operands of the region that have their shape.
-  mlir::SmallVector<std::pair<mlir::Value, mlir::Type>> streams() const;
+  mlir::SmallVector<Stream> streams() const;
+  /// Where it has the element at `index`.
+  mlir::Value streamAt(const Stream &stream, mlir::ArrayRef<mlir::Value> index) const;
+  /// How many bytes it has from an index of a dimension to the next, where dense tensors have `elements`
+  /// elements.
+  mlir::Value streamStep(const Stream &stream, mlir::Value elements) const;
   /// Rough number of instructions for one vector.
   unsigned cost() const { return instructions; }
   /// Rows of the results are so many elements apart.
@@ -174,6 +185,7 @@ private:
   ElementEmitter emitter;
   mlir::Type accElem;
   mlir::SmallVector<mlir::Value> resultDims;
+  mlir::SmallVector<mlir::SmallVector<mlir::Value>> rowDims; ///< for each result, if it is not dense
   mlir::Value current; // what the accumulator argument stands for at the moment
   mlir::Value tileBuffer;
   int64_t tileBufferBytes = 0;

@@ -222,3 +222,41 @@ func.func @interleaved_depth(%x: tensor<8x15xf32>, %w: tensor<1x15x24xf32>) -> t
   }
   return %0 : tensor<8x24xf32>
 }
+
+// -----
+
+func.func @rows_count(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{expected 1 distances of rows in 'kernel.result_rows'}}
+  %0 = kernel.loop(%x) {kernel.result_rows = array<i64: 8, 8>} : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%a: tensor<4x8xf32>):
+    kernel.yield %a : tensor<4x8xf32>
+  }
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @rows_overlap(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{rows of 'tensor<4x8xf32>' cannot lie 7 elements apart}}
+  %0 = kernel.loop(%x) {kernel.result_rows = array<i64: 7>} : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%a: tensor<4x8xf32>):
+    kernel.yield %a : tensor<4x8xf32>
+  }
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @rows_of_others(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{'kernel.result_rows' is for kernel ops}}
+  %0 = "hlo.abs"(%x) {kernel.result_rows = array<i64: 9>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @joined_parts(%x: tensor<4x8xf32>) -> tensor<8x8xf32> {
+  // expected-error @+1 {{'kernel.joined' is for concatenations, one bool a part}}
+  %0 = "hlo.concatenate"(%x, %x) {dimension = 0 : i64, kernel.joined = array<i1: true>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}

@@ -89,6 +89,8 @@ Ints stridesFor(const Ints &dims, const Ints &logical, Ints &stored) {
 
 /// The one kernel op of a module after useBf16, compiled; its operands in order, constants taken from the module.
 struct Prepared {
+  Operation *op = nullptr;
+  Processor processor;
   CompiledKernel *kernel = nullptr;
   std::vector<const void *> operands; ///< null: an argument of the function
   std::vector<Tensor> constants;
@@ -111,6 +113,8 @@ Prepared prepare(ModuleOp module, const Processor &processor, bool exact = true)
       p.operands.back() = p.constants.back().data();
     }
   }
+  p.op = op;
+  p.processor = processor;
   p.kernel = CompiledKernel::compileOnce(op, processor);
   return p;
 }
@@ -126,6 +130,7 @@ std::vector<float> run(const Prepared &p, int64_t size, const Ints &symbols) {
   EXPECT_EQ(w, z);
   for (int i = 0; i < 64; ++i)
     EXPECT_EQ(z[size + i], -77.f);
+  EXPECT_EQ(compareRowsApart(p.op, p.processor, p.operands, z.data(), symbols), "");
   z.resize(size);
   return z;
 }

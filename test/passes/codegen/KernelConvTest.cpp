@@ -184,7 +184,10 @@ void check(ConvCase c, const Processor &processor) {
       }
   }
   int64_t outImages = c.n / c.batchGroups;
-  std::vector<float> z = runBothWays(*kernel, {x.data(), c.packed || c.winograd || c.spread ? packed.data() : f.data()}, outImages * product(out) * c.oc, symbols);
+  const std::vector<const void *> operands = {x.data(),
+                                              c.packed || c.winograd || c.spread ? packed.data() : f.data()};
+  std::vector<float> z = runBothWays(*kernel, operands, outImages * product(out) * c.oc, symbols);
+  EXPECT_EQ(compareRowsApart(op, processor, operands, z.data(), symbols), "");
 
   double worst = 0;
   for (int64_t n = 0; n < outImages; ++n) {
@@ -243,6 +246,7 @@ void checkPool(const char *kind, int64_t n, const Ints &size, int64_t channels, 
     std::vector<float> x(product(inShape));
     fill(x, 3);
     std::vector<float> z = runBothWays(*kernel, {x.data()}, product(outShape), {});
+    EXPECT_EQ(compareRowsApart(op, processor, {x.data()}, z.data()), "");
     int64_t pixel = 0;
     for (int64_t i = 0; i < n; ++i)
       forEach(out, [&](const Ints &at) {

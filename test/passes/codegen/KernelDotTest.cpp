@@ -134,6 +134,7 @@ void check(const DotCase &c, const Processor &processor) {
   for (int64_t from = 0, step = 1; from < units; from += step, step = step % 3 + 1)
     kernel->run({x.data(), yData}, {w.data()}, symbols, from, std::min(units, from + step));
   EXPECT_EQ(w, z);
+  EXPECT_EQ(compareRowsApart(op, processor, {x.data(), yData}, z.data(), symbols), "");
 }
 
 void checkAll(const DotCase &c) {

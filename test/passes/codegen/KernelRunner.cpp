@@ -225,4 +225,37 @@ int64_t CompiledKernel::run(const std::vector<const void *> &operands, const std
   return err;
 }
 
+std::string compareRowsApart(Operation *op, const Processor &processor,
+                             const std::vector<const void *> &operands, const void *dense,
+                             const std::vector<int64_t> &symbols) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  if (type.getRank() < 2 || type.isDynamicDim(type.getRank() - 1))
+    return "";
+  const int64_t columns = type.getShape().back(), row = columns + 13,
+                elem = cpu::elemBytes(type.getElementType()), first = 5 * elem;
+  int64_t rows = 1;
+  for (AffineExpr e : ArrayRef<AffineExpr>(hlo::getDims(type)).drop_back())
+    rows *= hlo::evaluate(e, symbols).value_or(0);
+  op->setAttr(kernel::resultRowsAttr, DenseI64ArrayAttr::get(op->getContext(), {row}));
+  CompiledKernel *kernel = succeeded(mlir::verify(op)) ? CompiledKernel::compileOnce(op, processor) : nullptr;
+  op->removeAttr(kernel::resultRowsAttr);
+  if (!kernel)
+    return "no kernel";
+  std::vector<char> expected(first + rows * row * elem + 256, 0x5a), whole = expected, parts = expected;
+  for (int64_t i = 0; i < rows; ++i)
+    memcpy(&expected[first + i * row * elem], static_cast<const char *>(dense) + i * columns * elem,
+           columns * elem);
+  if (kernel->run(operands, {&whole[first]}, symbols) != 0)
+    return "an error";
+  const int64_t units = kernel->units(symbols);
+  for (int64_t from = 0, step = 1; from < units; from += step, step = step % 3 + 1)
+    kernel->run(operands, {&parts[first]}, symbols, from, std::min(units, from + step));
+  for (const auto *got : {&whole, &parts})
+    for (size_t i = 0; i < expected.size(); ++i)
+      if ((*got)[i] != expected[i])
+        return "byte " + std::to_string(i) + (got == &parts ? " of units" : "") + ", in rows of " +
+               std::to_string(row * elem) + " from " + std::to_string(first);
+  return "";
+}
+
 } // namespace lathe::testing

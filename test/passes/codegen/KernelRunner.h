@@ -52,6 +52,13 @@ private:
   std::vector<char> scratchBuffer;
 };
 
+/// Compiles the op, of one result, for a result whose rows lie apart, where no vector is aligned, and says
+/// how that differs from `dense`, which the same operands gave: in a bit, between units, or beside the rows.
+/// Empty: not at all.
+std::string compareRowsApart(mlir::Operation *op, const Processor &processor,
+                             const std::vector<const void *> &operands, const void *dense,
+                             const std::vector<int64_t> &symbols = {});
+
 } // namespace lathe::testing
 
 #endif

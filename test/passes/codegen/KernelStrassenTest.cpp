@@ -110,6 +110,7 @@ void check(const Sizes &s, const Processor &processor) {
   for (int64_t from = 0, step = 1; from < units; from += step, step = step % 3 + 1)
     kernel->run({x.data(), panels.data()}, {w.data()}, {}, from, std::min(units, from + step));
   EXPECT_EQ(w, z);
+  EXPECT_EQ(compareRowsApart(op, processor, {x.data(), panels.data()}, z.data()), "");
 }
 
 void checkAll(const Sizes &s) {

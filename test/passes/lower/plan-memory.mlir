@@ -54,3 +54,18 @@ func.func @loop(%n: tensor<i32>, %u: tensor<1xf32>) -> tensor<1000xf32> {
   }) : (tensor<i32>, tensor<1000xf32>) -> (tensor<i32>, tensor<1000xf32>)
   return %r#1 : tensor<1000xf32>
 }
+
+// Parts that are joined lie in the whole, wherever that is; it begins with the first of them.
+// CHECK-LABEL: func.func @joined
+// CHECK-SAME: memory.groups = ["384 x 1"]
+func.func @joined(%x: tensor<4x16xf32>, %z: tensor<4x8xf32>) -> (tensor<4x24xf32>, tensor<4x24xf32>) {
+  // CHECK: kernel.loop{{.*}}memory.at = ["arena 0 +0, 32 bytes in"]
+  %0 = kernel.loop(%x) {kernel.result_rows = array<i64: 24>} : (tensor<4x16xf32>) -> tensor<4x16xf32> {
+  ^bb0(%a: tensor<4x16xf32>):
+    %y = "hlo.abs"(%a) : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    kernel.yield %y : tensor<4x16xf32>
+  }
+  %c = "hlo.concatenate"(%z, %0) {dimension = 1 : i64, kernel.joined = array<i1: false, true>} : (tensor<4x8xf32>, tensor<4x16xf32>) -> tensor<4x24xf32>
+  %1 = "hlo.add"(%c, %c) : (tensor<4x24xf32>, tensor<4x24xf32>) -> tensor<4x24xf32>
+  return %1, %1 : tensor<4x24xf32>, tensor<4x24xf32>
+}
