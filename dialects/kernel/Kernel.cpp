@@ -31,6 +31,11 @@ int64_t lathe::kernel::resultRow(OpResult result) {
   return rows ? rows[result.getResultNumber()] : 0;
 }
 
+int64_t lathe::kernel::operandRow(Operation *op, unsigned operand) {
+  auto rows = op->getAttrOfType<DenseI64ArrayAttr>(operandRowsAttr);
+  return rows ? rows[operand] : 0;
+}
+
 bool lathe::kernel::isJoined(OpOperand &part) {
   auto concat = dyn_cast<hlo::ConcatenateOp>(part.getOwner());
   auto joined = concat ? concat->getAttrOfType<DenseBoolArrayAttr>(joinedAttr) : DenseBoolArrayAttr();
@@ -54,10 +59,12 @@ static LogicalResult verifyRows(Operation *op, NamedAttribute attribute, TypeRan
 
 LogicalResult KernelDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
-  if (name == resultRowsAttr) {
-    if (!isKernelOp(op))
-      return op->emitOpError() << "'" << name << "' is for kernel ops";
-    return verifyRows(op, attribute, op->getResultTypes());
+  if (name == resultRowsAttr || name == operandRowsAttr) {
+    if (!isKernelOp(op) && !isa<hlo::ConcatenateOp>(op))
+      return op->emitOpError() << "'" << name << "' is for kernel ops and concatenations";
+    return verifyRows(op, attribute,
+                      name == resultRowsAttr ? TypeRange(op->getResultTypes())
+                                             : TypeRange(op->getOperandTypes()));
   }
   if (name == joinedAttr) {
     auto joined = dyn_cast<DenseBoolArrayAttr>(attribute.getValue());

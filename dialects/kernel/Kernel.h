@@ -20,13 +20,19 @@ bool isKernelOp(mlir::Operation *op);
 /// True for dot, conv, depthwise_conv and pool: the first argument of the region is the accumulator.
 bool hasCore(mlir::Operation *op);
 
-/// Attribute of kernel ops: elements from row to row, of the last dimension, for each result (0: dense).
+/// Attribute of kernel ops and of hlo.concatenate: elements from row to row, of the last dimension, for each
+/// result (0: dense).
 constexpr llvm::StringLiteral resultRowsAttr = "kernel.result_rows";
+/// The same for each operand.
+constexpr llvm::StringLiteral operandRowsAttr = "kernel.operand_rows";
 /// Attribute of hlo.concatenate: whether each operand lies in the result from the beginning.
 constexpr llvm::StringLiteral joinedAttr = "kernel.joined";
 
 /// Elements from one row of a result to the next, or 0 where they are dense.
 int64_t resultRow(mlir::OpResult result);
+
+/// The same for an operand.
+int64_t operandRow(mlir::Operation *op, unsigned operand);
 
 /// Whether an operand of an hlo.concatenate lies in the result from the beginning.
 bool isJoined(mlir::OpOperand &part);

@@ -15,7 +15,8 @@ def Kernel_Dialect : Dialect {
   let description = [{
     Every op here becomes one function of machine code. Operands and results are dense row-major tensors, unless attributes that say
     where they lie say otherwise; such attributes never change a value. `kernel.result_rows`, of a kernel op, has for each result the
-    elements from one row, of its last dimension, to the next, or 0 where they are dense. `kernel.joined`, of an `hlo.concatenate`,
+    elements from one row, of its last dimension, to the next, or 0 where they are dense; `kernel.operand_rows` has the same for each
+    operand. An `hlo.concatenate` may have them too. Its `kernel.joined`
     has for each operand whether it lies in the result from the beginning, so that nothing is copied.
     The region is isolated; its arguments stand for the operands (for the ops with a built-in core, such as
     `kernel.dot`, the first argument stands for the result of that core), and it ends in `kernel.yield`

@@ -184,14 +184,24 @@ void Planner::findParts() {
 
 /// A result of an op: a root of its own, or a part of a concatenation, whose result then begins no later.
 int Planner::addResult(Value v, int64_t begin) {
-  if (auto it = plan.rootOf.find(v); it != plan.rootOf.end())
-    return it->second;
-  const int64_t end = std::max(begin, 2 * lastUse(v));
-  auto part = parts.find(v);
-  if (part == parts.end())
-    return addRoot(v, Buffer(), begin, end);
-  const int whole = addResult(part->second.whole, begin);
-  return shareBuffer(v, plan.bufferOfRoot[whole], plan.offsetOfRoot[whole] + part->second.offset, begin, end);
+  // wholes may be parts in their turn
+  SmallVector<Value> fresh;
+  for (Value x = v; !plan.rootOf.count(x); x = parts[x].whole) {
+    fresh.push_back(x);
+    if (!parts.count(x))
+      break;
+  }
+  for (Value x : llvm::reverse(fresh)) {
+    const int64_t end = std::max(begin, 2 * lastUse(x));
+    auto part = parts.find(x);
+    if (part == parts.end()) {
+      addRoot(x, Buffer(), begin, end);
+      continue;
+    }
+    const int whole = plan.rootOf.find(part->second.whole)->second;
+    shareBuffer(x, plan.bufferOfRoot[whole], plan.offsetOfRoot[whole] + part->second.offset, begin, end);
+  }
+  return plan.rootOf.find(v)->second;
 }
 
 int Planner::rootOf(Value v) {

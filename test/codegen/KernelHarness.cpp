@@ -92,19 +92,34 @@ KernelRun runKernel(const std::string &text, const std::vector<Tensor> &inputs, 
     return fail("jit: " + p.messages);
 
   std::vector<Tensor> operands;
-  for (Value v : op->getOperands()) {
+  std::vector<std::vector<uint8_t>> operandsApart(
+      op->getNumOperands()); // with what no kernel may use between rows
+  for (auto [k, v] : llvm::enumerate(op->getOperands())) {
     if (auto a = dyn_cast<BlockArgument>(v))
       operands.push_back(inputs[a.getArgNumber()]);
     else
       operands.push_back(*hlo::readConstant(v));
+    const int64_t apart = kernel::operandRow(op, k);
+    if (!apart)
+      continue;
+    const Tensor &t = operands.back();
+    RowLayout layout(cast<RankedTensorType>(v.getType()), t.dims(), apart);
+    operandsApart[k].assign(layout.bytes(), 0xFF);
+    for (int64_t i = 0; i < layout.count; ++i)
+      std::memcpy(operandsApart[k].data() + layout.start + i * layout.distance,
+                  static_cast<const uint8_t *>(t.data()) + i * layout.length, layout.length);
   }
   constexpr int64_t guard = 256;
   // runs once in one go and once unit by unit
   std::vector<std::vector<std::vector<uint8_t>>> images;
   for (int mode = 0; mode < 2; ++mode) {
     std::vector<void *> pointers;
-    for (Tensor &t : operands)
-      pointers.push_back(t.numElements() ? t.data() : static_cast<void *>(&run));
+    for (auto [k, t] : llvm::enumerate(operands)) {
+      const int64_t first = 5 * cpu::elemBytes(getElementTypeOrSelf(op->getOperand(k).getType()));
+      pointers.push_back(!operandsApart[k].empty() ? operandsApart[k].data() + first
+                         : t.numElements()         ? t.data()
+                                                   : static_cast<void *>(&run));
+    }
     std::vector<std::vector<uint8_t>> buffers;
     for (Value v : op->getResults()) {
       auto type = cast<RankedTensorType>(v.getType());

@@ -127,6 +127,117 @@ TEST(RowsApart, Chains) {
   }
 }
 
+void expectSameRead(const std::string &text, const std::vector<Tensor> &inputs,
+                    const std::string &operandRows, const std::string &resultRows = "0",
+                    double tolerance = 0) {
+  for (const char *cpu : cpus) {
+    if (!hostRuns(cpu))
+      continue;
+    const std::string placed = apart(text, resultRows + ">, kernel.operand_rows = array<i64: " + operandRows);
+    const KernelRun dense = runKernel(text, inputs, cpu), run = runKernel(placed, inputs, cpu);
+    ASSERT_TRUE(dense.ok) << dense.message;
+    ASSERT_TRUE(run.ok) << cpu << ": " << run.message << "\n" << placed;
+    EXPECT_LE(difference(dense.outputs[0], run.outputs[0]), tolerance) << cpu << placed;
+  }
+}
+
+TEST(RowsApart, LoopsThatRead) {
+  for (int64_t channels : {16, 33, 100}) {
+    const std::string c = std::to_string(channels), t = "tensor<2x5x7x" + c + "xf32>",
+                      v = "tensor<" + c + "xf32>", row = std::to_string(channels + 11);
+    const std::vector<Tensor> inputs = {randomTensor(DType::Float32, {2, 5, 7, channels}, 1),
+                                        randomTensor(DType::Float32, {channels}, 2),
+                                        randomTensor(DType::Float32, {2, 5, 7, channels}, 3)};
+    const std::string body = "%s = \"hlo.broadcast_in_dim\"(%a1) {broadcast_dimensions = array<i64: 3>} : (" +
+                             v + ") -> " + t + "\n%m = \"hlo.multiply\"(%a0, %s) : (" + t + ", " + t +
+                             ") -> " + t + "\n%y = \"hlo.add\"(%m, %a2) : (" + t + ", " + t + ") -> " + t;
+    const std::string text = kernelOf("loop", {t, v, t}, t, body);
+    expectSameRead(text, inputs, row + ", 0, 0");
+    expectSameRead(text, inputs, "0, 0, " + row);
+    expectSameRead(text, inputs, row + ", 0, 256", "301");
+    expectSameRead(kernelOf("loop", {t}, t, unaryOp("abs", t, t)), {inputs[0]}, row);
+    const std::string small = "tensor<2x4x5x" + c + "xf32>", moved = "tensor<2x7x5x" + c + "xf32>";
+    expectSameRead(kernelOf("loop", {t}, small,
+                            "%y = \"hlo.slice\"(%a0) {start_indices = array<i64: 0, 1, 2, 0>, limit_indices "
+                            "= array<i64: 2, 5, 7, " +
+                                c + ">, strides = array<i64: 1, 1, 1, 1>} : (" + t + ") -> " + small),
+                   {inputs[0]}, row);
+    expectSameRead(kernelOf("loop", {t}, moved,
+                            "%y = \"hlo.transpose\"(%a0) {permutation = array<i64: 0, 2, 1, 3>} : (" + t +
+                                ") -> " + moved),
+                   {inputs[0]}, row);
+  }
+}
+
+TEST(RowsApart, WindowsThatRead) {
+  for (int64_t channels : {3, 16, 64, 70}) {
+    const std::string c = std::to_string(channels), x = "tensor<2x9x8x" + c + "xf32>",
+                      row = std::to_string(channels + 13), f = "tensor<3x3x1x" + c + "xf32>";
+    const Tensor image = randomTensor(DType::Float32, {2, 9, 8, channels}, 1);
+    for (const char *kind : {"max", "avg"}) {
+      const std::string text =
+          function({x}, x,
+                   "%r = kernel.pool(%x0) {kind = \"" + std::string(kind) +
+                       "\", window = array<i64: 3, 3>, strides = array<i64: 1, 1>, padding = array<i64: 1, "
+                       "1, 1, 1>, window_dilation = "
+                       "array<i64: 1, 1>} : (" +
+                       x + ") -> " + x + " {\n^bb0(%acc: " + x + "):\nkernel.yield %acc : " + x + "\n}");
+      expectSameRead(text, {image}, row);
+      // pixels so far apart that windows are better summed up one by one
+      expectSameRead(text, {image}, "256", "128", 1e-6);
+    }
+    const std::string text = function({x, f, x}, x,
+                                      "%r = kernel.depthwise_conv(%x0, %x1, %x2) {groups = " + c +
+                                          " : i64, lhs_dilation = array<i64: 1, 1>, rhs_dilation = "
+                                          "array<i64: 1, 1>, strides = array<i64: 1, 1>, padding = "
+                                          "array<i64: 1, 1, 1, 1>} : (" +
+                                          x + ", " + f + ", " + x + ") -> " + x + " {\n^bb0(%acc: " + x +
+                                          ", %e: " + x + "):\n%s = \"hlo.add\"(%acc, %e) : (" + x + ", " + x +
+                                          ") -> " + x + "\nkernel.yield %s : " + x + "\n}");
+    const std::vector<Tensor> inputs = {image, randomTensor(DType::Float32, {3, 3, 1, channels}, 2),
+                                        randomTensor(DType::Float32, {2, 9, 8, channels}, 3)};
+    expectSameRead(text, inputs, row + ", 0, 0");
+    expectSameRead(text, inputs, "0, 0, " + row, row);
+  }
+}
+
+TEST(RowsApart, ProductsThatRead) {
+  for (auto [m, k, n] : {std::tuple(1, 40, 20), {30, 37, 100}, {40, 64, 24}, {64, 1100, 70}}) {
+    const std::string M = std::to_string(m), K = std::to_string(k), N = std::to_string(n),
+                      x = "tensor<" + M + "x" + K + "xf32>", w = "tensor<" + K + "x" + N + "xf32>",
+                      z = "tensor<" + M + "x" + N + "xf32>";
+    const std::string text = function({x, w, z}, z,
+                                      "%r = kernel.dot(%x0, %x1, %x2) {lhs_dims = array<i64: 0, 1>, rhs_dims "
+                                      "= array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (" +
+                                          x + ", " + w + ", " + z + ") -> " + z + " {\n^bb0(%acc: " + z +
+                                          ", %e: " + z + "):\n%s = \"hlo.add\"(%acc, %e) : (" + z + ", " + z +
+                                          ") -> " + z + "\nkernel.yield %s : " + z + "\n}");
+    const std::vector<Tensor> inputs = {randomTensor(DType::Float32, {m, k}, 1),
+                                        randomTensor(DType::Float32, {k, n}, 2),
+                                        randomTensor(DType::Float32, {m, n}, 3)};
+    expectSameRead(text, inputs, "2048, 0, 0");
+    expectSameRead(text, inputs, std::to_string(k + 3) + ", 0, " + std::to_string(n + 5),
+                   std::to_string(n + 1));
+  }
+}
+
+TEST(RowsApart, ConcatenationsThatRead) {
+  const std::string x = "tensor<6x20xf32>", y = "tensor<6x7xf32>", z = "tensor<6x27xf32>";
+  const std::string text = function(
+      {x, y}, z, "%r = \"hlo.concatenate\"(%x0, %x1) {dimension = 1 : i64} : (" + x + ", " + y + ") -> " + z);
+  const std::vector<Tensor> inputs = {randomTensor(DType::Float32, {6, 20}, 1),
+                                      randomTensor(DType::Float32, {6, 7}, 2)};
+  for (const char *rows : {"31, 0", "0, 9", "64, 65"}) {
+    std::string placed = text;
+    placed.insert(placed.find("} : "),
+                  std::string(", kernel.result_rows = array<i64: 40>, kernel.operand_rows = array<i64: ") +
+                      rows + ">");
+    const KernelRun run = runKernel(placed, inputs);
+    ASSERT_TRUE(run.ok) << run.message;
+    EXPECT_EQ(difference(run.outputs[0], runReference(text, inputs).outputs[0]), 0);
+  }
+}
+
 // What lies in the result is left alone; a row of it may have any number of parts.
 TEST(RowsApart, ConcatenationOfTheRest) {
   for (int64_t rows : {1, 6})

@@ -47,32 +47,38 @@ LogicalResult emitConcatenate(Operation *op, KernelBuilder &b) {
   for (int64_t i = 0; i < out.getRank(); ++i)
     if (i != d)
       (i < d ? outer : inner) = hlo::simplify((i < d ? outer : inner) * dims[i]);
-  Value rowSize = b.mul(b.dim(dims[d]), b.dim(inner));
+  // rows that lie apart are those of the last dimension, which is put together then
+  auto distanceOf = [&](int64_t apart, Value size) {
+    return apart ? b.mul(b.i64(apart), b.dim(inner)) : size;
+  };
+  Value rowSize =
+      distanceOf(kernel::resultRow(cast<OpResult>(c.getResult())), b.mul(b.dim(dims[d]), b.dim(inner)));
   unsigned lanes = b.target.lanes(carrier);
   bool masked = b.target.hasMaskedMemory(carrier);
-  auto copy = [&](Value row, Value source, Value size, Value to) {
+  auto copy = [&](Value source, Value size, Value to) {
     if (outer == b.getAffineConstantExpr(1)) {
       emitCopy(b, b.ptrAt(b.results[0], carrier, to), source, b.mul(size, b.i64(width)));
       return;
     }
-    Value from = b.mul(row, size);
     (void)vectorLoop(b, b.i64(0), size, lanes, masked, [&](Value i, unsigned n, Value mask) {
-      b.storeElem(carrier, b.loadElem(carrier, source, b.add(from, i), n, mask), b.results[0], b.add(to, i), mask);
+      b.storeElem(carrier, b.loadElem(carrier, source, i, n, mask), b.results[0], b.add(to, i), mask);
       return success();
     });
   };
-  /// An input to be copied, the elements of its piece, and those before it in a row.
+  /// An input to be copied: the elements of its piece, those from one to the next, and those before it in a
+  /// row.
   struct Piece {
-    Value source, size, offset;
+    Value source, size, distance, offset;
   };
   SmallVector<Piece> pieces;
   Value offset = b.i64(0);
   AffineExpr copied = b.getAffineConstantExpr(0);
   for (OpOperand &in : op->getOpOperands()) {
+    const unsigned number = in.getOperandNumber();
     AffineExpr extent = hlo::getDim(tensorType(in.get()), d);
     Value size = b.mul(b.dim(extent), b.dim(inner));
     if (!kernel::isJoined(in)) {
-      pieces.push_back({b.operands[in.getOperandNumber()], size, offset});
+      pieces.push_back({b.operands[number], size, distanceOf(kernel::operandRow(op, number), size), offset});
       copied = copied + extent;
     }
     offset = b.add(offset, size);
@@ -83,17 +89,20 @@ LogicalResult emitConcatenate(Operation *op, KernelBuilder &b) {
   if (pieces.size() >= kTableFrom) {
     Type word = b.getI64Type();
     const int64_t tableBytes = pieces.size() * 8;
-    Value sources = b.alloca(tableBytes), sizes = b.alloca(tableBytes), offsets = b.alloca(tableBytes);
+    Value sources = b.alloca(tableBytes), sizes = b.alloca(tableBytes), distances = b.alloca(tableBytes),
+          offsets = b.alloca(tableBytes);
     for (auto [k, piece] : llvm::enumerate(pieces)) {
       LLVM::StoreOp::create(b, piece.source, b.ptrAt(sources, word, b.i64(k)));
       b.storeElem(word, piece.size, sizes, b.i64(k));
+      b.storeElem(word, piece.distance, distances, b.i64(k));
       b.storeElem(word, piece.offset, offsets, b.i64(k));
     }
     b.units([&](Value row) {
       Value first = b.mul(row, rowSize);
       b.loop(b.i64(0), b.i64(pieces.size()), [&](Value k) {
         Value source = LLVM::LoadOp::create(b, b.results[0].getType(), b.ptrAt(sources, word, k));
-        copy(row, source, b.loadElem(word, sizes, k), b.add(first, b.loadElem(word, offsets, k)));
+        Value from = b.ptrAt(source, carrier, b.mul(row, b.loadElem(word, distances, k)));
+        copy(from, b.loadElem(word, sizes, k), b.add(first, b.loadElem(word, offsets, k)));
       });
     });
     return success();
@@ -101,7 +110,8 @@ LogicalResult emitConcatenate(Operation *op, KernelBuilder &b) {
   b.units([&](Value row) {
     Value first = b.mul(row, rowSize);
     for (const Piece &piece : pieces)
-      copy(row, piece.source, piece.size, b.add(first, piece.offset));
+      copy(b.ptrAt(piece.source, carrier, b.mul(row, piece.distance)), piece.size,
+           b.add(first, piece.offset));
   });
   return success();
 }

@@ -131,19 +131,19 @@ FailureOr<Value> ElementEmitter::branch(Value cond, Type type, llvm::function_re
   return r[0];
 }
 
-FailureOr<Value> ElementEmitter::loadBuffer(Value tensor, Value ptr, Index index, unsigned lanes) {
+FailureOr<Value> ElementEmitter::loadBuffer(Value tensor, const Buffer &buffer, Index index, unsigned lanes) {
   Type elem = elementType(tensor);
   if (index.empty() && lanes > 1)
     return emitSplat(tensor, lanes);
-  SmallVector<Value> dims = b.dims(tensorType(tensor));
-  return b.loadElem(elem, ptr, b.linearize(index, dims), lanes, mask);
+  SmallVector<Value> dims = b.rowDims(tensorType(tensor), buffer.row);
+  return b.loadElem(elem, buffer.ptr, b.linearize(index, dims), lanes, mask);
 }
 
 FailureOr<Value> ElementEmitter::compute(Value tensor, Index index, unsigned lanes) {
   if (auto it = producers.find(tensor); it != producers.end())
     return it->second(index, lanes);
-  if (Value ptr = buffers.lookup(tensor))
-    return loadBuffer(tensor, ptr, index, lanes);
+  if (auto it = buffers.find(tensor); it != buffers.end())
+    return loadBuffer(tensor, it->second, index, lanes);
   Operation *op = tensor.getDefiningOp();
   if (!op)
     return emitError(b.getLoc()) << "no CPU code: a region argument is bound to nothing";
@@ -222,13 +222,11 @@ FailureOr<Value> ElementEmitter::constant(Operation *op, Index index, unsigned l
       uniform = std::memcmp(bytes, bytes + i * size, size) == 0;
   }
   if (!uniform || isa<ComplexType>(elem)) {
-    Value &ptr = buffers[op->getResult(0)];
-    ptr = b.constantData(llvm::StringRef(bytes, uniform && count ? size : size * count));
-    if (!uniform)
-      return loadBuffer(op->getResult(0), ptr, index, lanes);
-    Value v = b.loadElem(elem, ptr, b.i64(0));
-    buffers.erase(op->getResult(0));
-    return v;
+    Value ptr = b.constantData(llvm::StringRef(bytes, uniform && count ? size : size * count));
+    if (uniform)
+      return b.loadElem(elem, ptr, b.i64(0));
+    bindBuffer(op->getResult(0), ptr);
+    return loadBuffer(op->getResult(0), {ptr, 0}, index, lanes);
   }
   Type t = regType(elem, lanes);
   if (count == 0)
@@ -325,7 +323,8 @@ FailureOr<Value> ElementEmitter::reshape(Operation *op, Index index, unsigned la
     return emit(x, at, 1);
   bool consecutive = lastIn == in.getRank() - 1;
   // a dense buffer is consecutive whatever its shape
-  if (consecutive || (buffers.count(x) && !producers.count(x)))
+  if (auto buffer = buffers.find(x);
+      consecutive || (buffer != buffers.end() && !buffer->second.row && !producers.count(x)))
     return emit(x, at, lanes);
   return Value();
 }

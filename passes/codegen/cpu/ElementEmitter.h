@@ -31,7 +31,8 @@ public:
 
   explicit ElementEmitter(KernelBuilder &b) : b(b) {}
 
-  void bindBuffer(mlir::Value tensor, mlir::Value ptr) { buffers[tensor] = ptr; }
+  /// `row`: elements from one row, of the last dimension, to the next; 0: dense.
+  void bindBuffer(mlir::Value tensor, mlir::Value ptr, int64_t row = 0) { buffers[tensor] = {ptr, row}; }
   void bindElement(mlir::Value tensor, Producer f) { producers[tensor] = std::move(f); }
   void unbindElement(mlir::Value tensor) { producers.erase(tensor); }
 
@@ -78,8 +79,12 @@ private:
                                       llvm::function_ref<mlir::FailureOr<mlir::Value>()> otherwise);
   /// scalar element of a rank-0 or one-element operand, widened
   mlir::FailureOr<mlir::Value> emitSplat(mlir::Value tensor, unsigned lanes);
-  mlir::FailureOr<mlir::Value> loadBuffer(mlir::Value tensor, mlir::Value ptr, mlir::ArrayRef<mlir::Value> index,
-                                          unsigned lanes);
+  struct Buffer {
+    mlir::Value ptr;
+    int64_t row = 0;
+  };
+  mlir::FailureOr<mlir::Value> loadBuffer(mlir::Value tensor, const Buffer &buffer,
+                                          mlir::ArrayRef<mlir::Value> index, unsigned lanes);
 
   // one function an op kind; a null Value means: do it lane by lane
   using Index = mlir::ArrayRef<mlir::Value>;
@@ -100,7 +105,7 @@ private:
   mlir::FailureOr<mlir::Value> size(mlir::Operation *op, Index index, unsigned lanes);
 
   KernelBuilder &b;
-  llvm::DenseMap<mlir::Value, mlir::Value> buffers;
+  llvm::DenseMap<mlir::Value, Buffer> buffers;
   std::map<mlir::Value, Producer, bool (*)(mlir::Value, mlir::Value)> producers{
       +[](mlir::Value x, mlir::Value y) { return x.getAsOpaquePointer() < y.getAsOpaquePointer(); }};
   std::map<Key, mlir::Value, KeyLess> cache;

@@ -220,12 +220,15 @@ static void transposeSquare(KernelBuilder &b, SmallVectorImpl<Value> &v) {
 }
 
 LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayRef<Value> outputs,
-                            ArrayRef<Value> leaves, ArrayRef<Value> buffers, ArrayRef<int64_t> outputRows) {
-  const bool dense = llvm::all_of(outputRows, [](int64_t row) { return row == 0; });
-  if (auto how = dense ? matchInterleave(givenRoots, leaves, b.target) : std::nullopt)
-    return emitInterleave(b, *how, givenRoots[0], outputs[0], buffers[llvm::find(leaves, how->leaf) - leaves.begin()]);
+                            ArrayRef<Value> leaves, ArrayRef<Value> buffers, ArrayRef<int64_t> outputRows,
+                            ArrayRef<int64_t> leafRows) {
+  auto isDense = [](int64_t row) { return row == 0; };
+  const bool dense = llvm::all_of(outputRows, isDense), allDense = dense && llvm::all_of(leafRows, isDense);
+  if (auto how = allDense ? matchInterleave(givenRoots, leaves, b.target) : std::nullopt)
+    return emitInterleave(b, *how, givenRoots[0], outputs[0],
+                          buffers[llvm::find(leaves, how->leaf) - leaves.begin()]);
   SmallVector<int64_t> labels; // rows of their own stay apart
-  if (!dense) {
+  if (!allDense) {
     labels.assign(tensorType(givenRoots[0]).getRank(), 0);
     labels.back() = 1;
   }
@@ -233,9 +236,9 @@ LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayR
   ArrayRef<Value> roots = collapsed.roots;
   ElementEmitter e(b);
   for (auto [leaf, view] : collapsed.views)
-    for (auto [l, ptr] : llvm::zip(leaves, buffers))
-      if (l == leaf)
-        e.bindBuffer(view, ptr);
+    for (size_t i = 0; i < leaves.size(); ++i)
+      if (leaves[i] == leaf)
+        e.bindBuffer(view, buffers[i], leafRows.empty() ? 0 : leafRows[i]);
 
   auto type = tensorType(roots[0]);
   int64_t rank = type.getRank();

@@ -37,11 +37,12 @@ mlir::LogicalResult vectorLoop(KernelBuilder &b, mlir::Value lo, mlir::Value hi,
                                llvm::function_ref<mlir::LogicalResult(mlir::Value, unsigned, mlir::Value)> body);
 
 /// Stores every element of `roots` (equal shapes) to `outputs`; sets extent and cost. `leaves[i]` lies at
-/// `buffers[i]`. `rows`: elements from one row of an output, of its last dimension, to the next (0, or no
-/// entry: dense).
+/// `buffers[i]`. `rows`, `leafRows`: elements from one row of an output, or a leaf, of its last dimension, to
+/// the next (0, or none given: dense).
 mlir::LogicalResult emitElemental(KernelBuilder &b, mlir::ArrayRef<mlir::Value> roots,
                                   mlir::ArrayRef<mlir::Value> outputs, mlir::ArrayRef<mlir::Value> leaves,
-                                  mlir::ArrayRef<mlir::Value> buffers, mlir::ArrayRef<int64_t> rows = {});
+                                  mlir::ArrayRef<mlir::Value> buffers, mlir::ArrayRef<int64_t> rows = {},
+                                  mlir::ArrayRef<int64_t> leafRows = {});
 
 /// Operations an element costs, roughly.
 int64_t elementCost(mlir::ArrayRef<mlir::Value> roots);

@@ -29,7 +29,7 @@ ProductSpec dotSpec(kernel::DotOp op, KernelBuilder &b) {
   spec.interleaved = op.getInterleaved().value_or(1);
   spec.strassen = op.getStrassen();
 
-  SmallVector<Value> aStrides = stridesOf(b, lhs), bStrides = stridesOf(b, rhs);
+  SmallVector<Value> aStrides = stridesOf(b, lhs, kernel::operandRow(op, 0)), bStrides = stridesOf(b, rhs);
   spec.aRow = aStrides[aDims[aDims.size() - 2]];
   spec.aStep = aStrides[aDims.back()];
   if (!spec.panel) {

@@ -14,10 +14,13 @@ namespace lathe::cpu {
 LogicalResult emitLoopKernel(Operation *op, KernelBuilder &b) {
   Block &body = op->getRegion(0).front();
   SmallVector<Value> roots(body.getTerminator()->getOperands()), leaves(body.getArguments());
-  SmallVector<int64_t> rows;
+  SmallVector<int64_t> rows, leafRows;
   for (OpResult result : op->getResults())
     rows.push_back(kernel::resultRow(result));
-  if (llvm::all_of(rows, [](int64_t row) { return row == 0; })) {
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    leafRows.push_back(kernel::operandRow(op, i));
+  auto isDense = [](int64_t row) { return row == 0; };
+  if (llvm::all_of(rows, isDense) && llvm::all_of(leafRows, isDense)) {
     // what is left of the rows once dimensions that need not be told apart are one: a bias of few channels keeps them short
     Collapsed collapsed(roots, leaves);
     auto type = hlo::tensorType(collapsed.roots[0]);
@@ -27,7 +30,7 @@ LogicalResult emitLoopKernel(Operation *op, KernelBuilder &b) {
       if (std::optional<LogicalResult> done = emitShortRows(op, b))
         return *done;
   }
-  return emitElemental(b, roots, b.results, leaves, b.operands, rows);
+  return emitElemental(b, roots, b.results, leaves, b.operands, rows, leafRows);
 }
 
 // Each result on its own: they may differ in shape.

@@ -155,8 +155,7 @@ LogicalResult WindowEmitter::emit() {
 
 } // namespace
 
-/// Images with zeros between the pixels, or without rows, are left to the general generator.
-static bool hasWindows(kernel::DepthwiseConvOp conv) {
+bool hasWindows(kernel::DepthwiseConvOp conv) {
   RankedTensorType acc = conv.getAccType();
   return llvm::all_of(conv.getLhsDilation(), [](int64_t d) { return d == 1; }) && acc.getRank() >= 3 &&
          !isa<ComplexType>(acc.getElementType()) && conv.getBatchGroups() == 1 && !acc.getElementType().isInteger(1);

@@ -15,8 +15,8 @@ std::optional<int64_t> constantOf(Value v) {
   return std::nullopt;
 }
 
-SmallVector<Value> stridesOf(KernelBuilder &b, RankedTensorType type) {
-  SmallVector<Value> dims = b.dims(type), strides(dims.size());
+SmallVector<Value> stridesOf(KernelBuilder &b, RankedTensorType type, int64_t row) {
+  SmallVector<Value> dims = b.rowDims(type, row), strides(dims.size());
   Value s = b.i64(1);
   for (int64_t i = dims.size() - 1; i >= 0; --i) {
     strides[i] = s;

@@ -71,12 +71,14 @@ def FuseAttention : Pass<"kernel-attention", "::mlir::ModuleOp"> {
 def PlaceParts : Pass<"kernel-place-parts", "::mlir::ModuleOp"> {
   let summary = "Let the producers of a concatenation's parts write them where they belong";
   let description = [{
-    A part that nothing else reads, the result of a kernel op or a reshape of it, is marked in the attribute `kernel.joined` of its
+    A part that is the result of a kernel op, or a reshape of it, is marked in the attribute `kernel.joined` of its
     `hlo.concatenate`, whose buffer it shares from then on. Along the last dimension its producer gets the attribute
-    `kernel.result_rows`, the elements of a row of the whole: products, convolutions, pools, chains and loops write rows that lie
-    apart. Where all dimensions before that of the concatenation are one, a part is in one run, and any kernel may write it. What is
+    `kernel.result_rows`, the elements of a row of the whole: products, convolutions, pools, chains, loops and other
+    concatenations write rows that lie apart. What else reads the part gets `kernel.operand_rows`: loops by the index of their
+    result, pools, depthwise convolutions, products their left operand, concatenations. Where anything else reads it, it is copied; so it
+    is where it has left the caches by then, and where pixels so far apart would share few sets of the first cache. Where all dimensions before that of the concatenation are one, a part is in one run, and any kernel may write it. What is
     not marked is copied as before; where all parts are, no code is left. Works on what lowering sees: after packing and chains.
-    The values are the same. A second run changes nothing.
+    The values are the same, but for the order in which an average pool adds up. A second run changes nothing.
   }];
   let statistics = [Statistic<"numPlaced", "num-placed", "Parts that are written in place">];
   let dependentDialects = ["::lathe::kernel::KernelDialect"];

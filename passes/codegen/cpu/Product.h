@@ -64,6 +64,10 @@ bool spreadsTaps(kernel::ConvOp op, const CpuTarget &target);
 bool hasNarrowGroups(kernel::ConvOp op, const CpuTarget &target);
 mlir::LogicalResult emitGroupedConv(kernel::ConvOp op, KernelBuilder &b);
 
+/// Whether a depthwise convolution is done as windows over images, as in Window.h: images without zeros
+/// between the pixels.
+bool hasWindows(kernel::DepthwiseConvOp conv);
+
 /// The product that an op computes, on the operands of its function.
 ProductSpec dotSpec(kernel::DotOp op, KernelBuilder &b);
 
@@ -109,8 +113,8 @@ void fillWindow(KernelBuilder &b, mlir::ArrayRef<CopiedDim> dims, mlir::Value im
 
 /// The constant behind a value, if it is one.
 std::optional<int64_t> constantOf(mlir::Value v);
-/// Row-major strides in elements.
-mlir::SmallVector<mlir::Value> stridesOf(KernelBuilder &b, mlir::RankedTensorType type);
+/// Row-major strides in elements; `row`: of rows of the last dimension that lie apart.
+mlir::SmallVector<mlir::Value> stridesOf(KernelBuilder &b, mlir::RankedTensorType type, int64_t row = 0);
 
 } // namespace lathe::cpu
 

@@ -526,7 +526,7 @@ Epilogue::Epilogue(KernelBuilder &b, Operation *op) : b(b), op(op), body(op->get
   emitter.bindElement(body.getArgument(0), [this](ArrayRef<Value>, unsigned) -> FailureOr<Value> { return current; });
   unsigned core = op->getNumOperands() - (body.getNumArguments() - 1);
   for (unsigned i = 1; i < body.getNumArguments(); ++i)
-    emitter.bindBuffer(body.getArgument(i), b.operands[core + i - 1]);
+    emitter.bindBuffer(body.getArgument(i), b.operands[core + i - 1], kernel::operandRow(op, core + i - 1));
   for (Value v : body.getTerminator()->getOperands())
     vector &= v == body.getArgument(0) || ElementEmitter::canVectorize(v);
   vector &= !isa<ComplexType>(accElem);
@@ -538,7 +538,8 @@ SmallVector<Epilogue::Stream> Epilogue::streams() const {
   unsigned core = op->getNumOperands() - (body.getNumArguments() - 1);
   for (unsigned i = 1; i < body.getNumArguments(); ++i)
     if (auto t = cast<RankedTensorType>(body.getArgument(i).getType()); t.clone(accElem) == type())
-      all.push_back({b.operands[core + i - 1], t.getElementType(), resultDims});
+      all.push_back(
+          {b.operands[core + i - 1], t.getElementType(), b.rowDims(t, kernel::operandRow(op, core + i - 1))});
   for (auto [result, pointer, dims] : llvm::zip(op->getResults(), b.results, rowDims))
     all.push_back({pointer, cast<RankedTensorType>(result.getType()).getElementType(),
                    dims.empty() ? resultDims : dims});

@@ -18,7 +18,7 @@ void WindowKernel::readTypes(int64_t mult) {
   aElem = input.getElementType();
   accElem = acc.getElementType();
   SmallVector<AffineExpr> inDims = hlo::getDims(input), outDims = hlo::getDims(acc);
-  inChannels = slice ? b.i64(slice->count) : b.dim(inDims.back());
+  inPixel = slice ? b.i64(slice->count) : b.rowDims(input, kernel::operandRow(op, 0)).back();
   outChannels = b.dim(outDims.back());
   channelCount = slice ? slice->count * multiplier : hlo::constantValue(outDims.back());
   firstChannel = slice ? b.mul(slice->first, b.i64(multiplier)) : b.i64(0);
@@ -31,7 +31,7 @@ void WindowKernel::readTypes(int64_t mult) {
     d.outSize = hlo::constantValue(d.outExpr);
     d.tapSize = constantOf(d.taps);
   }
-  Value step = inChannels;
+  Value step = inPixel;
   for (WindowDim &d : llvm::reverse(dims)) {
     d.inStep = step;
     step = b.mul(step, d.in);
@@ -50,7 +50,7 @@ void WindowKernel::prepareRows() {
   b.setWork(2 * taps * channelCount.value_or(64) * (dims.empty() ? 1 : dims.back().outSize.value_or(64)));
   unitSizes = b.dims(acc);
   unitSizes.truncate(dims.empty() ? 1 : dims.size());
-  imageElements = inChannels;
+  imageElements = inPixel;
   for (WindowDim &d : dims)
     imageElements = b.mul(imageElements, d.in);
 }
@@ -131,7 +131,8 @@ Value WindowKernel::loadInput(Value offset, Value channel, unsigned lanes) {
 }
 
 int64_t WindowKernel::setsUsed() const {
-  const int64_t pixel = *channelCount / multiplier * elemBytes(aElem);
+  const int64_t row = slice ? 0 : kernel::operandRow(op, 0);
+  const int64_t pixel = (row ? row : *channelCount / multiplier) * elemBytes(aElem);
   return pixel % cacheLine ? l1Sets : l1Sets / std::gcd(l1Sets, pixel / cacheLine);
 }
 

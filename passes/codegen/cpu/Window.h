@@ -67,7 +67,8 @@ protected:
   mlir::RankedTensorType input, acc;
   mlir::Type aElem, accElem;
   mlir::SmallVector<WindowDim> dims; // pixel dimension last
-  mlir::Value inChannels, outChannels;
+  mlir::Value inPixel,
+      outChannels; ///< elements from one pixel of the input to the next; channels of the result
   std::optional<int64_t> channelCount; // of the result that are computed
   int64_t multiplier = 1;
   mlir::Value imageOffset, imageElements;

@@ -248,7 +248,7 @@ func.func @rows_overlap(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 // -----
 
 func.func @rows_of_others(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
-  // expected-error @+1 {{'kernel.result_rows' is for kernel ops}}
+  // expected-error @+1 {{'kernel.result_rows' is for kernel ops and concatenations}}
   %0 = "hlo.abs"(%x) {kernel.result_rows = array<i64: 9>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }

@@ -22,12 +22,12 @@ func.func @channels(%x: tensor<2x4x4x16xf32>, %y: tensor<32x8xf32>, %w: tensor<8
 
 // -----
 
-// What is an argument, a value twice or read by others is copied.
+// What is an argument or leaves the function is copied, and so is a value the second time, from where it lies.
 // CHECK-LABEL: @others
 // CHECK: kernel.loop(%{{[a-z0-9]+}}) : (
-// CHECK: kernel.loop(%{{[a-z0-9]+}}) : (
 // CHECK: kernel.loop(%{{[a-z0-9]+}}) {kernel.result_rows = array<i64: 80>} : (
-// CHECK: hlo.concatenate {{.*}}kernel.joined = array<i1: false, false, true, false, false>
+// CHECK: kernel.loop(%{{[a-z0-9]+}}) {kernel.result_rows = array<i64: 80>} : (
+// CHECK: hlo.concatenate {{.*}}kernel.joined = array<i1: false, false, true, true, false>, kernel.operand_rows = array<i64: 0, 0, 0, 0, 80>
 func.func @others(%x: tensor<4x16xf32>) -> (tensor<4x80xf32>, tensor<4x16xf32>) {
   %0 = kernel.loop(%x) : (tensor<4x16xf32>) -> tensor<4x16xf32> {
   ^bb0(%a: tensor<4x16xf32>):
@@ -66,7 +66,117 @@ func.func @two_results(%x: tensor<4x32xf32>, %z: tensor<4x16xf32>) -> (tensor<4x
 
 // -----
 
-// Loops of short rows and those with transposes keep the code that suits them.
+// Each layer appends to all before: one buffer has them all, which every layer reads the first channels of.
+// CHECK-LABEL: @layers
+// CHECK: kernel.pool(%{{.*}}) {kernel.result_rows = array<i64: 64>,
+// CHECK: kernel.loop(%{{.*}}) {kernel.operand_rows = array<i64: 64>} : (tensor<1x8x8x32xf32>)
+// CHECK: kernel.dot(%{{.*}}) {kernel.result_rows = array<i64: 64>,
+// CHECK: hlo.concatenate {{.*}}kernel.joined = array<i1: true, true>, kernel.result_rows = array<i64: 64>}
+// CHECK: kernel.loop(%{{.*}}) {kernel.operand_rows = array<i64: 64>} : (tensor<1x8x8x48xf32>)
+// CHECK: kernel.dot(%{{.*}}) {kernel.result_rows = array<i64: 64>,
+// CHECK: hlo.concatenate {{.*}}kernel.joined = array<i1: true, true>}
+func.func @layers(%x: tensor<1x16x16x32xf32>, %v: tensor<32x16xf32>, %w: tensor<48x16xf32>) -> tensor<1x8x8x64xf32> {
+  %0 = kernel.pool(%x) {kind = "max", window = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>, window_dilation = array<i64: 1, 1>} : (tensor<1x16x16x32xf32>) -> tensor<1x8x8x32xf32> {
+  ^bb0(%acc: tensor<1x8x8x32xf32>):
+    kernel.yield %acc : tensor<1x8x8x32xf32>
+  }
+  %1 = kernel.loop(%0) : (tensor<1x8x8x32xf32>) -> tensor<1x8x8x32xf32> {
+  ^bb0(%a: tensor<1x8x8x32xf32>):
+    %y = "hlo.tanh"(%a) : (tensor<1x8x8x32xf32>) -> tensor<1x8x8x32xf32>
+    kernel.yield %y : tensor<1x8x8x32xf32>
+  }
+  %2 = "hlo.reshape"(%1) : (tensor<1x8x8x32xf32>) -> tensor<64x32xf32>
+  %3 = kernel.dot(%2, %v) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<64x32xf32>, tensor<32x16xf32>) -> tensor<64x16xf32> {
+  ^bb0(%acc: tensor<64x16xf32>):
+    kernel.yield %acc : tensor<64x16xf32>
+  }
+  %4 = "hlo.reshape"(%3) : (tensor<64x16xf32>) -> tensor<1x8x8x16xf32>
+  %5 = "hlo.concatenate"(%0, %4) {dimension = 3 : i64} : (tensor<1x8x8x32xf32>, tensor<1x8x8x16xf32>) -> tensor<1x8x8x48xf32>
+  %6 = kernel.loop(%5) : (tensor<1x8x8x48xf32>) -> tensor<1x8x8x48xf32> {
+  ^bb0(%a: tensor<1x8x8x48xf32>):
+    %y = "hlo.tanh"(%a) : (tensor<1x8x8x48xf32>) -> tensor<1x8x8x48xf32>
+    kernel.yield %y : tensor<1x8x8x48xf32>
+  }
+  %7 = "hlo.reshape"(%6) : (tensor<1x8x8x48xf32>) -> tensor<64x48xf32>
+  %8 = kernel.dot(%7, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<64x48xf32>, tensor<48x16xf32>) -> tensor<64x16xf32> {
+  ^bb0(%acc: tensor<64x16xf32>):
+    kernel.yield %acc : tensor<64x16xf32>
+  }
+  %9 = "hlo.reshape"(%8) : (tensor<64x16xf32>) -> tensor<1x8x8x16xf32>
+  %10 = "hlo.concatenate"(%5, %9) {dimension = 3 : i64} : (tensor<1x8x8x48xf32>, tensor<1x8x8x16xf32>) -> tensor<1x8x8x64xf32>
+  return %10 : tensor<1x8x8x64xf32>
+}
+
+// -----
+
+// Where pixels would share few sets of the first cache, windows go over dense ones; what has left
+// the caches when it is put together is brought back by the copy.
+// CHECK-LABEL: @slower
+// CHECK-NOT: result_rows
+// CHECK-NOT: joined
+// CHECK: return
+func.func @slower(%x: tensor<1x16x16x32xf32>, %y: tensor<1x16x16x224xf32>, %z: tensor<4x1024x1024xf32>) -> (tensor<1x16x16x256xf32>, tensor<1x16x16x48xf32>, tensor<4x1024x1024xf32>) {
+  %0 = kernel.pool(%x) {kind = "max", window = array<i64: 3, 3>, strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, window_dilation = array<i64: 1, 1>} : (tensor<1x16x16x32xf32>) -> tensor<1x16x16x32xf32> {
+  ^bb0(%acc: tensor<1x16x16x32xf32>):
+    kernel.yield %acc : tensor<1x16x16x32xf32>
+  }
+  %1 = "hlo.concatenate"(%0, %y) {dimension = 3 : i64} : (tensor<1x16x16x32xf32>, tensor<1x16x16x224xf32>) -> tensor<1x16x16x256xf32>
+  %2 = kernel.loop(%x) : (tensor<1x16x16x32xf32>) -> tensor<1x16x16x16xf32> {
+  ^bb0(%a: tensor<1x16x16x32xf32>):
+    %s = "hlo.slice"(%a) {start_indices = array<i64: 0, 0, 0, 0>, limit_indices = array<i64: 1, 16, 16, 16>, strides = array<i64: 1, 1, 1, 1>} : (tensor<1x16x16x32xf32>) -> tensor<1x16x16x16xf32>
+    kernel.yield %s : tensor<1x16x16x16xf32>
+  }
+  %3 = kernel.loop(%z) : (tensor<4x1024x1024xf32>) -> tensor<4x1024x1024xf32> {
+  ^bb0(%a: tensor<4x1024x1024xf32>):
+    %t = "hlo.tanh"(%a) : (tensor<4x1024x1024xf32>) -> tensor<4x1024x1024xf32>
+    kernel.yield %t : tensor<4x1024x1024xf32>
+  }
+  %4 = "hlo.concatenate"(%x, %2) {dimension = 3 : i64} : (tensor<1x16x16x32xf32>, tensor<1x16x16x16xf32>) -> tensor<1x16x16x48xf32>
+  return %1, %4, %3 : tensor<1x16x16x256xf32>, tensor<1x16x16x48xf32>, tensor<4x1024x1024xf32>
+}
+
+// -----
+
+// Products read rows of their left operand that lie apart; those of the right one, and broadcasts, want dense ones.
+// CHECK-LABEL: @readers
+// CHECK: kernel.loop(%{{[a-z0-9]+}}) {kernel.result_rows = array<i64: 48>} : (
+// CHECK: kernel.loop(%{{[a-z0-9]+}}) : (
+// CHECK: kernel.loop(%{{[a-z0-9]+}}) : (
+// CHECK: kernel.dot(%{{.*}}) {kernel.operand_rows = array<i64: 48, 0>,
+// CHECK: kernel.loop(%{{[a-z0-9]+}}) : (
+// CHECK: hlo.concatenate {{.*}}kernel.joined = array<i1: true, false, false>
+func.func @readers(%x: tensor<16x16xf32>) -> (tensor<16x48xf32>, tensor<16x16xf32>, tensor<2x16x16xf32>) {
+  %0 = kernel.loop(%x) : (tensor<16x16xf32>) -> tensor<16x16xf32> {
+  ^bb0(%a: tensor<16x16xf32>):
+    %y = "hlo.tanh"(%a) : (tensor<16x16xf32>) -> tensor<16x16xf32>
+    kernel.yield %y : tensor<16x16xf32>
+  }
+  %1 = kernel.loop(%x) : (tensor<16x16xf32>) -> tensor<16x16xf32> {
+  ^bb0(%a: tensor<16x16xf32>):
+    %y = "hlo.abs"(%a) : (tensor<16x16xf32>) -> tensor<16x16xf32>
+    kernel.yield %y : tensor<16x16xf32>
+  }
+  %2 = kernel.loop(%x) : (tensor<16x16xf32>) -> tensor<16x16xf32> {
+  ^bb0(%a: tensor<16x16xf32>):
+    %y = "hlo.negate"(%a) : (tensor<16x16xf32>) -> tensor<16x16xf32>
+    kernel.yield %y : tensor<16x16xf32>
+  }
+  %3 = kernel.dot(%0, %1) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> {
+  ^bb0(%acc: tensor<16x16xf32>):
+    kernel.yield %acc : tensor<16x16xf32>
+  }
+  %4 = kernel.loop(%2) : (tensor<16x16xf32>) -> tensor<2x16x16xf32> {
+  ^bb0(%a: tensor<16x16xf32>):
+    %y = "hlo.broadcast_in_dim"(%a) {broadcast_dimensions = array<i64: 1, 2>} : (tensor<16x16xf32>) -> tensor<2x16x16xf32>
+    kernel.yield %y : tensor<2x16x16xf32>
+  }
+  %5 = "hlo.concatenate"(%0, %1, %2) {dimension = 1 : i64} : (tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x48xf32>
+  return %5, %3, %4 : tensor<16x48xf32>, tensor<16x16xf32>, tensor<2x16x16xf32>
+}
+
+// -----
+
+// Loops of short rows and those that turn the last dimension keep the code that suits them.
 // CHECK-LABEL: @short_rows
 // CHECK-NOT: result_rows
 // CHECK-NOT: joined

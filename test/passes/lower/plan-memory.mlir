@@ -69,3 +69,19 @@ func.func @joined(%x: tensor<4x16xf32>, %z: tensor<4x8xf32>) -> (tensor<4x24xf32
   %1 = "hlo.add"(%c, %c) : (tensor<4x24xf32>, tensor<4x24xf32>) -> tensor<4x24xf32>
   return %1, %1 : tensor<4x24xf32>, tensor<4x24xf32>
 }
+
+// A whole that is a part itself: offsets add up, and the largest buffer has them all.
+// CHECK-LABEL: func.func @nested
+func.func @nested(%x: tensor<4x16xf32>, %z: tensor<4x8xf32>) -> tensor<4x40xf32> {
+  // CHECK: kernel.loop{{.*}}memory.at = ["output 0, 96 bytes in"]
+  %0 = kernel.loop(%x) {kernel.result_rows = array<i64: 40>} : (tensor<4x16xf32>) -> tensor<4x16xf32> {
+  ^bb0(%a: tensor<4x16xf32>):
+    %y = "hlo.abs"(%a) : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    kernel.yield %y : tensor<4x16xf32>
+  }
+  // CHECK: hlo.concatenate{{.*}}memory.at = ["output 0, 64 bytes in"]
+  %c = "hlo.concatenate"(%z, %0) {dimension = 1 : i64, kernel.joined = array<i1: false, true>, kernel.result_rows = array<i64: 40>} : (tensor<4x8xf32>, tensor<4x16xf32>) -> tensor<4x24xf32>
+  // CHECK: hlo.concatenate{{.*}}memory.at = ["output 0"]
+  %d = "hlo.concatenate"(%x, %c) {dimension = 1 : i64, kernel.joined = array<i1: false, true>} : (tensor<4x16xf32>, tensor<4x24xf32>) -> tensor<4x40xf32>
+  return %d : tensor<4x40xf32>
+}
