@@ -207,6 +207,38 @@ TEST(Emit, Variables) {
   EXPECT_EQ(values(call(*c, {}, 1)[0]), (std::vector<float>{12, 24}));
 }
 
+// One block of memory under two shapes, as the tied embedding of a language model: the product has its own
+// copy, the other reader needs what it was made of.
+TEST(Emit, ReleasesConstantsAfterTheirLastReader) {
+  std::string text = R"(
+    func.func @main(%x: tensor<1x2xf32>, %y: tensor<1x2x8xf32>) -> (tensor<1x8xf32>, tensor<1x2x8xf32>) {
+      %w = "hlo.constant"() {value = dense_resource<w> : tensor<2x8xf32>} : () -> tensor<2x8xf32>
+      %v = "hlo.constant"() {value = dense_resource<w> : tensor<1x2x8xf32>} : () -> tensor<1x2x8xf32>
+      %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>}
+          : (tensor<1x2xf32>, tensor<2x8xf32>) -> tensor<1x8xf32> {
+      ^bb0(%acc: tensor<1x8xf32>):
+        kernel.yield %acc : tensor<1x8xf32>
+      }
+      %1 = "hlo.add"(%y, %v) : (tensor<1x2x8xf32>, tensor<1x2x8xf32>) -> tensor<1x2x8xf32>
+      return %0, %1 : tensor<1x8xf32>, tensor<1x2x8xf32>
+    }
+    {-# dialect_resources: { builtin: { w: "0x04000000)";
+  for (int i = 0; i < 16; ++i)
+    text += "00000040"; // 2
+  text += "\" } } #-}";
+  EmitOptions options;
+  options.releaseConstants = true;
+  auto c = compile(text, options);
+  ASSERT_TRUE(c);
+  Tensor x = Tensor::allocate(DType::Float32, {1, 2}), y = Tensor::allocate(DType::Float32, {1, 2, 8});
+  std::fill_n(x.data<float>(), 2, 1.0f);
+  std::fill_n(y.data<float>(), 16, 0.0f);
+  auto r = call(*c, {x, y});
+  ASSERT_EQ(r.size(), 2u);
+  EXPECT_EQ(values(r[0]), std::vector<float>(8, 4.0f));
+  EXPECT_EQ(values(r[1]), std::vector<float>(16, 2.0f));
+}
+
 TEST(Emit, ExternalWeights) {
   EmitOptions options;
   options.externalWeights = true;

@@ -115,7 +115,9 @@ private:
   std::map<std::pair<const void *, std::string>, Value> done;
 
 public:
-  DenseMap<Attribute, unsigned> holders; ///< how many constants have this value; empty: nothing is released
+  /// How many constants read this resource, of whatever shape (a folded reshape shares it); empty: nothing is
+  /// released.
+  DenseMap<const AsmResourceBlob *, unsigned> holders;
 };
 
 /// The hlo.constant behind an operand, through views.
@@ -162,8 +164,9 @@ LogicalResult Packer::replace(Operation *op, std::string key, llvm::function_ref
 void Packer::release(hlo::ConstantOp constant) {
   bool dead = llvm::all_of(constant->getUsers(), [](Operation *user) { return isa<hlo::ReshapeOp>(user) && user->use_empty(); });
   auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue());
-  if (dead && resource && holders.lookup(resource) == 1)
-    *resource.getRawHandle().getBlob() = AsmResourceBlob();
+  AsmResourceBlob *blob = resource ? resource.getRawHandle().getBlob() : nullptr;
+  if (dead && blob && holders.lookup(blob) == 1)
+    *blob = AsmResourceBlob();
 }
 
 LogicalResult Packer::packDot(kernel::DotOp op) {
@@ -408,7 +411,10 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
 FailureOr<PackStatistics> packWeights(ModuleOp module, const CpuTarget &target, const PackOptions &options) {
   Packer packer(target, options);
   if (options.release)
-    module.walk([&](hlo::ConstantOp c) { ++packer.holders[c.getValue()]; });
+    module.walk([&](hlo::ConstantOp c) {
+      if (auto resource = dyn_cast<DenseResourceElementsAttr>(c.getValue()))
+        ++packer.holders[resource.getRawHandle().getBlob()];
+    });
   SmallVector<hlo::ConstantOp> constants;
   WalkResult r = module.walk([&](Operation *op) {
     LogicalResult ok = success();
