@@ -19,20 +19,6 @@ struct Attention {
   bool transposed = true; ///< keys as [n, depth]
 };
 
-std::string list(std::initializer_list<int64_t> values) {
-  std::string s;
-  for (int64_t v : values)
-    s += (s.empty() ? "" : ", ") + std::to_string(v);
-  return "array<i64: " + s + ">";
-}
-
-std::string type(std::vector<int64_t> dims, const char *elem = "f32") {
-  std::string s = "tensor<";
-  for (int64_t d : dims)
-    s += std::to_string(d) + "x";
-  return s + elem + ">";
-}
-
 /// Sizes of queries, keys, values.
 std::vector<std::vector<int64_t>> sizesOf(const Attention &a) {
   if (a.layout == Heads)

@@ -11,20 +11,6 @@ struct Chain {
   int64_t images, height, width, depth, channels, taps, stride, low, high, dilation, strips;
 };
 
-std::string list(std::initializer_list<int64_t> values) {
-  std::string s;
-  for (int64_t v : values)
-    s += (s.empty() ? "" : ", ") + std::to_string(v);
-  return "array<i64: " + s + ">";
-}
-
-std::string type(std::initializer_list<int64_t> dims, const char *elem = "f32") {
-  std::string s = "tensor<";
-  for (int64_t d : dims)
-    s += std::to_string(d) + "x";
-  return s + elem + ">";
-}
-
 /// `panel`: columns of the packed weights' panels, 0 where they are not packed. `pairs`: of bf16, in pairs.
 std::string text(const Chain &c, int64_t panel = 0, bool pairs = false) {
   auto outOf = [&](int64_t in) { return (in + c.low + c.high - (c.taps - 1) * c.dilation - 1) / c.stride + 1; };

@@ -8,6 +8,22 @@
 
 namespace lathe::test {
 
+// An attribute array<i64: ...>.
+inline std::string list(const std::vector<int64_t> &values) {
+  std::string s;
+  for (int64_t v : values)
+    s += (s.empty() ? "" : ", ") + std::to_string(v);
+  return "array<i64: " + s + ">";
+}
+
+// A static tensor type.
+inline std::string type(const std::vector<int64_t> &dims, const char *elem = "f32") {
+  std::string s = "tensor<";
+  for (int64_t d : dims)
+    s += std::to_string(d) + "x";
+  return s + elem + ">";
+}
+
 // A function around one op: `op` may use %0, %1, ... (the arguments) and defines %r.
 inline std::string function(const std::vector<std::string> &types, const std::string &result, const std::string &op) {
   std::string s = "func.func @f(";
