@@ -48,7 +48,9 @@ CpuTarget CpuTarget::get(llvm::StringRef triple, llvm::StringRef features) {
     t.l2 = 2 << 20;
   if (t.avx512 && has("sse4a")) { // Zen 4 and its successors
     t.streamBytes = 8;
-    t.fastDivision = true; // 2.5 cycles on Zen 5; 6 on Zen 4, whose multiplications take one instead of a half
+    t.fastDivision = true; // 2.5 cycles on Zen 5; 6 on Zen 4
+    // Zen 4 does vectors of 512 bits by halves
+    t.fmas = has("avxvnni") || has("movdiri") || has("avx512vp2intersect") ? 2 : 1;
   }
   t.vectorBits = t.avx512 ? 512 : t.avx2 ? 256 : 128;
   t.numVectorRegs = t.avx512 ? 32 : 16;

@@ -31,6 +31,7 @@ struct CpuTarget {
   bool fastBf16 = false;
   int numVectorRegs = 16;
   int64_t l1 = 32 << 10, l2 = 1 << 20;
+  double fmas = 2;        ///< multiply-adds of whole vectors a cycle, and loads from the first cache
   double streamBytes = 4; ///< a cycle, from beyond L2, where weights come from; measured on server cores
   bool fastDivision = false; ///< of 16 floats: it takes less than an estimate and Newton's step
   bool weightsInCache = false; ///< all constants together fit the last cache

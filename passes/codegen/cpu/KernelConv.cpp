@@ -200,7 +200,7 @@ void ConvEmitter::plan() {
     work.rows = std::max<int64_t>(*height, 1);
     work.panels = panelCount * groups;
     const int64_t steps = hlo::constantValue(depth).value_or(512);
-    work.rowCycles = steps * width.value_or(64) * tile.vecs / 2.0;
+    work.rowCycles = steps * width.value_or(64) * tile.vecs / b.target.fmas;
     work.rowBytes = rowBytes;
     work.panelBytes = steps * columns * elemBytes(accElem);
     work.enterCycles = slab ? rowBytes / 16.0 : 0;
@@ -461,7 +461,7 @@ SmallVector<TileOperands::Stream, 2> ConvEmitter::streamsOf(TileShape shape, Val
   std::optional<int64_t> steps = constantOf(depthValue), channelCount = constantOf(channels);
   if (shape.lanes == 1 || !steps || !channelCount || !hlo::constantValue(positions))
     return streams;
-  const int64_t ahead = rowsAhead(shape, *steps);
+  const int64_t ahead = rowsAhead(b.target, shape, *steps);
   SmallVector<Value> at = resultIndex(b.add(firstRow, y), b.add(x, b.i64(ahead)), column);
   for (const Epilogue::Stream &stream : epilogue.streams())
     streams.push_back({epilogue.streamAt(stream, at), epilogue.streamStep(stream, outChannels),

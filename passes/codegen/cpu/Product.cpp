@@ -119,7 +119,7 @@ void ProductEmitter::choosePacking() {
     work.outer = batches;
     work.rows = rows.numTiles;
     work.panels = panelCount;
-    work.rowCycles = depth * rows.height * tile.vecs / (2.0 * perStep);
+    work.rowCycles = depth * rows.height * tile.vecs / (b.target.fmas * perStep);
     work.rowBytes = tileBytes;
     work.panelBytes = depth * width * operandBytes;
     tilesPerBlock = std::max<int64_t>(1, rowsPerBlock(b.target, work, fitting));
@@ -328,7 +328,7 @@ void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns)
         operands.streams.push_back(
             {b.ptrBytes(more->first, b.mul(row, more->rowBytes)), more->rowBytes, more->bytes});
       if (streams) {
-        const int64_t ahead = k ? rowsAhead(s, *k / perStep) : 0;
+        const int64_t ahead = k ? rowsAhead(b.target, s, *k / perStep) : 0;
         SmallVector<Value> at = spec.index(batchIndex, row, column);
         for (const Epilogue::Stream &stream : epilogue.streams()) {
           Value rowBytes = epilogue.streamStep(stream, spec.resultRow), first = epilogue.streamAt(stream, at);

@@ -123,7 +123,7 @@ void StrassenEmitter::plan() {
     work.outer *= std::max<int64_t>(1, hlo::constantValue(e).value_or(1));
   work.rows = rows.numTiles;
   work.panels = pairs;
-  work.rowCycles = numProducts * half * blocksOfDepth * rows.height * tile.vecs / 2.0;
+  work.rowCycles = numProducts * half * blocksOfDepth * rows.height * tile.vecs / b.target.fmas;
   work.rowBytes = 2 * rows.height * k * 4;
   work.panelBytes = 2 * k * width * 4;
   work.enterCycles = work.rowBytes / 32;
@@ -457,7 +457,7 @@ static double strassenCycles(const CpuTarget &target, int64_t m, int64_t n, int6
   const double cycles = numProducts * rows * half * pairs * vecs / 2 +
                         (2 * blocks - 1.5) * pairs * 4 * half * vecs +
                         1.3 * rows * numProducts * half / lanes + rows * pairs * vecs * (depth < k ? 30 : 20);
-  return cycles * (k / depth);
+  return cycles * (k / depth) * (2 / target.fmas);
 }
 
 int64_t strassenDepth(const CpuTarget &target, const KernelPlan &plan, int64_t m, int64_t n, int64_t k,
@@ -493,7 +493,8 @@ bool paysStrassen(const CpuTarget &target, int64_t m, int64_t n, int64_t k, int6
   // rows.
   if (k % 2 || m < 96 || n < 4 * width)
     return false;
-  const double direct = double(m) * k * llvm::divideCeil(n, width) * width / (target.vectorBits / 16.);
+  const double direct =
+      double(m) * k * llvm::divideCeil(n, width) * width / (target.vectorBits / 32. * target.fmas);
   return strassenCycles(target, m, n, k, width, strassenDepth(target, {}, m, n, k, width)) < 0.965 * direct;
 }
 

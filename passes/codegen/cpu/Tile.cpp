@@ -32,8 +32,9 @@ TileShape chooseTile(const CpuTarget &target, Type accElem, std::optional<int64_
     best.rows = rows ? std::min<int64_t>(*rows, 4) : 4;
     return best;
   }
-  // Cycles per step of the reduction: two multiply-adds or two loads a cycle, and no less than the latency of the
-  // accumulators allows; columns beyond the last one are wasted work.
+  // Cycles per step of the reduction: two multiply-adds or two loads a cycle, or one, and no less than the
+  // latency of the accumulators allows; columns beyond the last one are wasted work.
+  const double each = 1 / target.fmas;
   double bestCost = 0;
   for (unsigned vecs : {2u, 3u, 4u, 1u}) {
     unsigned height = maxTileRows(target, vecs);
@@ -44,14 +45,17 @@ TileShape chooseTile(const CpuTarget &target, Type accElem, std::optional<int64_
     int64_t panels = n / width, tail = llvm::divideCeil(n % width, best.lanes);
     RowTiles split(std::max<int64_t>(m, 1), height);
     // where every multiply-add loads its own factor, two a cycle are not reached: 72 % measured
-    const double single = target.x86 ? 0.69 : 0.5;
+    const double single = std::max(each, target.x86 ? 0.69 : 0.5);
     // Eight sums just hide the latency of multiply-adds if none is ever late: a few rows want wide tiles. 4 x 128 x 512
     // takes 0.87 of the time with 16 sums, 0.94 with 6 x 4 instead of 6 x 2.
     auto slack = [&](double sums) {
+      sums *= 2 * each;
       return !target.avx512 || m > 6 || sums >= 16 ? 1 : sums >= 12 ? 1.05 : sums >= 8 ? 1.1 : 1.2;
     };
     auto tileCost = [&](double r, double v) {
-      return (std::max({r * v * (v == 1 ? single : 0.5), (r + v) / 2, 2.0}) + 0.02 * v * 8 / (r + 1)) * slack(r * v);
+      return (std::max({r * v * (v == 1 ? single : each), r / 2 + v * each, 2.0}) +
+              0.04 * each * v * 8 / (r + 1)) *
+             slack(r * v);
     };
     double cost = 0;
     for (auto [r, count] : {std::pair(split.low + 1, split.numHigh), std::pair(split.low, split.numTiles - split.numHigh)}) {
@@ -98,11 +102,13 @@ std::optional<TileShape> chooseInterleavedTile(const CpuTarget &target, Type acc
   if (!target.avx512 || !accElem.isF32() || m < leastRows || depth <= 0 || depth > 1024)
     return std::nullopt;
   const TileShape plain = chooseTile(target, accElem, rows, columns);
+  const double each = 1 / target.fmas;
   // cycles a row and step
   auto cycles = [&](int64_t vecs, int64_t steps, unsigned height) {
-    const double r = RowTiles(m, height).height, loads = (steps == 1 && vecs == 1 ? 0.69 : 0.5) * r * vecs;
-    const double fold = steps == 1 ? 0 : 1.5 * r * vecs;
-    return (std::max({loads, (r + vecs) / 2, 2.0}) / steps + fold / depth) / r;
+    const double r = RowTiles(m, height).height,
+                 loads = (steps == 1 && vecs == 1 ? std::max(each, 0.69) : each) * r * vecs;
+    const double fold = steps == 1 ? 0 : 3 * each * r * vecs;
+    return (std::max({loads, r / 2 + vecs * each, 2.0}) / steps + fold / depth) / r;
   };
   std::optional<TileShape> best;
   double limit = 0.93 * llvm::divideCeil(columns, plain.columns()) * cycles(plain.vecs, 1, plain.rows);
@@ -260,9 +266,9 @@ static int64_t chooseUnroll(std::optional<int64_t> trips, bool pairs) {
   return *trips < 4 ? std::max<int64_t>(*trips, 1) : 4;
 }
 
-int64_t rowsAhead(TileShape shape, int64_t steps) {
+int64_t rowsAhead(const CpuTarget &target, TileShape shape, int64_t steps) {
   constexpr int64_t latency = 400; // cycles
-  const int64_t cycles = std::max<int64_t>(1, steps * shape.rows * shape.vecs / 2);
+  const int64_t cycles = std::max<int64_t>(1, steps * shape.rows * shape.vecs / target.fmas);
   return cycles >= 2 * latency ? 0 : shape.rows * llvm::divideCeil(latency, cycles);
 }
 

@@ -114,7 +114,7 @@ struct TileOperands {
 
 /// How many rows behind its own a tile fetches those that the epilogue reads and writes, if it sums up so many steps: none where
 /// the sums take longer than memory.
-int64_t rowsAhead(TileShape shape, int64_t steps);
+int64_t rowsAhead(const CpuTarget &target, TileShape shape, int64_t steps);
 
 /// Emits the sums of one tile, starting from `init` (empty: zeros); returns rows * vecs vectors of the folded
 /// shape, row by row. Interleaved steps are one step of the innermost loop, and want f32 and rows whose steps

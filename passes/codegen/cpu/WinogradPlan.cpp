@@ -94,7 +94,9 @@ WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &s, int64
     if (static_cast<int64_t>(llvm::divideCeil(tiles, perBlock)) != blocks)
       continue;
     RowTiles rows(perBlock, maxRows);
-    auto tileCost = [&](double r) { return std::max({r * vecs / 2, (r + vecs) / 2, 4.0}) * 1.08; };
+    auto tileCost = [&](double r) {
+      return std::max({r * vecs / target.fmas, (r + vecs) / target.fmas, 4.0}) * 1.08;
+    };
     double gemm = points * steps * double(panels) * blocks *
                   (rows.numHigh * tileCost(rows.low + 1) + (rows.numTiles - rows.numHigh) * tileCost(rows.low));
     double transformed = operand * points * perBlock * s.inChannels, sums = 4.0 * points * perBlock * panelsPerUnit * panel;
@@ -159,8 +161,8 @@ static double directCycles(const CpuTarget &target, const WinogradSizes &s, bool
     pixels *= share;
   const double products = pixels * 9 * s.inChannels * columns, weights = 9.0 * s.inChannels * columns;
   if (bf16)
-    return combined(products / (4 * lanes) / efficiency, 2 * weights / target.streamBytes);
-  return combined(products / (2 * lanes) / efficiency, 4 * weights / target.streamBytes);
+    return combined(products / (2 * target.fmas * lanes) / efficiency, 2 * weights / target.streamBytes);
+  return combined(products / (target.fmas * lanes) / efficiency, 4 * weights / target.streamBytes);
 }
 
 bool isWinogradWindow(kernel::ConvOp op) {

@@ -182,6 +182,20 @@ TEST(KernelDot, InterleavedCopies) {
   EXPECT_EQ(tile->columns(), 24u);
 }
 
+// Zen 4 takes two cycles for what Zen 5 and Intel's processors do in one.
+TEST(KernelDot, EstimatesKnowTheMultiplyAddsOfACycle) {
+  const std::string avx512 = "+avx,+avx2,+fma,+avx512f,+avx512bw,+avx512dq,+avx512vl";
+  auto target = [&](StringRef more) { return cpu::CpuTarget::get("x86_64-linux-gnu", avx512 + more.str()); };
+  const cpu::CpuTarget intel = target(""), zen4 = target(",+sse4a"),
+                       zen5 = target(",+sse4a,+avxvnni,+avx512vp2intersect");
+  EXPECT_EQ(intel.fmas, 2);
+  EXPECT_EQ(zen4.fmas, 1);
+  EXPECT_EQ(zen5.fmas, 2);
+  const cpu::TileShape tile{13, 2, 16};
+  EXPECT_EQ(cpu::rowsAhead(zen5, tile, 16), 26); // two tiles of 208 cycles
+  EXPECT_EQ(cpu::rowsAhead(zen4, tile, 16), 13);
+}
+
 TEST(KernelDot, SmallDepths) {
   for (int64_t k : {1, 3, 5})
     checkAll({1, 9, k, 20});
