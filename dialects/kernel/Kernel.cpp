@@ -297,17 +297,18 @@ LogicalResult DotOp::verify() {
       width *= 2;
       depth = 2 * depth >= k ? k : 2 * depth;
     }
-    if (*panel == 0 || shape[2] != width || clash(depth, k) ||
+    const int64_t wanted = getStrassen() && !ShapedType::isDynamic(k) ? llvm::alignTo(k, 2) : k;
+    if (*panel == 0 || shape[2] != width || clash(depth, wanted) ||
         (!ShapedType::isDynamic(n) && clash(shape[0], llvm::divideCeil(n, *panel))))
-      return emitOpError() << "packed rhs does not fit: expected ceil(" << n << "/" << *panel << ") panels of " << k
-                           << " x " << *panel << ", found " << rhs;
-    if (getStrassen() && (getBf16() || getInterleaved() || rhsRank != 2 || k % 2 || !lhs.hasStaticShape() ||
+      return emitOpError() << "packed rhs does not fit: expected ceil(" << n << "/" << *panel
+                           << ") panels of " << wanted << " x " << *panel << ", found " << rhs;
+    if (getStrassen() && (getBf16() || getInterleaved() || rhsRank != 2 || !lhs.hasStaticShape() ||
                           !rhs.hasStaticShape() || !acc.hasStaticShape() || lhs.getNumElements() == 0 ||
                           acc.getNumElements() == 0 || getLhsDims().back() != lhs.getRank() - 1 ||
                           !lhs.getElementType().isF32() || !rhs.getElementType().isF32()))
       return emitOpError(
           "strassen needs static f32 operands that are not empty, one matrix on the right, rows of lhs along "
-          "memory and an even depth");
+          "memory");
     if (std::optional<uint64_t> steps = getInterleaved();
         steps && (getBf16() || *steps == 0 || depth % static_cast<int64_t>(*steps) != 0 ||
                   !acc.getElementType().isF32()))

@@ -103,7 +103,7 @@ def Kernel_DotOp : Kernel_CoreOp<"dot"> {
     last panel padded by zeros, and `rhs_dims` is ignored. With `interleaved` = G, which divides K, G steps of the sum
     lie side by side in a panel, `[K/G, NR, G]` under the same type, and the sums of a vector's G lanes are one.
 
-    With `strassen` the product, of static f32 operands of which rhs is packed and K is even, is computed by one level of Strassen's
+    With `strassen` the product, of static f32 operands of which rhs is packed, an odd K padded by zeros, is computed by one level of Strassen's
     algorithm. Then an infinity or a NaN of lhs reaches the row beside its own, 2i and 2i + 1.
 
     With `bf16` both operands (f32 or bf16) are rounded to bf16 as they are read, and the sums are f32. A packed rhs

@@ -70,7 +70,8 @@ Tensor packStrassen(const Tensor &from, const MatrixView &view, int64_t panel, i
   std::memset(out, 0, to.sizeBytes());
   auto add = [&](int64_t p, int64_t first, int64_t count) {
     for (int64_t k = first; k < first + count; ++k, out += panel * sizeof(float))
-      packRow(in, view, panel, p, k, 1, sizeof(float), out);
+      if (k < view.k) // a sum of odd length ends in zeros
+        packRow(in, view, panel, p, k, 1, sizeof(float), out);
   };
   const int64_t panels = llvm::divideCeil(view.n, panel), half = depth / 2;
   for (int64_t first = 0; first < panels; first += 2 * group)
@@ -236,13 +237,13 @@ LogicalResult Packer::tryStrassen(kernel::DotOp op, int64_t rows, const MatrixVi
   if (failed(tensor))
     return op->emitOpError("constant operand cannot be read");
   const float *data = tensor->data<float>();
-  const int64_t depth = strassenDepth(target, plan, rows, view.n, view.k, width);
-  if (sampleStrassenError(view.k, view.n, depth, width, [&](int64_t k, int64_t n) {
-        return data[k * view.kStride + n * view.nStride];
+  const int64_t sum = strassenSum(view.k), depth = strassenDepth(target, plan, rows, view.n, sum, width);
+  if (sampleStrassenError(sum, view.n, depth, width, [&](int64_t k, int64_t n) {
+        return k < view.k ? data[k * view.kStride + n * view.nStride] : 0;
       }) > winogradErrorLimit)
     return success();
-  const int64_t group = strassenGroup(target, rows, view.n, view.k, width, depth);
-  const std::vector<int64_t> shape = {int64_t(llvm::divideCeil(view.n, width)), view.k, width};
+  const int64_t group = strassenGroup(target, rows, view.n, sum, width, depth);
+  const std::vector<int64_t> shape = {int64_t(llvm::divideCeil(view.n, width)), sum, width};
   std::string key;
   llvm::raw_string_ostream(key) << "strassen " << view.k << ' ' << view.n << ' ' << view.kStride << ' '
                                 << width << ' ' << depth << ' ' << group;

@@ -80,6 +80,7 @@ private:
 
   Type f32;
   int64_t m = 0, n = 0, k = 0;
+  bool padded = false; // the last step is none of the operands'
   TileShape tile;
   int64_t lanes = 1, width = 1, panels = 1, pairs = 1;
   int64_t depth = 0, half = 0, blocksOfDepth = 1;
@@ -103,7 +104,9 @@ void StrassenEmitter::plan() {
   f32 = b.getF32Type();
   m = *hlo::constantValue(spec.m);
   n = *hlo::constantValue(spec.n);
-  k = *hlo::constantValue(spec.k);
+  const int64_t given = *hlo::constantValue(spec.k);
+  k = strassenSum(given);
+  padded = k > given;
   const int64_t rowPairs = llvm::divideCeil(m, 2);
   tile = panelTile(b.target, f32, *spec.panel, rowPairs, spec.plan);
   lanes = tile.lanes;
@@ -223,7 +226,9 @@ void StrassenEmitter::sumRows(Value k0) {
       return b.ptrAt(aBase, f32, b.add(spec.aRowStart ? spec.aRowStart(row) : b.mul(row, spec.aRow), k0));
     };
     Value first = start(even), second = start(odd), to = b.ptrAt(lefts, f32, b.mul(r, b.i64(rowStride)));
-    auto sumsAt = [&](Value x, unsigned count, Value mask) {
+    // `later` is the mask of the second half of the columns, where it is shorter; `none`: nothing is left of
+    // it
+    auto sumsAt = [&](Value x, unsigned count, Value mask = {}, Value later = {}, bool none = false) {
       if (count == lanes) {
         // the first panels come meanwhile
         Value line =
@@ -231,13 +236,15 @@ void StrassenEmitter::sumRows(Value k0) {
         for (int64_t i = 0; i < lines; ++i)
           LLVM::Prefetch::create(b, b.ptrBytes(panels0, b.mul(b.add(line, b.i64(i)), b.i64(64))), 0, 2, 1);
       }
-      auto load = [&](Value row, int64_t from) {
+      auto load = [&](Value row, int64_t from, Value mask) {
         Value at = b.add(x, b.i64(from));
         if (count == lanes)
           LLVM::Prefetch::create(b, b.ptrAt(row, f32, b.add(at, nextRows)), 0, 3, 1);
         return b.loadElem(f32, row, at, count, mask);
       };
-      Value a11 = load(first, 0), a12 = load(first, half), a21 = load(second, 0), a22 = load(second, half);
+      Value a11 = load(first, 0, mask), a21 = load(second, 0, mask);
+      Value a12 = none ? b.cst(a11.getType(), 0.0) : load(first, half, later);
+      Value a22 = none ? a12 : load(second, half, later);
       Value s1 = arith::AddFOp::create(b, a21, a22), s2 = arith::SubFOp::create(b, s1, a11);
       std::pair<Left, Value> all[] = {
           {leftA11, a11}, {leftA12, a12}, {leftS4, arith::SubFOp::create(b, a12, s2)},
@@ -247,15 +254,23 @@ void StrassenEmitter::sumRows(Value k0) {
         if (which != leftA21 || panels % 2)
           b.storeElem(f32, value, to, b.add(x, b.i64(which * matrix)));
     };
-    const int64_t whole = half / lanes * lanes;
+    const int64_t whole = (padded ? half - 1 : half) / lanes * lanes;
     if (whole)
-      b.loop(b.i64(0), b.i64(whole), b.i64(lanes), [&](Value x) { sumsAt(x, lanes, Value()); });
+      b.loop(b.i64(0), b.i64(whole), b.i64(lanes), [&](Value x) { sumsAt(x, lanes); });
     if (whole == half)
       return;
+    // a block of the depth that ends in zeros has a step less of its own
+    Value shorter = b.i64(half);
+    if (padded)
+      shorter = isLast ? b.select(isLast, b.i64(half - 1), shorter) : b.i64(half - 1);
     // rows in scratch have room for a vector more
-    if (b.target.hasMaskedMemory(f32))
-      return sumsAt(b.i64(whole), lanes, b.tailMask(b.i64(half - whole), lanes));
-    b.loop(b.i64(whole), b.i64(half), [&](Value x) { sumsAt(x, 1, Value()); });
+    if (b.target.hasMaskedMemory(f32)) {
+      auto mask = [&](Value end) { return b.tailMask(b.sub(end, b.i64(whole)), lanes); };
+      return sumsAt(b.i64(whole), lanes, mask(b.i64(half)), mask(shorter));
+    }
+    b.loop(b.i64(whole), shorter, [&](Value x) { sumsAt(x, 1); });
+    if (padded)
+      b.loop(shorter, b.i64(half), [&](Value x) { sumsAt(x, 1, Value(), Value(), /*none=*/true); });
   });
 }
 
@@ -491,11 +506,13 @@ int64_t strassenGroup(const CpuTarget &target, int64_t m, int64_t n, int64_t k, 
 bool paysStrassen(const CpuTarget &target, int64_t m, int64_t n, int64_t k, int64_t width) {
   // A few rows wait for the panels, which are read more often here; few columns do not pay for the sums of
   // rows.
-  if (k % 2 || m < 96 || n < 4 * width)
+  if (m < 96 || n < 4 * width)
     return false;
+  const int64_t sum = strassenSum(k);
   const double direct =
       double(m) * k * llvm::divideCeil(n, width) * width / (target.vectorBits / 32. * target.fmas);
-  return strassenCycles(target, m, n, k, width, strassenDepth(target, {}, m, n, k, width)) < 0.965 * direct;
+  return strassenCycles(target, m, n, sum, width, strassenDepth(target, {}, m, n, sum, width)) <
+         0.965 * direct;
 }
 
 double sampleStrassenError(int64_t k, int64_t n, int64_t depth, int64_t width,

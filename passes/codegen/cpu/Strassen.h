@@ -6,9 +6,13 @@
 
 namespace lathe::cpu {
 
+/// Steps of a sum of k that can be halved: one of odd length has a step of zeros at its end, in the packed
+/// right operand too.
+inline int64_t strassenSum(int64_t k) { return llvm::alignTo(k, 2); }
+
 /// Steps of the sum that are done for a group of panels before the next ones: an even divisor of k, which is
-/// even. What the plan says, or what is estimated best for panels of `width` columns; does not depend on the
-/// number of threads.
+/// even (strassenSum). What the plan says, or what is estimated best for panels of `width` columns; does not
+/// depend on the number of threads.
 int64_t strassenDepth(const CpuTarget &target, const KernelPlan &plan, int64_t m, int64_t n, int64_t k,
                       int64_t width);
 
@@ -24,11 +28,11 @@ int64_t strassenGroup(const CpuTarget &target, int64_t m, int64_t n, int64_t k, 
 bool paysStrassen(const CpuTarget &target, int64_t m, int64_t n, int64_t k, int64_t width);
 
 /// Largest error of some results, as a share of the largest of them, for random rows and the columns of a
-/// right operand [k, n]; infinite where numbers are not finite.
+/// right operand [k, n], k even; infinite where numbers are not finite.
 double sampleStrassenError(int64_t k, int64_t n, int64_t depth, int64_t width,
                            llvm::function_ref<float(int64_t k, int64_t n)> right);
 
-/// Emits all loops of a product with static sizes, an even depth, f32 operands and a packed right one, and
+/// Emits all loops of a product with static sizes, f32 operands and a packed right one, and
 /// the attributes of the function.
 mlir::LogicalResult emitStrassen(KernelBuilder &b, const ProductSpec &spec, Epilogue &epilogue);
 

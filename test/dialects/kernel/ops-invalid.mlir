@@ -182,7 +182,7 @@ func.func @attention_blocks(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // -----
 
 func.func @strassen_odd(%x: tensor<8x15xf32>, %w: tensor<2x15x16xf32>) -> tensor<8x32xf32> {
-  // expected-error @+1 {{strassen needs static f32 operands that are not empty, one matrix on the right, rows of lhs along memory and an even depth}}
+  // expected-error @+1 {{packed rhs does not fit: expected ceil(32/16) panels of 16 x 16}}
   %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, panel = 16 : i64, strassen} : (tensor<8x15xf32>, tensor<2x15x16xf32>) -> tensor<8x32xf32> {
   ^bb0(%acc: tensor<8x32xf32>):
     kernel.yield %acc : tensor<8x32xf32>

@@ -27,7 +27,7 @@ std::vector<float> packed(const std::vector<float> &y, const Sizes &s, int64_t w
   auto add = [&](int64_t panel, int64_t from) {
     for (int64_t i = from; i < from + half; ++i)
       for (int64_t c = panel * width; c < (panel + 1) * width; ++c)
-        out.push_back(c < s.n ? y[i * s.n + c] : 0.f);
+        out.push_back(c < s.n && i < s.k ? y[i * s.n + c] : 0.f);
   };
   for (int64_t g = 0; 2 * g * group < panels; ++g)
     for (int64_t k0 = 0; k0 < s.k; k0 += depth)
@@ -56,11 +56,11 @@ void check(const Sizes &s, const Processor &processor) {
   if (s.depth)
     plan.depth = s.depth;
   const int64_t width = cpu::chooseTile(target, f32, (s.m + 1) / 2, s.n).columns();
-  const int64_t depth = cpu::strassenDepth(target, plan, s.m, s.n, s.k, width);
-  const int64_t group = cpu::strassenGroup(target, s.m, s.n, s.k, width, depth);
-  ASSERT_EQ(s.k % depth, 0);
+  const int64_t sum = cpu::strassenSum(s.k), depth = cpu::strassenDepth(target, plan, s.m, s.n, sum, width);
+  const int64_t group = cpu::strassenGroup(target, s.m, s.n, sum, width, depth);
+  ASSERT_EQ(sum % depth, 0);
   ASSERT_EQ(depth % 2, 0);
-  SmallVector<int64_t> left = {s.m, s.k}, right = {(s.n + width - 1) / width, s.k, width}, out = {s.m, s.n},
+  SmallVector<int64_t> left = {s.m, s.k}, right = {(s.n + width - 1) / width, sum, width}, out = {s.m, s.n},
                        dims = {0, 1};
   if (s.batch > 1) {
     left.insert(left.begin(), s.batch);
@@ -129,7 +129,7 @@ TEST(KernelStrassen, Columns) {
 }
 
 TEST(KernelStrassen, Depths) {
-  for (int64_t k : {2, 34, 50})
+  for (int64_t k : {1, 2, 33, 34, 50})
     checkAll({31, k, 100});
 }
 
@@ -137,6 +137,8 @@ TEST(KernelStrassen, BlocksOfTheDepth) {
   checkAll({31, 96, 128, 32});
   checkAll({31, 96, 90, 16});
   checkAll({30, 60, 170, 20});
+  checkAll({30, 59, 170, 20}); // the last block is a step shorter
+  checkAll({30, 95, 100, 32});
 }
 
 // More sums than stay near: groups of panels.
