@@ -2,13 +2,10 @@
 #include "passes/codegen/cpu/Attention.h"
 
 #include "dialects/hlo/Hlo.h"
-#include "passes/codegen/cpu/Chain.h"
+#include "passes/codegen/cpu/Parts.h"
 #include "passes/codegen/cpu/Passes.h"
 #include "passes/codegen/cpu/Rows.h"
 #include "passes/codegen/cpu/Tile.h"
-
-#include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -89,30 +86,7 @@ bool makeAttention(const CpuTarget &target, kernel::RowsOp rows) {
   const int64_t blocks = chooseBlocks(target, scores, product);
   if (blocks == 0)
     return false;
-
-  llvm::SetVector<Value> inputs;
-  SmallVector<Location> locations;
-  for (Operation *part : parts) {
-    for (Value v : part->getOperands())
-      if (!llvm::is_contained(parts, v.getDefiningOp()))
-        inputs.insert(v);
-    locations.push_back(part->getLoc());
-  }
-  OpBuilder b(product);
-  Location loc = b.getFusedLoc(locations);
-  auto attention =
-      kernel::AttentionOp::create(b, loc, product->getResultTypes(), inputs.getArrayRef(), blocks);
-  Block &body = attention.getBody().front();
-  IRMapping map;
-  map.map(inputs.getArrayRef(), body.getArguments());
-  b.setInsertionPointToEnd(&body);
-  for (Operation *part : parts)
-    b.clone(*part, map);
-  kernel::YieldOp::create(b, loc, map.lookup(product->getResult(0)));
-  addCosts(attention, parts, 4 * scores.getAccType().getNumElements() * 4);
-  product->replaceAllUsesWith(attention);
-  for (Operation *part : llvm::reverse(parts))
-    part->erase();
+  joinParts<kernel::AttentionOp>(parts, 4 * scores.getAccType().getNumElements() * 4, blocks);
   return true;
 }
 

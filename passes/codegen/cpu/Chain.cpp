@@ -3,11 +3,9 @@
 
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/Bf16.h"
+#include "passes/codegen/cpu/Parts.h"
 #include "passes/codegen/cpu/Passes.h"
 #include "passes/codegen/cpu/Tile.h"
-
-#include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -115,25 +113,8 @@ bool makeChain(const CpuTarget &target, kernel::DepthwiseConvOp conv) {
   const int64_t strips = chooseStrips(target, dot, conv);
   if (strips == 0)
     return false;
-
-  llvm::SetVector<Value> inputs;
-  inputs.insert(dot->operand_begin(), dot->operand_end());
-  inputs.insert(std::next(conv->operand_begin()), conv->operand_end());
-  OpBuilder b(conv);
-  Location loc = b.getFusedLoc({dot.getLoc(), conv.getLoc()});
-  auto chain = kernel::ChainOp::create(b, loc, conv->getResultTypes(), inputs.getArrayRef(), strips);
-  Block &body = chain.getBody().front();
-  IRMapping map;
-  map.map(inputs.getArrayRef(), body.getArguments());
-  b.setInsertionPointToEnd(&body);
-  for (Operation *op : {dot.getOperation(), reshape.getOperation(), conv.getOperation()})
-    b.clone(*op, map);
-  kernel::YieldOp::create(b, loc, map.lookup(conv->getResult(0)));
-  addCosts(chain, {dot, conv}, 2 * images.getNumElements() * elemBytes(images.getElementType()));
-  conv->replaceAllUsesWith(chain);
-  conv->erase();
-  reshape->erase();
-  dot->erase();
+  joinParts<kernel::ChainOp>({dot, reshape, conv},
+                             2 * images.getNumElements() * elemBytes(images.getElementType()), strips);
   return true;
 }
 
@@ -147,20 +128,6 @@ struct ChainKernels : impl::ChainKernelsBase<ChainKernels> {
 };
 
 } // namespace
-
-void addCosts(Operation *whole, ArrayRef<Operation *> parts, int64_t keptBytes) {
-  SmallVector<int64_t> cost;
-  for (Operation *op : parts)
-    if (auto part = op->getAttrOfType<DenseI64ArrayAttr>("kernel.cost")) {
-      cost.resize(part.size());
-      for (auto [sum, x] : llvm::zip(cost, part.asArrayRef()))
-        sum += x;
-    }
-  if (cost.size() != 3)
-    return;
-  cost[2] -= keptBytes;
-  whole->setAttr("kernel.cost", DenseI64ArrayAttr::get(whole->getContext(), cost));
-}
 
 unsigned chainKernels(ModuleOp module, const CpuTarget &target) {
   SmallVector<kernel::DepthwiseConvOp> convs;

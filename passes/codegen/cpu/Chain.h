@@ -13,10 +13,6 @@ int64_t reachOfRows(kernel::DepthwiseConvOp conv);
 /// Columns of the product that are done at a time: a panel of its right operand, or all of them.
 int64_t chunkColumns(kernel::DotOp dot);
 
-/// Sets `kernel.cost` of an op that stands for several: the sum of theirs, less the bytes that stay in the
-/// cache.
-void addCosts(mlir::Operation *whole, mlir::ArrayRef<mlir::Operation *> parts, int64_t keptBytes);
-
 /// kernel.chain (KernelChain.cpp).
 mlir::LogicalResult emitChain(kernel::ChainOp op, KernelBuilder &b);
 
