@@ -1,10 +1,13 @@
 // Speed of generated products as a share of this machine's multiply-add peak, measured in the same run.
 //   kernel-bench dot M K N [packed] [cpu]      kernel-bench conv|dw H W IC OC KH KW STRIDE PAD [packed|f2|f4]
-//        kernel-bench mlir FILE: the first kernel of an MLIR file of static shapes (lathe compile --dump-dir), with its GB/s
+//        kernel-bench mlir FILE [spread=MB] [cpu]: the first kernel of an MLIR file of static shapes (lathe
+//        compile
+//        --dump-dir), with its GB/s
 //        kernel-bench asm dot ...: prints the assembly instead
 // vecs=3, rows=9, block=4, depth=256 (dot): instead of what is estimated.
-// spread=MB: the left operand and the result lie in so much memory in turn, as between other layers of a model.
-// f2, f4: Winograd with tiles of 2x2 or 4x4. cold: the right operand comes from memory, as in a model.
+// spread=MB: the left operand and the result (mlir: all of them) lie in so much memory in turn, as between
+// other layers of a model. f2, f4: Winograd with tiles of 2x2 or 4x4. cold: the right operand comes from
+// memory, as in a model.
 #include "KernelRunner.h"
 
 #include "dialects/hlo/Hlo.h"
@@ -80,7 +83,7 @@ static float *aligned(std::vector<float> &v) {
 }
 
 /// Speed of the first kernel in a file, on values in [-1, 1) for floats and zeros for the rest.
-static int benchFile(const std::string &path, const Processor &processor, bool printAsm) {
+static int benchFile(const std::string &path, const Processor &processor, bool printAsm, int64_t spread) {
   MLIRContext context;
   context.loadDialect<kernel::KernelDialect, hlo::HloDialect, func::FuncDialect>();
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(path, &context);
@@ -99,8 +102,11 @@ static int benchFile(const std::string &path, const Processor &processor, bool p
   }
   std::mt19937 random(1);
   std::vector<std::vector<float>> data;
-  std::vector<const void *> operands;
-  std::vector<void *> results;
+  struct Buffers {
+    std::vector<const void *> operands;
+    std::vector<void *> results;
+  };
+  std::vector<Buffers> sets;
   int64_t bytes = 0;
   auto room = [&](Value v) {
     auto type = cast<RankedTensorType>(v.getType());
@@ -111,13 +117,21 @@ static int benchFile(const std::string &path, const Processor &processor, bool p
       fill(data.back(), random);
     return static_cast<void *>(aligned(data.back()));
   };
-  for (Value v : op->getOperands())
-    operands.push_back(room(v));
-  for (Value v : op->getResults())
-    results.push_back(room(v));
+  do {
+    bytes = 0;
+    sets.emplace_back();
+    for (Value v : op->getOperands())
+      sets.back().operands.push_back(room(v));
+    for (Value v : op->getResults())
+      sets.back().results.push_back(room(v));
+  } while (static_cast<int64_t>(sets.size()) * bytes < spread);
   double best = 1e9;
+  size_t set = 0;
   for (int i = 0; i < 3; ++i)
-    best = std::min(best, measure([&] { kernel->run(operands, results); }));
+    best = std::min(best, measure([&] {
+                      set = (set + 1) % sets.size();
+                      kernel->run(sets[set].operands, sets[set].results);
+                    }));
   printf("%s: %.1f us, %.1f GB/s, compile %.3f s, asm %zu lines\n", path.c_str(), best * 1e6, bytes / best * 1e-9,
          kernel->compileSeconds, std::count(kernel->assembly().begin(), kernel->assembly().end(), '\n'));
   return 0;
@@ -161,7 +175,7 @@ int main(int argc, char **argv) {
       numbers.push_back(std::stoll(args[i]));
   }
   if (args.size() >= 2 && args[0] == "mlir")
-    return benchFile(args[1], processor, printAsm);
+    return benchFile(args[1], processor, printAsm, spread);
   auto yieldAcc = [](OpBuilder &, Location, ValueRange v) -> SmallVector<Value> { return {v[0]}; };
   SmallVector<RankedTensorType> types;
   Operation *op = nullptr;
