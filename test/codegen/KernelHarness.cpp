@@ -1,6 +1,7 @@
 // See KernelHarness.h.
 #include "KernelHarness.h"
 #include "Parsed.h"
+#include "test/codegen/RowLayout.h"
 
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Evaluator.h"
@@ -35,24 +36,6 @@ static int64_t evaluate(AffineMap map, const std::vector<int64_t> &symbols) {
   s.resize(std::max<size_t>(s.size(), map.getNumSymbols()));
   return *hlo::evaluate(map.getResult(0), s);
 }
-
-/// How a tensor lies in memory, in bytes: rows of its last dimension, perhaps apart and then not aligned.
-struct RowLayout {
-  int64_t count, length, distance, start = 0;
-  RowLayout(RankedTensorType type, ArrayRef<int64_t> dims, int64_t row) {
-    const int64_t elem = cpu::elemBytes(type.getElementType());
-    int64_t elements = 1;
-    for (int64_t d : dims)
-      elements *= d;
-    const int64_t last = dims.empty() ? 1 : dims.back();
-    length = (row ? last : elements) * elem;
-    count = row ? (last ? elements / last : 0) : 1;
-    distance = row * elem;
-    if (row)
-      start = 5 * elem;
-  }
-  int64_t bytes() const { return start + (count ? (count - 1) * distance + length : 0); }
-};
 
 KernelRun runKernel(const std::string &text, const std::vector<Tensor> &inputs, const std::string &cpuName) {
   Parsed p;
@@ -105,9 +88,7 @@ KernelRun runKernel(const std::string &text, const std::vector<Tensor> &inputs, 
     const Tensor &t = operands.back();
     RowLayout layout(cast<RankedTensorType>(v.getType()), t.dims(), apart);
     operandsApart[k].assign(layout.bytes(), 0xFF);
-    for (int64_t i = 0; i < layout.count; ++i)
-      std::memcpy(operandsApart[k].data() + layout.start + i * layout.distance,
-                  static_cast<const uint8_t *>(t.data()) + i * layout.length, layout.length);
+    layout.place(t.data(), operandsApart[k].data());
   }
   constexpr int64_t guard = 256;
   // runs once in one go and once unit by unit
@@ -115,12 +96,14 @@ KernelRun runKernel(const std::string &text, const std::vector<Tensor> &inputs, 
   for (int mode = 0; mode < 2; ++mode) {
     std::vector<void *> pointers;
     for (auto [k, t] : llvm::enumerate(operands)) {
-      const int64_t first = 5 * cpu::elemBytes(getElementTypeOrSelf(op->getOperand(k).getType()));
-      pointers.push_back(!operandsApart[k].empty() ? operandsApart[k].data() + first
+      RowLayout layout(cast<RankedTensorType>(op->getOperand(k).getType()), t.dims(),
+                       kernel::operandRow(op, k));
+      pointers.push_back(!operandsApart[k].empty() ? operandsApart[k].data() + layout.start
                          : t.numElements()         ? t.data()
                                                    : static_cast<void *>(&run));
     }
     std::vector<std::vector<uint8_t>> buffers;
+    std::vector<int64_t> firsts; // bytes of a buffer before its rows
     for (Value v : op->getResults()) {
       auto type = cast<RankedTensorType>(v.getType());
       SmallVector<int64_t> dims, s;
@@ -132,13 +115,13 @@ KernelRun runKernel(const std::string &text, const std::vector<Tensor> &inputs, 
         dims.push_back(*hlo::evaluate(e, s));
       RowLayout layout(type, dims, kernel::resultRow(cast<OpResult>(v)));
       buffers.emplace_back(layout.bytes() + 2 * guard + 64, 0xA5);
+      firsts.push_back(layout.start);
     }
     std::vector<uint8_t *> starts;
-    for (auto [b, v] : llvm::zip(buffers, op->getResults())) {
+    for (auto [b, first] : llvm::zip(buffers, firsts)) {
       auto a = (reinterpret_cast<uintptr_t>(b.data()) + guard + 63) / 64 * 64;
       starts.push_back(reinterpret_cast<uint8_t *>(a));
-      const bool apart = kernel::resultRow(cast<OpResult>(v)) != 0;
-      pointers.push_back(starts.back() + (apart ? 5 * cpu::elemBytes(getElementTypeOrSelf(v.getType())) : 0));
+      pointers.push_back(starts.back() + first);
     }
     if (op->hasAttr("kernel.inplace"))
       std::memcpy(starts[0], operands[0].data(), operands[0].sizeBytes());

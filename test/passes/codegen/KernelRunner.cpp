@@ -1,5 +1,6 @@
 // The lowering of one kernel function to machine code in memory.
 #include "KernelRunner.h"
+#include "test/codegen/RowLayout.h"
 
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
@@ -231,30 +232,29 @@ std::string compareRowsApart(Operation *op, const Processor &processor,
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   if (type.getRank() < 2 || type.isDynamicDim(type.getRank() - 1))
     return "";
-  const int64_t columns = type.getShape().back(), row = columns + 13,
-                elem = cpu::elemBytes(type.getElementType()), first = 5 * elem;
-  int64_t rows = 1;
-  for (AffineExpr e : ArrayRef<AffineExpr>(hlo::getDims(type)).drop_back())
-    rows *= hlo::evaluate(e, symbols).value_or(0);
+  const int64_t row = type.getShape().back() + 13;
+  std::vector<int64_t> dims;
+  for (AffineExpr e : hlo::getDims(type))
+    dims.push_back(hlo::evaluate(e, symbols).value_or(0));
+  const lathe::test::RowLayout layout(type, dims, row);
   op->setAttr(kernel::resultRowsAttr, DenseI64ArrayAttr::get(op->getContext(), {row}));
   CompiledKernel *kernel = succeeded(mlir::verify(op)) ? CompiledKernel::compileOnce(op, processor) : nullptr;
   op->removeAttr(kernel::resultRowsAttr);
   if (!kernel)
     return "no kernel";
-  std::vector<char> expected(first + rows * row * elem + 256, 0x5a), whole = expected, parts = expected;
-  for (int64_t i = 0; i < rows; ++i)
-    memcpy(&expected[first + i * row * elem], static_cast<const char *>(dense) + i * columns * elem,
-           columns * elem);
-  if (kernel->run(operands, {&whole[first]}, symbols) != 0)
+  std::vector<char> expected(layout.start + layout.count * layout.distance + 256, 0x5a), whole = expected,
+                                                                                         parts = expected;
+  layout.place(dense, expected.data());
+  if (kernel->run(operands, {&whole[layout.start]}, symbols) != 0)
     return "an error";
   const int64_t units = kernel->units(symbols);
   for (int64_t from = 0, step = 1; from < units; from += step, step = step % 3 + 1)
-    kernel->run(operands, {&parts[first]}, symbols, from, std::min(units, from + step));
+    kernel->run(operands, {&parts[layout.start]}, symbols, from, std::min(units, from + step));
   for (const auto *got : {&whole, &parts})
     for (size_t i = 0; i < expected.size(); ++i)
       if ((*got)[i] != expected[i])
         return "byte " + std::to_string(i) + (got == &parts ? " of units" : "") + ", in rows of " +
-               std::to_string(row * elem) + " from " + std::to_string(first);
+               std::to_string(layout.distance) + " from " + std::to_string(layout.start);
   return "";
 }
 
