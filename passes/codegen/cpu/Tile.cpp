@@ -184,7 +184,8 @@ void RowTiles::forEach(KernelBuilder &b, Value first, Value last, function_ref<v
 }
 
 void RowTiles::forEachInside(KernelBuilder &b, function_ref<bool(int64_t row, int64_t height)> inside,
-                             function_ref<void(Value row, unsigned height, int64_t known)> emit) const {
+                             function_ref<void(Value row, unsigned height, int64_t known)> emit, Value from,
+                             Value to) const {
   auto heightOf = [&](int64_t t) { return t < numHigh ? low + 1 : low; };
   auto firstOf = [&](int64_t t) { return t * low + std::min(t, numHigh); };
   for (int64_t t = 0; t < numTiles;) {
@@ -192,11 +193,17 @@ void RowTiles::forEachInside(KernelBuilder &b, function_ref<bool(int64_t row, in
     int64_t last = t;
     while (last < numTiles && heightOf(last) == height && inside(firstOf(last), height))
       ++last;
-    if (last > t)
-      b.loop(b.i64(first), b.i64(first + (last - t) * height), b.i64(height), [&](Value row) { emit(row, height, -1); });
-    else
+    const bool alone = last == t;
+    last = std::max(last, t + 1);
+    if (from)
+      b.loop(b.max(from, b.i64(t)), b.min(to, b.i64(last)),
+             [&](Value tile) { emit(alone ? b.i64(first) : rowAt(b, tile), height, alone ? first : -1); });
+    else if (alone)
       emit(b.i64(first), height, first);
-    t = std::max(last, t + 1);
+    else
+      b.loop(b.i64(first), b.i64(first + (last - t) * height), b.i64(height),
+             [&](Value row) { emit(row, height, -1); });
+    t = last;
   }
 }
 

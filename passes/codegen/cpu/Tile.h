@@ -62,10 +62,12 @@ struct RowTiles {
   /// Calls `emit` once for each height, in a loop over the tiles of [first, last).
   void forEach(KernelBuilder &b, mlir::Value first, mlir::Value last,
                mlir::function_ref<void(unsigned height, mlir::Value row)> emit) const;
-  /// All tiles of a static count in order. Those one after the other for which `inside(first row, height)` holds share a loop,
-  /// where `known` is -1; the others come one by one, `known` being their first row.
+  /// All tiles of a static count in order, or those of [first, last). Those one after the other for which
+  /// `inside(first row, height)` holds share a loop, where `known` is -1; the others come one by one, `known`
+  /// being their first row.
   void forEachInside(KernelBuilder &b, mlir::function_ref<bool(int64_t row, int64_t height)> inside,
-                     mlir::function_ref<void(mlir::Value row, unsigned height, int64_t known)> emit) const;
+                     mlir::function_ref<void(mlir::Value row, unsigned height, int64_t known)> emit,
+                     mlir::Value first = {}, mlir::Value last = {}) const;
 };
 
 /// One dimension of a window over images: `stride` from result to result, `dilation` from tap to tap.
