@@ -409,8 +409,9 @@ TEST(Rows, ShortRows) {
                  {randomTensor(DType::Int32, {37, n, 3}, 1)}, 0);
 }
 
-// Mean, variance, scale: several reductions one after the other, in every type.
-TEST(Rows, Normalization) {
+// Mean, variance, scale: several reductions one after the other, in every type; of the sum of three tensors
+// too, which is kept.
+static void normalize(bool ofSum) {
   for (std::string e : {"f32", "f64", "f16", "bf16"})
     for (auto [rows, n] : std::vector<std::pair<int64_t, int64_t>>{
              {3, 1}, {3, 20}, {3, 64}, {3, 200}, {8, 1}, {8, 20}, {8, 64}, {8, 200}, {8, 8}, {70, 3}, {70, 8}, {33, 2}}) {
@@ -429,20 +430,32 @@ TEST(Rows, Normalization) {
         return r + " = \"hlo.broadcast_in_dim\"(" + a + ") {broadcast_dimensions = array<i64: " + std::to_string(dim) + ">} : (" +
                from + ") -> " + x + "\n";
       };
-      std::string body = "%z = \"hlo.constant\"() {value = dense<0.0> : " + s + "} : () -> " + s + "\n" +
-                         "%n = \"hlo.constant\"() {value = dense<" + std::to_string(n) + ".0> : " + m + "} : () -> " + m + "\n" +
-                         "%h = \"hlo.constant\"() {value = dense<0.125> : " + m + "} : () -> " + m + "\n" + sum("%s", "%a0") +
-                         bin("%mean", "divide", "%s", "%n", m) + spread("%mb", "%mean", m, 0) +
-                         bin("%d", "subtract", "%a0", "%mb", x) + bin("%dd", "multiply", "%d", "%d", x) + sum("%v", "%dd") +
-                         bin("%vn", "divide", "%v", "%n", m) + bin("%ve", "add", "%vn", "%h", m) +
-                         "%rs = \"hlo.rsqrt\"(%ve) : (" + m + ") -> " + m + "\n" + spread("%rb", "%rs", m, 0) +
-                         spread("%g", "%a1", v, 1) + bin("%k", "multiply", "%rb", "%g", x) + bin("%y", "multiply", "%d", "%k", x);
+      const std::string values = ofSum ? "%xs" : "%a0";
+      std::string body =
+          "%z = \"hlo.constant\"() {value = dense<0.0> : " + s + "} : () -> " + s + "\n" +
+          "%n = \"hlo.constant\"() {value = dense<" + std::to_string(n) + ".0> : " + m + "} : () -> " + m +
+          "\n" + "%h = \"hlo.constant\"() {value = dense<0.125> : " + m + "} : () -> " + m + "\n" +
+          (ofSum ? bin("%x01", "add", "%a0", "%a2", x) + bin("%xs", "add", "%x01", "%a3", x) : "") +
+          sum("%s", values) + bin("%mean", "divide", "%s", "%n", m) + spread("%mb", "%mean", m, 0) +
+          bin("%d", "subtract", values, "%mb", x) + bin("%dd", "multiply", "%d", "%d", x) + sum("%v", "%dd") +
+          bin("%vn", "divide", "%v", "%n", m) + bin("%ve", "add", "%vn", "%h", m) +
+          "%rs = \"hlo.rsqrt\"(%ve) : (" + m + ") -> " + m + "\n" + spread("%rb", "%rs", m, 0) +
+          spread("%g", "%a1", v, 1) + bin("%k", "multiply", "%rb", "%g", x) +
+          bin("%y", "multiply", "%d", "%k", x);
       double tolerance = e == "f32" ? 1e-5 : e == "f64" ? 1e-12 : e == "f16" ? 2e-2 : 1e-1;
-      EXPECT_MATCH(kernelOf("rows", {x, v}, x, body),
-                   {randomTensor(dtypeOf(e), {rows, n}, 2, 3), randomTensor(dtypeOf(e), {n}, 5, 2)}, tolerance)
-          << e << " " << rows << " " << n;
+      std::vector<std::string> types = {x, v};
+      std::vector<Tensor> inputs = {randomTensor(dtypeOf(e), {rows, n}, 2, 3),
+                                    randomTensor(dtypeOf(e), {n}, 5, 2)};
+      for (unsigned seed = 6; ofSum && seed < 8; ++seed) {
+        types.push_back(x);
+        inputs.push_back(randomTensor(dtypeOf(e), {rows, n}, seed));
+      }
+      EXPECT_MATCH(kernelOf("rows", types, x, body), inputs, tolerance) << e << " " << rows << " " << n;
     }
 }
+
+TEST(Rows, Normalization) { normalize(false); }
+TEST(Rows, NormalizationOfSums) { normalize(true); }
 
 // Rows picked by places in memory, some beyond the end, with a tail behind whole vectors; dimensions around them stay apart.
 TEST(Loop, GathersRows) {

@@ -1,10 +1,10 @@
-// kernel.rows: each reduction is a pass over the row; values that are dear and needed again are kept in a row of
-// scratch; what is left goes to memory in a last pass.
+// kernel.rows: each reduction is a pass over the row; values that are dear and needed again are kept in a row
+// of scratch, and so are those made of several operands; what is left goes to memory in a last pass.
 //   softmax: max(x); e = exp(x - max) kept, sum(e); e / sum
 //
-// A row ends each pass with a chain of dependent instructions, from a vector of partial results to one value of all
-// lanes. So a few rows go through the passes together, where the first cache holds them: their chains overlap. Each
-// row's results are the same bits, whichever rows go with it.
+// A row ends each pass with a chain of dependent instructions, from a vector of partial results to one value
+// of all lanes. So a few rows go through the passes together, where the first cache holds them: their chains
+// overlap. Each row's results are the same bits, whichever rows go with it.
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Elemental.h"
@@ -13,6 +13,7 @@
 #include "passes/codegen/cpu/Softmax.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -58,6 +59,7 @@ private:
   void placeKept();
   unsigned chooseTogether() const;
   void emitRows(Value first, unsigned count);
+  void fetchNext(ArrayRef<Value> index);
   LogicalResult emitReduction(hlo::ReduceOp r);
   void bindQuotient(ElementEmitter &e, hlo::DivOp op, Value sum);
   LogicalResult emitResults();
@@ -144,7 +146,8 @@ void RowsEmitter::chooseVectors() {
   masked &= lanes > 1;
 }
 
-/// Which values to keep: dear ones of the full shape in the cone of a reduction that someone outside the cone uses.
+/// Which values to keep: of the full shape in the cone of a reduction that someone outside the cone uses, and
+/// dear or made of many operands.
 void RowsEmitter::chooseKept() {
   for (hlo::ReduceOp r : reductions) {
     llvm::SetVector<Operation *> cone;
@@ -163,10 +166,26 @@ void RowsEmitter::chooseKept() {
         return false;
       return isDear(o) || llvm::any_of(o->getOperands(), dear);
     };
+    // made of more than two operands, of which the passes behind would load each again
+    auto readsMuch = [&](Value v) {
+      llvm::SetVector<Value> behind;
+      behind.insert(v);
+      int64_t operands = 0;
+      for (size_t i = 0; i < behind.size(); ++i) {
+        Value x = behind[i];
+        Operation *o = x.getDefiningOp();
+        if (!isFull(x) || kept.contains(x))
+          continue;
+        operands += !o;
+        if (o && !isa<hlo::ReduceOp>(o))
+          behind.insert(o->operand_begin(), o->operand_end());
+      }
+      return reductions.size() > 1 && operands > 2;
+    };
     SmallVector<Value> candidates;
     std::function<void(Value)> visit = [&](Value v) {
       Operation *o = v.getDefiningOp();
-      if (!o || !isFull(v) || kept.contains(v) || isa<hlo::ReduceOp>(o) || !dear(v))
+      if (!o || !isFull(v) || kept.contains(v) || isa<hlo::ReduceOp>(o) || !(dear(v) || readsMuch(v)))
         return;
       bool outside = llvm::any_of(v.getUsers(), [&](Operation *u) { return u != r && !cone.contains(u); });
       if (outside) {
@@ -235,6 +254,18 @@ SmallVector<Value> RowsEmitter::indexOf(const Row &row, ArrayRef<Value> outer, V
   return index;
 }
 
+/// Asks for what the rows behind those that go together have in this place: while one reads rows a second
+/// time, nothing comes from beyond the second cache.
+void RowsEmitter::fetchNext(ArrayRef<Value> index) {
+  if (part) // in the cache
+    return;
+  Value at = b.add(b.linearize(index, dims), b.mul(b.dim(rowLength), b.i64(rows.size())));
+  for (auto [arg, ptr] : llvm::zip(body.getArguments(), b.operands))
+    if (isFull(arg))
+      LLVM::Prefetch::create(b, b.ptrBytes(ptr, b.mul(at, b.i64(elemBytes(elementType(arg))))), /*write=*/0,
+                             /*locality=*/2, /*data=*/1);
+}
+
 LogicalResult RowsEmitter::emitReduction(hlo::ReduceOp r) {
   SmallVector<Type> elems;
   SmallVector<Value> inits;
@@ -254,6 +285,8 @@ LogicalResult RowsEmitter::emitReduction(hlo::ReduceOp r) {
     ElementEmitter::Scope inner(row.e);
     row.e.mask = mask;
     llvm::scope_exit reset([&] { row.e.mask = Value(); });
+    if (r == reductions.back() && reductions.size() > 1 && width > 1 && !mask)
+      fetchNext(index);
     for (Value v : keptBy[r]) {
       FailureOr<Value> x = row.e.emit(v, index, width);
       if (failed(x))
