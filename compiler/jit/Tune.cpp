@@ -196,7 +196,10 @@ void KernelSearch::searchAlgorithm() {
   auto conv = dyn_cast<kernel::ConvOp>(op);
   if (!conv || options.exact || !cpu::isWinogradWindow(conv) || !constantBehind(conv.getFilter()))
     return;
-  for (int64_t m : {0, 2, 4}) {
+  ArrayRef<int64_t> window = cast<RankedTensorType>(conv.getFilter().getType()).getShape();
+  SmallVector<int64_t> sizes = cpu::winogradTileSizes(window[0], window[1]);
+  sizes.push_back(0);
+  for (int64_t m : llvm::reverse(sizes)) {
     cpu::KernelPlan plan;
     plan.winograd = m;
     attempt(plan);

@@ -349,12 +349,21 @@ static LogicalResult verifyWindow(Operation *op, int64_t spatial, ArrayRef<Array
 
 static LogicalResult verifyWinograd(ConvOp op) {
   int64_t m = *op.getWinograd();
-  if (m != 2 && m != 4)
-    return op.emitOpError() << "expected winograd of 2 or 4, found " << m;
   auto ones = [](ArrayRef<int64_t> list) { return llvm::all_of(list, [](int64_t v) { return v == 1; }); };
-  if (!op.getKernelShape() || *op.getKernelShape() != ArrayRef<int64_t>{3, 3} || !ones(op.getStrides()) ||
+  if (!op.getKernelShape() || op.getKernelShape()->size() != 2 || !ones(op.getStrides()) ||
       !ones(op.getLhsDilation()) || op.getGroups() != 1 || op.getBatchGroups() != 1)
-    return op.emitOpError("winograd needs 3x3 taps, strides of 1, no dilated input and no groups");
+    return op.emitOpError(
+        "winograd needs two spatial dimensions, strides of 1, no dilated input and no groups");
+  int64_t points = 1;
+  const ArrayRef<int64_t> window = *op.getKernelShape();
+  for (int64_t taps : window) {
+    const int64_t along = taps == 1 ? 1 : m + taps - 1;
+    if (taps < 1 || m < 2 || (taps > 1 && along != 4 && along != 6 && along != 8))
+      return op.emitOpError() << "winograd of " << m << " does not fit " << taps << " taps";
+    points *= along;
+  }
+  if (points == 1)
+    return op.emitOpError("winograd needs several taps");
   auto in = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
   if (!(in.getElementType().isF32() || in.getElementType().isBF16()) || !op.getAccType().getElementType().isF32() ||
       !(op.getBf16() ? filter.getElementType().isBF16() : filter.getElementType().isF32()))
@@ -364,7 +373,7 @@ static LogicalResult verifyWinograd(ConvOp op) {
     return op.emitOpError("winograd needs known channels, panel and a packed filter of rank 5");
   ArrayRef<int64_t> shape = filter.getShape();
   const int64_t pair = op.getBf16() ? 2 : 1;
-  if (shape[0] * shape[2] != static_cast<int64_t>(llvm::divideCeil(oc, panel)) || shape[1] != (m + 2) * (m + 2) ||
+  if (shape[0] * shape[2] != static_cast<int64_t>(llvm::divideCeil(oc, panel)) || shape[1] != points ||
       shape[3] * pair != in.getDimSize(3) || shape[4] != panel * pair)
     return op.emitOpError() << "transformed filter does not fit: found " << filter;
   return success();

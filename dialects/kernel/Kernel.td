@@ -158,10 +158,11 @@ def Kernel_ConvOp : Kernel_ConvLikeOp<"conv"> {
     NR the filter holds `[groups, ceil(oc / groups / NR), taps * ic / groups, NR]`, zero-padded, and
     `kernel_shape` the spatial sizes of the filter. With `bf16` operands are rounded as for `kernel.dot`, and a packed
     filter is `[groups, ceil(oc / groups / NR), depth/2, 2*NR]`.
-    With `winograd` = m (2 or 4) the op is computed by Winograd's F(m x m, 3x3): 3x3 taps, strides of
-    one, no dilated input, no groups, sums of f32 (the input may be bf16), and the transformed filter `[panels / Q, (m + 2)^2, Q, ic,
-    NR]`, where panels = ceil(oc / NR) and Q of them are one unit of work. With `bf16` too, the transformed input and filter
-    are rounded; the filter is `[panels / Q, (m + 2)^2, Q, ic / 2, 2*NR]`.
+    With `winograd` = m the op is computed by Winograd's algorithm, m pixels at once along each of the two spatial dimensions
+    with several taps r, from m + r - 1 points (4, 6 or 8): strides of one, no dilated input, no groups, sums of f32 (the input
+    may be bf16), and the transformed filter `[panels / Q, points, Q, ic, NR]`, where points are those of both dimensions
+    multiplied, panels = ceil(oc / NR) and Q of them are one unit of work. With `bf16` too, the transformed input and filter
+    are rounded; the filter is `[panels / Q, points, Q, ic / 2, 2*NR]`.
     With `spread` the taps along the last dimension lie beside each other as columns, for results of few channels: the
     filter is `[1, 1, other taps * ic, NR]` with tap x and channel c at column x * oc + c; stride one along that dimension,
     no groups.

@@ -1,16 +1,19 @@
-// kernel.conv with a filter transformed for Winograd's F(m x m, 3x3); see Winograd.h for the words.
+// kernel.conv with a filter transformed for Winograd's algorithm; see Winograd.h for the words.
 //
-// Units are numbered (block, group), the group innermost. A call transforms the input of each block it enters to
-// scratch, [point][tile][channel]; then for each unit the products go to scratch, [point][panel][tile][column], from
-// where the tiles are transformed back and handed to the epilogue. All of it is meant to stay in L2. Tiles are
-// numbered over all images, so that small images fill the blocks too. With dilated taps the pixels of each phase (those
-// a multiple of the dilation apart) are an image of their own: tiles step over the others.
+// Units are numbered (block, group), the group innermost. A call transforms the input of each block it enters
+// to scratch, [point][tile][channel]; then for each unit the products go to scratch,
+// [point][panel][tile][column], from where the tiles are transformed back and handed to the epilogue. All of
+// it is meant to stay in L2. Tiles are numbered over all images, so that small images fill the blocks too.
+// With dilated taps the pixels of each phase (those a multiple of the dilation apart) are an image of their
+// own: tiles step over the others.
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/cpu/Product.h"
 #include "passes/codegen/cpu/Winograd.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+#include <cmath>
 
 using namespace mlir;
 
@@ -19,7 +22,11 @@ namespace {
 
 class WinogradEmitter {
 public:
-  WinogradEmitter(kernel::ConvOp op, KernelBuilder &b) : op(op), b(b), epilogue(b, op), f32(b.getF32Type()), inElem(cast<RankedTensorType>(op.getInput().getType()).getElementType()) {}
+  WinogradEmitter(kernel::ConvOp op, KernelBuilder &b)
+      : op(op), b(b), epilogue(b, op), f32(b.getF32Type()),
+        inElem(cast<RankedTensorType>(op.getInput().getType()).getElementType()),
+        tile(WinogradSizes::of(op).tile(*op.getWinograd())), inRows(tile.down.points()),
+        inColumns(tile.across.points()), points(tile.points()) {}
   LogicalResult emit();
 
 private:
@@ -29,13 +36,14 @@ private:
   };
 
   void plan();
-  Place locate(Value tile);
+  Place locate(Value number);
   void transformInput();
   Value patchOf(Place at, Value top, Value left);
   void products(Value group);
   void transformOutput(Value panelInGroup, Value panelNumber, Value validColumns);
-  SmallVector<Value> inputRow(ArrayRef<Value> d);
-  SmallVector<Value> outputRow(ArrayRef<Value> d);
+  Value combine(ArrayRef<double> coefficients, ArrayRef<Value> d);
+  SmallVector<Value> inputRow(const WinogradAxis &axis, ArrayRef<Value> d);
+  SmallVector<Value> outputRow(const WinogradAxis &axis, ArrayRef<Value> s);
 
   Value scaled(double f, Value x, Value y) { return multiplyAdd(b, b.cst(x.getType(), f), x, y, f32); }
   Value plus(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
@@ -49,7 +57,8 @@ private:
   bool pairs = false;
   LogicalResult ok = success();
 
-  int64_t m = 0, a = 0; // edges of output and input tiles
+  WinogradTile tile;
+  const int64_t inRows, inColumns, points; // of a tile
   int64_t ic = 0, oc = 0, panel = 0, panelsPerUnit = 1, groups = 1, tilesPerBlock = 1;
   int64_t rowStride = 0, pointStride = 0;         // of transformed input, in elements
   int64_t sumsPanelStride = 0, sumsPointStride = 0;
@@ -65,8 +74,7 @@ private:
 };
 
 void WinogradEmitter::plan() {
-  m = *op.getWinograd();
-  a = m + 2;
+  const int64_t m = *op.getWinograd();
   pairs = op.getBf16();
   operandElem = pairs ? Type(b.getBF16Type()) : f32;
   panel = *op.getPanel();
@@ -88,7 +96,8 @@ void WinogradEmitter::plan() {
   SmallVector<AffineExpr> in = hlo::getDims(input), out = hlo::getDims(op.getAccType());
   down = sizes.rowDilation;
   across = sizes.columnDilation;
-  AffineExpr high = hlo::ceilDiv(hlo::ceilDiv(out[1], down), m), wide = hlo::ceilDiv(hlo::ceilDiv(out[2], across), m);
+  AffineExpr high = hlo::ceilDiv(hlo::ceilDiv(out[1], down), tile.down.m),
+             wide = hlo::ceilDiv(hlo::ceilDiv(out[2], across), tile.across.m);
   tilesExpr = hlo::simplify(out[0] * (high * down) * (wide * across));
   images = b.dim(out[0]);
   height = b.dim(in[1]);
@@ -117,50 +126,85 @@ void WinogradEmitter::plan() {
     offset += llvm::alignTo(elements * bytes, 64);
     return at;
   };
-  transformed = take(a * a * pointStride, elemBytes(operandElem));
-  sums = take(a * a * sumsPointStride);
-  patch = take(a * a * ic);
-  pixels = take(m * m * panel);
+  transformed = take(points * pointStride, elemBytes(operandElem));
+  sums = take(points * sumsPointStride);
+  patch = take(points * ic);
+  pixels = take(tile.pixels() * panel);
   b.setScratch(offset);
-  b.setWork(a * a * tilesPerBlock * ic * panel * panelsPerUnit / (pairs ? 4 : 2));
+  b.setWork(points * tilesPerBlock * ic * panel * panelsPerUnit / (pairs ? 4 : 2));
   b.setExtent(hlo::simplify(hlo::ceilDiv(tilesExpr, tilesPerBlock) * groups));
 }
 
-WinogradEmitter::Place WinogradEmitter::locate(Value tile) {
-  SmallVector<Value> at = b.delinearize(tile, {images, b.i64(down), tileRows, b.i64(across), tileColumns});
-  auto first = [&](Value phase, Value tile, int64_t step) { return b.add(b.mul(tile, b.i64(m * step)), phase); };
-  return {at[0], first(at[1], at[2], down), first(at[3], at[4], across)};
+WinogradEmitter::Place WinogradEmitter::locate(Value number) {
+  SmallVector<Value> at = b.delinearize(number, {images, b.i64(down), tileRows, b.i64(across), tileColumns});
+  auto first = [&](Value phase, Value index, int64_t step) {
+    return b.add(b.mul(index, b.i64(step)), phase);
+  };
+  return {at[0], first(at[1], at[2], tile.down.m * down), first(at[3], at[4], tile.across.m * across)};
+}
+
+/// The sum of `d` times `coefficients`, one of which is 1, from the last one on.
+Value WinogradEmitter::combine(ArrayRef<double> coefficients, ArrayRef<Value> d) {
+  int64_t start = coefficients.size() - 1;
+  while (coefficients[start] != 1)
+    --start;
+  Value sum = d[start];
+  for (int64_t i = coefficients.size() - 1; i >= 0; --i)
+    if (const double c = coefficients[i]; i != start && c != 0)
+      sum = c == 1 ? plus(d[i], sum) : c == -1 ? minus(sum, d[i]) : scaled(c, d[i], sum);
+  return sum;
 }
 
 /// B^T times a column of the input tile.
-SmallVector<Value> WinogradEmitter::inputRow(ArrayRef<Value> d) {
-  if (m == 2)
-    return {minus(d[0], d[2]), plus(d[1], d[2]), minus(d[2], d[1]), minus(d[1], d[3])};
-  Value even = scaled(-4, d[2], d[4]), odd = scaled(-4, d[1], d[3]);
-  Value evenTwo = minus(d[4], d[2]), oddTwo = minus(d[3], d[1]);
-  return {scaled(4, d[0], scaled(-5, d[2], d[4])), plus(even, odd),           minus(even, odd),
-          scaled(2, oddTwo, evenTwo),              scaled(-2, oddTwo, evenTwo), scaled(4, d[1], scaled(-5, d[3], d[5]))};
+SmallVector<Value> WinogradEmitter::inputRow(const WinogradAxis &axis, ArrayRef<Value> d) {
+  if (axis.r == 1)
+    return SmallVector<Value>(d);
+  SmallVector<Value> rows = {combine(axis.zeroRow(), d)};
+  for (double p : axis.pairs()) {
+    const std::vector<double> terms = axis.oddTerms(p);
+    Value even = combine(ArrayRef(terms).drop_back(), d.drop_front()), odd = combine(terms, d);
+    if (p == 1)
+      llvm::append_values(rows, plus(even, odd), minus(even, odd));
+    else
+      llvm::append_values(rows, scaled(p, odd, even), scaled(-p, odd, even));
+  }
+  rows.push_back(combine(axis.infinityRow(), d));
+  return rows;
 }
 
 /// A^T times a column of sums.
-SmallVector<Value> WinogradEmitter::outputRow(ArrayRef<Value> s) {
-  Value sum = plus(s[1], s[2]), difference = minus(s[1], s[2]);
-  if (m == 2)
-    return {plus(s[0], sum), minus(difference, s[3])};
-  Value sumTwo = plus(s[3], s[4]), differenceTwo = minus(s[3], s[4]);
-  return {plus(plus(s[0], sum), sumTwo), scaled(2, differenceTwo, difference), scaled(4, sumTwo, sum),
-          plus(scaled(8, differenceTwo, difference), s[5])};
+SmallVector<Value> WinogradEmitter::outputRow(const WinogradAxis &axis, ArrayRef<Value> s) {
+  if (axis.r == 1)
+    return SmallVector<Value>(s);
+  SmallVector<Value> sums, differences;
+  for (size_t i = 0; i < axis.pairs().size(); ++i) {
+    sums.push_back(plus(s[2 * i + 1], s[2 * i + 2]));
+    differences.push_back(minus(s[2 * i + 1], s[2 * i + 2]));
+  }
+  SmallVector<Value> rows;
+  for (int64_t row = 0; row < axis.m; ++row) {
+    Value sum = row ? Value() : s[0];
+    for (auto [i, p] : llvm::enumerate(axis.pairs())) {
+      Value part = row % 2 ? differences[i] : sums[i];
+      const double factor = std::pow(p, row);
+      sum = !sum ? part : factor == 1 ? plus(sum, part) : scaled(factor, part, sum);
+    }
+    if (row == axis.m - 1)
+      sum = axis.infinitySign() > 0 ? plus(sum, s.back()) : minus(sum, s.back());
+    rows.push_back(sum);
+  }
+  return rows;
 }
 
 /// Copies a tile that reaches over the border, with zeros there.
 Value WinogradEmitter::patchOf(Place at, Value top, Value left) {
-  Value zero = b.i64(0), edge = b.i64(a), channels = b.i64(ic);
+  Value zero = b.i64(0), edge = b.i64(inColumns), channels = b.i64(ic);
   Type bits = inElem.isBF16() ? b.getI16Type() : inElem;
   auto steps = [&](Value n) { return b.divU(b.add(b.max(n, zero), b.i64(across - 1)), b.i64(across)); };
   Value low = b.min(steps(b.sub(zero, left)), edge);
   Value high = b.max(low, b.min(edge, steps(b.sub(width, left))));
-  b.loop(zero, edge, [&](Value i) {
-    Value y = b.add(top, b.mul(i, b.i64(down))), to = b.ptrAt(patch, inElem, b.mul(i, b.i64(a * ic)));
+  b.loop(zero, b.i64(inRows), [&](Value i) {
+    Value y = b.add(top, b.mul(i, b.i64(down))), to = b.ptrAt(patch, inElem, b.mul(i, b.i64(inColumns * ic)));
     auto fill = [&](Value from, Value until) {
       zeroRun(b, bits, b.ptrAt(to, inElem, b.mul(from, channels)), b.mul(b.sub(until, from), channels));
     };
@@ -196,10 +240,10 @@ void WinogradEmitter::transformInput() {
   b.loop(b.i64(0), count, [&](Value t) {
     Place at = locate(b.add(firstTile, t));
     Value top = b.sub(at.y, b.i64(op.getPadding()[0])), left = b.sub(at.x, b.i64(op.getPadding()[2]));
-    auto fits = [&](Value start, Value size, int64_t step) {
-      return b.both(b.ge(start, b.i64(0)), b.ge(b.sub(size, b.i64((a - 1) * step + 1)), start));
+    auto fits = [&](Value start, Value size, int64_t pixels, int64_t step) {
+      return b.both(b.ge(start, b.i64(0)), b.ge(b.sub(size, b.i64((pixels - 1) * step + 1)), start));
     };
-    Value inside = b.both(fits(top, height, down), fits(left, width, across));
+    Value inside = b.both(fits(top, height, inRows, down), fits(left, width, inColumns, across));
     Value base = b.ifElse(
         inside, TypeRange{b.scratch.getType()},
         [&] {
@@ -207,28 +251,28 @@ void WinogradEmitter::transformInput() {
           return SmallVector<Value>{b.ptrAt(b.operands[0], inElem, b.mul(pixel, b.i64(ic)))};
         },
         [&] { return SmallVector<Value>{patchOf(at, top, left)}; })[0];
-    Value step = b.select(inside, b.mul(width, b.i64(ic * down)), b.i64(a * ic));
+    Value step = b.select(inside, b.mul(width, b.i64(ic * down)), b.i64(inColumns * ic));
     Value pixelStep = across == 1 ? b.i64(ic) : b.select(inside, b.i64(ic * across), b.i64(ic));
     Value to = b.ptrAt(transformed, operandElem, b.mul(t, b.i64(rowStride)));
     SmallVector<Value> lines;
-    for (int64_t i = 0; i < a; ++i)
+    for (int64_t i = 0; i < inRows; ++i)
       lines.push_back(b.ptrAt(base, inElem, b.mul(b.i64(i), step)));
     b.loop(b.i64(0), b.i64(ic), b.i64(lanes), [&](Value c) {
       // the last vector may overlap the one before
       Value channel = ic % lanes ? b.min(c, b.i64(ic - lanes)) : c;
       SmallVector<SmallVector<Value>> columns;
-      for (int64_t j = 0; j < a; ++j) {
+      for (int64_t j = 0; j < inColumns; ++j) {
         SmallVector<Value> d;
-        for (int64_t i = 0; i < a; ++i)
+        for (int64_t i = 0; i < inRows; ++i)
           d.push_back(b.loadElem(inElem, lines[i], b.add(channel, b.mul(b.i64(j), pixelStep)), lanes));
-        columns.push_back(inputRow(d));
+        columns.push_back(inputRow(tile.down, d));
       }
-      for (int64_t i = 0; i < a; ++i) {
+      for (int64_t i = 0; i < inRows; ++i) {
         SmallVector<Value> d;
-        for (int64_t j = 0; j < a; ++j)
+        for (int64_t j = 0; j < inColumns; ++j)
           d.push_back(columns[j][i]);
-        for (auto [j, v] : llvm::enumerate(inputRow(d)))
-          b.storeElem(operandElem, v, to, b.add(channel, b.i64((i * a + j) * pointStride)));
+        for (auto [j, v] : llvm::enumerate(inputRow(tile.across, d)))
+          b.storeElem(operandElem, v, to, b.add(channel, b.i64((i * inColumns + j) * pointStride)));
       }
     });
   });
@@ -247,8 +291,9 @@ void WinogradEmitter::products(Value group) {
   // long sums are cut so that a block of the panel stays in L1
   const int64_t perStep = pairs ? 2 : 1, most = 512 * perStep;
   const int64_t parts = llvm::divideCeil(ic, most), depth = llvm::alignTo(llvm::divideCeil(ic, parts), 4 * perStep);
-  Value filters = b.ptrAt(b.operands[1], operandElem, b.mul(group, b.i64(a * a * panelsPerUnit * panelSize)));
-  b.loop(b.i64(0), b.i64(a * a), [&](Value point) {
+  Value filters =
+      b.ptrAt(b.operands[1], operandElem, b.mul(group, b.i64(points * panelsPerUnit * panelSize)));
+  b.loop(b.i64(0), b.i64(points), [&](Value point) {
     Value in = b.ptrAt(transformed, operandElem, b.mul(point, b.i64(pointStride)));
     Value out = b.ptrAt(sums, f32, b.mul(point, b.i64(sumsPointStride)));
     Value filter = b.ptrAt(filters, operandElem, b.mul(point, b.i64(panelsPerUnit * panelSize)));
@@ -293,29 +338,30 @@ void WinogradEmitter::transformOutput(Value panelInGroup, Value panelNumber, Val
     b.loop(b.i64(0), b.i64(shape.vecs), [&](Value v) {
       Value lane = b.mul(v, b.i64(lanes));
       SmallVector<SmallVector<Value>> columns;
-      for (int64_t j = 0; j < a; ++j) {
+      for (int64_t j = 0; j < inColumns; ++j) {
         SmallVector<Value> d;
-        for (int64_t i = 0; i < a; ++i)
-          d.push_back(b.loadElem(f32, from, b.add(lane, b.i64((i * a + j) * sumsPointStride)), lanes));
-        columns.push_back(outputRow(d));
+        for (int64_t i = 0; i < inRows; ++i)
+          d.push_back(
+              b.loadElem(f32, from, b.add(lane, b.i64((i * inColumns + j) * sumsPointStride)), lanes));
+        columns.push_back(outputRow(tile.down, d));
       }
-      for (int64_t i = 0; i < m; ++i) {
+      for (int64_t i = 0; i < tile.down.m; ++i) {
         SmallVector<Value> d;
-        for (int64_t j = 0; j < a; ++j)
+        for (int64_t j = 0; j < inColumns; ++j)
           d.push_back(columns[j][i]);
-        for (auto [j, value] : llvm::enumerate(outputRow(d)))
-          b.storeElem(f32, value, pixels, b.add(lane, b.i64((i * m + j) * panel)));
+        for (auto [j, value] : llvm::enumerate(outputRow(tile.across, d)))
+          b.storeElem(f32, value, pixels, b.add(lane, b.i64((i * tile.across.m + j) * panel)));
       }
     });
     Place at = locate(b.add(firstTile, t));
     // a phase may have a pixel less than the first, or none
-    auto inResult = [&](Value size, Value first, int64_t step) {
+    auto inResult = [&](Value size, Value first, int64_t m, int64_t step) {
       Value left = b.sub(size, first);
       return b.min(b.i64(m), step == 1 ? left : b.divU(b.add(b.max(left, b.i64(0)), b.i64(step - 1)), b.i64(step)));
     };
-    Value columns = inResult(outWidth, at.x, across);
-    b.loop(b.i64(0), inResult(outHeight, at.y, down), [&](Value i) {
-      Value line = b.ptrAt(pixels, f32, b.mul(i, b.i64(m * panel)));
+    Value columns = inResult(outWidth, at.x, tile.across.m, across);
+    b.loop(b.i64(0), inResult(outHeight, at.y, tile.down.m, down), [&](Value i) {
+      Value line = b.ptrAt(pixels, f32, b.mul(i, b.i64(tile.across.m * panel)));
       auto index = [&](Value r) {
         return SmallVector<Value>{at.image, b.add(at.y, b.mul(i, b.i64(down))), b.add(at.x, b.mul(r, b.i64(across))), column};
       };

@@ -265,7 +265,8 @@ WinogradChoice Packer::planned(kernel::ConvOp op, const Tensor &filter) {
     choice.refusal = WinogradRefusal::NotFaster;
     return choice;
   }
-  if (!plan.winograd)
+  // a tile of other windows says nothing
+  if (!plan.winograd || !WinogradSizes::of(op).tile(*plan.winograd).isKnown())
     return chooseWinograd(op, filter, target);
   if (sampleWinogradError(filter, *plan.winograd) > winogradErrorLimit) {
     choice.refusal = WinogradRefusal::Inexact;
@@ -312,7 +313,7 @@ LogicalResult Packer::tryWinograd(kernel::ConvOp op, bool &done) {
       })))
     return failure();
   op.setPanel(plan.panel);
-  op.setKernelShape(SmallVector<int64_t>{3, 3});
+  op.setKernelShape(type.getShape().take_front(2));
   op.setWinograd(plan.tile);
   ++statistics.winograd;
   return success();
@@ -327,14 +328,18 @@ LogicalResult Packer::packConv(kernel::ConvOp op) {
   if (!filter.hasStaticShape() || filter.getNumElements() == 0 || target.lanes(acc.getElementType()) == 1 ||
       filter.getDimSize(rank - 1) % groups)
     return success();
+  const bool spread = !options.exact && spreadsTaps(op, target);
+  // Few channels would fill a vector neither way: 5x5 taps of 3 channels take half as long spread as by
+  // Winograd's algorithm.
+  const bool isThreeByThree = rank == 4 && filter.getDimSize(0) == 3 && filter.getDimSize(1) == 3;
   bool done = false;
-  if (failed(tryWinograd(op, done)))
+  if ((!spread || isThreeByThree) && failed(tryWinograd(op, done)))
     return failure();
   if (done)
     return success();
-  int64_t oc = filter.getDimSize(rank - 1);
-  if (!options.exact && spreadsTaps(op, target))
+  if (spread)
     return packSpread(op);
+  int64_t oc = filter.getDimSize(rank - 1);
   std::vector<int64_t> taps(filter.getShape().begin(), filter.getShape().end() - 2);
   MatrixView view;
   view.batch = groups;

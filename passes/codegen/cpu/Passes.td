@@ -8,8 +8,8 @@ def PackWeights : Pass<"kernel-pack-weights", "::mlir::ModuleOp"> {
   let description = [{
     Rewrites the constant right operand of `kernel.dot` and the constant filter of `kernel.conv` to zero-padded
     panels `[n / panel][k][panel]` in the order in which the register tiles of the target read them, and sets `panel`.
-    3x3 convolutions of stride 1 in f32 are done by Winograd's F(2x2, 3x3) or F(4x4, 3x3) (attribute `winograd`, filters
-    transformed in double) where estimates say that it is faster and a sample with the actual filter that its error
+    Convolutions of stride 1 in f32 with up to seven taps in one direction or both are done by Winograd's algorithm, as
+    F(4x4, 3x3), F(4x4, 5x5) or F(2, 7) (attribute `winograd`, filters transformed in double), where estimates say that it is faster and a sample with the actual filter that its error
     stays below the limit; never with `exact`. So are f32 products of many rows, columns and steps done by one level of Strassen's
     algorithm (attribute `strassen`).
     Equal constants are packed once. Operands of unknown size, complex ones and those that are not constant stay

@@ -23,7 +23,7 @@ struct Item {
 static const Item planItems[] = {
     {"vecs", &KernelPlan::vecs, 1, 4},         {"rows", &KernelPlan::rows, 1, 16},
     {"block", &KernelPlan::block, 1, 1 << 20}, {"depth", &KernelPlan::depth, 0, 1 << 20},
-    {"winograd", &KernelPlan::winograd, 0, 4}, {"per_unit", &KernelPlan::perUnit, 1, 1 << 16},
+    {"winograd", &KernelPlan::winograd, 0, 6}, {"per_unit", &KernelPlan::perUnit, 1, 1 << 16},
 };
 
 bool KernelPlan::operator==(const KernelPlan &o) const { return items() == o.items(); }
@@ -42,7 +42,7 @@ std::string KernelPlan::set(llvm::StringRef name, int64_t value) {
       continue;
     bool fits = value >= i.least && value <= i.most;
     if (name == "winograd")
-      fits = value == 0 || value == 2 || value == 4;
+      fits &= value != 1 && value != 5;
     if (name == "depth")
       fits &= value % 4 == 0;
     if (!fits)

@@ -19,7 +19,7 @@ struct KernelPlan {
   std::optional<int64_t> rows;     ///< most rows of a register tile
   std::optional<int64_t> block;    ///< tiles of rows, rows of an image, or Winograd tiles in a block; for one thread only
   std::optional<int64_t> depth;    ///< steps of a long sum done at once; 0: all
-  std::optional<int64_t> winograd; ///< 2 or 4: the size of tiles; 0: direct
+  std::optional<int64_t> winograd; ///< 2, 3, 4 or 6: the size of tiles; 0: direct
   std::optional<int64_t> perUnit;  ///< Winograd: panels of one unit of work
 
   bool isEmpty() const { return !vecs && !rows && !block && !depth && !winograd && !perUnit; }

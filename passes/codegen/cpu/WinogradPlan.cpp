@@ -14,20 +14,6 @@ using namespace mlir;
 
 namespace lathe::cpu {
 
-static const double input2[] = {1, 0, -1, 0, 0, 1, 1, 0, 0, -1, 1, 0, 0, 1, 0, -1};
-static const double filter2[] = {1, 0, 0, 0.5, 0.5, 0.5, 0.5, -0.5, 0.5, 0, 0, 1};
-static const double output2[] = {1, 1, 1, 0, 0, 1, -1, -1};
-// points 0, 1, -1, 2, -2 and infinity
-static const double input4[] = {4, 0, -5, 0, 1, 0, 0, -4, -4, 1,  1, 0, 0, 4, -4, -1, 1, 0,
-                                0, -2, -1, 2, 1, 0, 0, 2,  -1, -2, 1, 0, 0, 4, 0,  -5, 0, 1};
-static const double filter4[] = {1. / 4,  0,        0,      -1. / 6, -1. / 6, -1. / 6, -1. / 6, 1. / 6, -1. / 6,
-                                 1. / 24, 1. / 12, 1. / 6, 1. / 24, -1. / 12, 1. / 6,  0,       0,      1};
-static const double output4[] = {1, 1, 1, 1, 1, 0, 0, 1, -1, 2, -2, 0, 0, 1, 1, 4, 4, 0, 0, 1, -1, 8, -8, 1};
-
-WinogradMatrices winogradMatrices(int64_t m) {
-  return m == 2 ? WinogradMatrices{input2, filter2, output2} : WinogradMatrices{input4, filter4, output4};
-}
-
 llvm::StringRef describe(WinogradRefusal refusal) {
   switch (refusal) {
   case WinogradRefusal::None:
@@ -35,7 +21,7 @@ llvm::StringRef describe(WinogradRefusal refusal) {
   case WinogradRefusal::Exact:
     return "exact results are asked for";
   case WinogradRefusal::Window:
-    return "not a 3x3 window of stride 1 in f32 without groups";
+    return "not a window of known size and stride 1 in f32 without groups";
   case WinogradRefusal::NoVectors:
     return "the target has no vectors of f32";
   case WinogradRefusal::NotFaster:
@@ -51,8 +37,21 @@ WinogradSizes WinogradSizes::of(kernel::ConvOp op) {
   auto size = [&](int64_t i) {
     return acc.isDynamicDim(i) ? std::nullopt : std::optional<int64_t>(acc.getDimSize(i));
   };
-  return {cast<RankedTensorType>(op.getInput().getType()).getShape().back(), acc.getShape().back(), size(1), size(2), size(0),
-          op.getRhsDilation()[0], op.getRhsDilation()[1], op.getBf16()};
+  // a packed filter's type tells no sizes
+  const ArrayRef<int64_t> taps = op.getKernelShape()
+                                     ? *op.getKernelShape()
+                                     : cast<RankedTensorType>(op.getFilter().getType()).getShape();
+  auto dilation = [&](int64_t i) { return taps[i] == 1 ? 1 : op.getRhsDilation()[i]; };
+  return {cast<RankedTensorType>(op.getInput().getType()).getShape().back(),
+          acc.getShape().back(),
+          size(1),
+          size(2),
+          size(0),
+          dilation(0),
+          dilation(1),
+          op.getBf16(),
+          taps[0],
+          taps[1]};
 }
 
 //===----------------------------------------------------------------------===//
@@ -63,16 +62,49 @@ WinogradSizes WinogradSizes::of(kernel::ConvOp op) {
 constexpr int64_t assumedSize = 56;
 
 int64_t winogradTiles(const WinogradSizes &s, int64_t m) {
-  auto along = [&](std::optional<int64_t> size, int64_t dilation) {
+  const WinogradTile tile = s.tile(m);
+  auto along = [&](std::optional<int64_t> size, int64_t dilation, int64_t m) {
     return dilation * llvm::divideCeil(llvm::divideCeil(size.value_or(assumedSize), dilation), m);
   };
-  return s.images.value_or(1) * along(s.height, s.rowDilation) * along(s.width, s.columnDilation);
+  return s.images.value_or(1) * along(s.height, s.rowDilation, tile.down.m) *
+         along(s.width, s.columnDilation, tile.across.m);
+}
+
+namespace {
+/// Loads, arithmetic and stores of one vector of one tile, the epilogue included.
+struct TransformCycles {
+  double in, out;
+  TransformCycles(const CpuTarget &target, const WinogradTile &tile);
+};
+} // namespace
+
+TransformCycles::TransformCycles(const CpuTarget &target, const WinogradTile &tile) {
+  const WinogradAxis &y = tile.down, &x = tile.across;
+  if (y.r == 3 && x.r == 3) { // measured
+    in = y.m == 4 ? 170 : 50;
+    out = y.m == 4 ? 250 : 90;
+  } else {
+    // what these instructions took there
+    constexpr double perStep = 0.8, perPixel = 11;
+    auto inSteps = [](const WinogradAxis &a) { return a.r == 1 ? 0 : a.points() * a.points() / 3; };
+    auto outSteps = [](const WinogradAxis &a) {
+      return a.r == 1 ? 0 : int64_t(a.pairs().size()) * (2 + a.m) + 1;
+    };
+    in = perStep * (2 * tile.points() + x.points() * inSteps(y) + y.points() * inSteps(x));
+    out = perStep * (tile.points() + tile.pixels() + x.points() * outSteps(y) + y.m * outSteps(x)) +
+          perPixel * tile.pixels();
+  }
+  if (target.numVectorRegs < 32) { // spills
+    in *= 1.4;
+    out *= 1.4;
+  }
 }
 
 WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &s, int64_t m, int64_t panel, int64_t panelsPerUnit) {
   WinogradPlan best;
   const int64_t threads = std::max(1, target.threads);
-  const int64_t points = (m + 2) * (m + 2), panels = llvm::divideCeil(s.outChannels, panel);
+  const WinogradTile tile = s.tile(m);
+  const int64_t points = tile.points(), panels = llvm::divideCeil(s.outChannels, panel);
   const int64_t lanes = std::max(1, target.vectorBits / 32), vecs = std::max<int64_t>(1, panel / lanes);
   const unsigned maxRows = maxTileRows(target, vecs);
   const int64_t tiles = std::max<int64_t>(1, winogradTiles(s, m));
@@ -81,9 +113,7 @@ WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &s, int64
   while (inLanes > std::max<int64_t>(1, s.inChannels))
     inLanes /= 2;
   const double inVecs = llvm::divideCeil(s.inChannels, inLanes), outVecs = panels * vecs;
-  // measured: loads, arithmetic and stores of one vector of one tile, the epilogue included; spills with few registers
-  double few = target.numVectorRegs < 32 ? 1.4 : 1;
-  const double inCycles = (m == 4 ? 170 : 50) * few, outCycles = (m == 4 ? 250 : 90) * few;
+  const TransformCycles transforms(target, tile);
   // two products a step, operands of two bytes
   const double operand = s.pairs ? 2 : 4, steps = s.inChannels / (s.pairs ? 2.0 : 1);
   const double weights = operand * points * s.inChannels * panels * panel;
@@ -114,7 +144,7 @@ WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &s, int64
     // threads split units evenly only when there are a few
     double uneven = units == 1 ? 1.02 : 1;
     double cycles = threads * (combined(gemm * share, traffic / target.streamBytes) * uneven +
-                               tiles * (entered * inVecs * inCycles + share * outVecs * outCycles));
+                               tiles * (entered * inVecs * transforms.in + share * outVecs * transforms.out));
     if (!best.tile || cycles < best.cycles)
       best = {m, panel, panelsPerUnit, perBlock, cycles};
   }
@@ -153,13 +183,18 @@ static double directCycles(const CpuTarget &target, const WinogradSizes &s, bool
   const bool gathered = s.images && s.columnDilation == 1 && width <= gatheredWidth && s.outChannels >= gatheredChannels;
   double efficiency = gathered ? 0.9 : width < 12 ? 0.82 : 0.87;
   // taps that reach far mostly lie beside the image and are left out
-  auto inside = [](std::optional<int64_t> size, int64_t dilation) {
-    return (1 + 2 * std::max(0.0, 1 - double(dilation) / size.value_or(assumedSize))) / 3;
+  auto inside = [](std::optional<int64_t> size, int64_t dilation, int64_t window) {
+    double taps = 1;
+    for (int64_t i = 1; i < window; ++i)
+      taps += std::max(0.0, 1 - double((i + 1) / 2 * dilation) / size.value_or(assumedSize));
+    return taps / window;
   };
-  const double share = inside(s.height, s.rowDilation) * inside(s.width, s.columnDilation);
+  const double share =
+      inside(s.height, s.rowDilation, s.windowHeight) * inside(s.width, s.columnDilation, s.windowWidth);
   if (share < 0.8)
     pixels *= share;
-  const double products = pixels * 9 * s.inChannels * columns, weights = 9.0 * s.inChannels * columns;
+  const double weights = double(s.windowHeight * s.windowWidth) * s.inChannels * columns,
+               products = pixels * weights;
   if (bf16)
     return combined(products / (2 * target.fmas * lanes) / efficiency, 2 * weights / target.streamBytes);
   return combined(products / (target.fmas * lanes) / efficiency, 4 * weights / target.streamBytes);
@@ -168,7 +203,8 @@ static double directCycles(const CpuTarget &target, const WinogradSizes &s, bool
 bool isWinogradWindow(kernel::ConvOp op) {
   auto input = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
   auto ones = [](ArrayRef<int64_t> list) { return llvm::all_of(list, [](int64_t v) { return v == 1; }); };
-  return filter.getRank() == 4 && filter.getDimSize(0) == 3 && filter.getDimSize(1) == 3 && ones(op.getStrides()) &&
+  return filter.getRank() == 4 && !filter.isDynamicDim(0) && !filter.isDynamicDim(1) &&
+         !winogradTileSizes(filter.getDimSize(0), filter.getDimSize(1)).empty() && ones(op.getStrides()) &&
          ones(op.getLhsDilation()) && op.getGroups() == 1 && op.getBatchGroups() == 1 &&
          !input.isDynamicDim(3) && !op.getAccType().isDynamicDim(3) &&
          (input.getElementType().isF32() || input.getElementType().isBF16()) &&
@@ -194,7 +230,7 @@ WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const Cpu
   CpuTarget alone = target;
   alone.threads = 1;
   double limit = directCycles(target, sizes) * 0.97;
-  for (int64_t m : {4, 2}) {
+  for (int64_t m : winogradTileSizes(sizes.windowHeight, sizes.windowWidth)) {
     if (force && force != m)
       continue;
     WinogradPlan plan = planWinograd(alone, sizes, m);
@@ -214,7 +250,8 @@ WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const Cpu
 
 Bf16Choice chooseBf16(kernel::ConvOp op, const CpuTarget &target, llvm::function_ref<FailureOr<Tensor>()> filter) {
   Bf16Choice choice;
-  if (!isWinogradWindow(op))
+  auto type = cast<RankedTensorType>(op.getFilter().getType());
+  if (!isWinogradWindow(op) || type.getDimSize(0) != 3 || type.getDimSize(1) != 3)
     return choice;
   CpuTarget alone = target;
   alone.threads = 1;
@@ -243,27 +280,37 @@ Bf16Choice chooseBf16(kernel::ConvOp op, const CpuTarget &target, llvm::function
 //===----------------------------------------------------------------------===//
 
 Tensor transformFilter(const Tensor &filter, const WinogradPlan &plan) {
-  const int64_t m = plan.tile, a = m + 2, ic = filter.dim(2), oc = filter.dim(3), panel = plan.panel, q = plan.panelsPerUnit;
-  const int64_t panels = llvm::divideCeil(oc, panel);
-  const double *g = winogradMatrices(m).filter;
-  Tensor out = Tensor::allocate(DType::Float32, {panels / q, a * a, q, ic, panel});
+  const int64_t height = filter.dim(0), width = filter.dim(1), ic = filter.dim(2), oc = filter.dim(3);
+  const int64_t panel = plan.panel, q = plan.panelsPerUnit, panels = llvm::divideCeil(oc, panel);
+  const WinogradTile tile(plan.tile, height, width);
+  const int64_t rows = tile.down.points(), columns = tile.across.points();
+  const std::vector<double> down = tile.down.filter(), across = tile.across.filter();
+  Tensor out = Tensor::allocate(DType::Float32, {panels / q, tile.points(), q, ic, panel});
   const float *in = filter.data<float>();
   float *to = out.data<float>();
-  std::vector<double> half(a * 3 * panel), sums(panel);
+  std::vector<double> half(rows * width * panel);
   for (int64_t p = 0; p < panels; ++p)
     for (int64_t c = 0; c < ic; ++c) {
-      const int64_t columns = std::min(panel, oc - p * panel);
-      auto source = [&](int64_t y, int64_t x) { return in + ((y * 3 + x) * ic + c) * oc + p * panel; };
-      for (int64_t i = 0; i < a; ++i)
-        for (int64_t x = 0; x < 3; ++x)
-          for (int64_t o = 0; o < columns; ++o)
-            half[(i * 3 + x) * panel + o] = g[i * 3] * source(0, x)[o] + g[i * 3 + 1] * source(1, x)[o] + g[i * 3 + 2] * source(2, x)[o];
-      for (int64_t i = 0; i < a; ++i)
-        for (int64_t j = 0; j < a; ++j) {
-          float *target = to + ((((p / q) * a * a + i * a + j) * q + p % q) * ic + c) * panel;
-          const double *h = half.data() + i * 3 * panel;
-          for (int64_t o = 0; o < columns; ++o)
-            target[o] = static_cast<float>(g[j * 3] * h[o] + g[j * 3 + 1] * h[panel + o] + g[j * 3 + 2] * h[2 * panel + o]);
+      const int64_t valid = std::min(panel, oc - p * panel);
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t x = 0; x < width; ++x)
+          for (int64_t y = 0; y < height; ++y) {
+            const float *source = in + ((y * width + x) * ic + c) * oc + p * panel;
+            double *h = &half[(i * width + x) * panel];
+            const double g = down[i * height + y];
+            for (int64_t o = 0; o < valid; ++o)
+              h[o] = y ? h[o] + g * source[o] : g * source[o];
+          }
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columns; ++j) {
+          float *target = to + ((((p / q) * tile.points() + i * columns + j) * q + p % q) * ic + c) * panel;
+          const double *h = &half[i * width * panel], *g = &across[j * width];
+          for (int64_t o = 0; o < valid; ++o) {
+            double sum = g[0] * h[o];
+            for (int64_t x = 1; x < width; ++x)
+              sum += g[x] * h[x * panel + o];
+            target[o] = static_cast<float>(sum);
+          }
         }
     }
   return out;
@@ -293,58 +340,61 @@ static void multiply(const double *left, int64_t rows, int64_t columns, const T 
     }
 }
 
-/// M x M^T for a matrix of the transforms: both directions of a tile.
+/// `down` x in x `across`^T: both directions of a tile.
 template <typename T>
-static void bothWays(const double *matrix, int64_t rows, int64_t columns, const T *in, T *to) {
-  T half[36], turned[36], back[36];
-  multiply(matrix, rows, columns, in, columns, half); // rows x columns
+static std::vector<T> bothWays(const std::vector<double> &down, const std::vector<double> &across,
+                               int64_t height, int64_t width, const T *in) {
+  const int64_t rows = down.size() / height, columns = across.size() / width;
+  std::vector<T> half(rows * width), turned(width * rows), back(columns * rows), to(rows * columns);
+  multiply(down.data(), rows, height, in, width, half.data());
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < width; ++j)
+      turned[j * rows + i] = half[i * width + j];
+  multiply(across.data(), columns, width, turned.data(), rows, back.data());
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j)
-      turned[j * rows + i] = half[i * columns + j];
-  multiply(matrix, rows, columns, turned, rows, back); // rows x rows, turned
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < rows; ++j)
-      to[i * rows + j] = back[j * rows + i];
+      to[i * columns + j] = back[j * rows + i];
+  return to;
 }
 
 double sampleWinogradError(const Tensor &filter, int64_t m) {
-  const int64_t a = m + 2, ic = filter.dim(2), oc = filter.dim(3);
+  const int64_t height = filter.dim(0), width = filter.dim(1), taps = height * width, ic = filter.dim(2),
+                oc = filter.dim(3);
+  const WinogradTile tile(m, height, width);
+  const int64_t rows = tile.down.points(), columns = tile.across.points(), points = tile.points();
+  const std::vector<double> inDown = tile.down.input(), inAcross = tile.across.input(),
+                            filterDown = tile.down.filter(), filterAcross = tile.across.filter(),
+                            outDown = tile.down.output(), outAcross = tile.across.output();
   const float *f = filter.data<float>();
-  WinogradMatrices matrices = winogradMatrices(m);
   std::mt19937 random(1);
   double share = 0;
   bool finite = true;
   // inputs around zero, and positive ones as after relu
   for (float low : {-1.f, 0.f}) {
-    std::vector<float> x(ic * a * a), v(ic * a * a);
+    std::vector<float> x(ic * points), v;
     for (float &e : x)
       e = low + (1 - low) * static_cast<float>(random() >> 8) * 0x1p-24f;
     for (int64_t c = 0; c < ic; ++c)
-      bothWays(matrices.input, a, a, &x[c * a * a], &v[c * a * a]);
+      llvm::append_range(v, bothWays(inDown, inAcross, rows, columns, &x[c * points]));
     double worst = 0, largest = 0;
+    std::vector<double> window(taps);
     for (int64_t o = 0, step = std::max<int64_t>(1, oc / 16); o < oc; o += step) {
-      float sums[36] = {}, y[16];
-      double exact[16] = {};
+      std::vector<float> sums(points, 0.f);
+      std::vector<double> exact(tile.pixels(), 0.0);
       for (int64_t c = 0; c < ic; ++c) {
-        double taps[9], half[18], u[36];
-        for (int64_t t = 0; t < 9; ++t)
-          taps[t] = f[(t * ic + c) * oc + o];
-        multiply(matrices.filter, a, 3, taps, 3, half);
-        for (int64_t i = 0; i < a; ++i)
-          for (int64_t j = 0; j < a; ++j) {
-            u[i * a + j] = 0;
-            for (int64_t k = 0; k < 3; ++k)
-              u[i * a + j] += half[i * 3 + k] * matrices.filter[j * 3 + k];
-          }
-        for (int64_t i = 0; i < a * a; ++i)
-          sums[i] = std::fma(v[c * a * a + i], static_cast<float>(u[i]), sums[i]);
-        for (int64_t i = 0; i < m; ++i)
-          for (int64_t j = 0; j < m; ++j)
-            for (int64_t t = 0; t < 9; ++t)
-              exact[i * m + j] += taps[t] * x[c * a * a + (i + t / 3) * a + j + t % 3];
+        for (int64_t t = 0; t < taps; ++t)
+          window[t] = f[(t * ic + c) * oc + o];
+        const std::vector<double> u = bothWays(filterDown, filterAcross, height, width, window.data());
+        for (int64_t i = 0; i < points; ++i)
+          sums[i] = std::fma(v[c * points + i], static_cast<float>(u[i]), sums[i]);
+        for (int64_t i = 0; i < tile.down.m; ++i)
+          for (int64_t j = 0; j < tile.across.m; ++j)
+            for (int64_t t = 0; t < taps; ++t)
+              exact[i * tile.across.m + j] +=
+                  window[t] * x[c * points + (i + t / width) * columns + j + t % width];
       }
-      bothWays(matrices.output, m, a, sums, y);
-      for (int64_t i = 0; i < m * m; ++i) {
+      const std::vector<float> y = bothWays(outDown, outAcross, rows, columns, sums.data());
+      for (int64_t i = 0; i < tile.pixels(); ++i) {
         worst = std::max(worst, std::abs(exact[i] - y[i]));
         largest = std::max(largest, std::abs(exact[i]));
         finite &= std::isfinite(y[i]);

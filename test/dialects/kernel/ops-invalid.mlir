@@ -56,7 +56,7 @@ func.func @spread_columns(%x: tensor<1x8x8x16xf32>, %w: tensor<1x1x48x16xf32>) -
 // -----
 
 func.func @winograd_window(%x: tensor<1x8x8x16xf32>, %w: tensor<1x36x1x16x32xf32>) -> tensor<1x4x4x32xf32> {
-  // expected-error @+1 {{winograd needs 3x3 taps, strides of 1, no dilated input and no groups}}
+  // expected-error @+1 {{winograd needs two spatial dimensions, strides of 1, no dilated input and no groups}}
   %0 = kernel.conv(%x, %w) {strides = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>, kernel_shape = array<i64: 3, 3>, panel = 32 : i64, winograd = 4 : i64} : (tensor<1x8x8x16xf32>, tensor<1x36x1x16x32xf32>) -> tensor<1x4x4x32xf32> {
   ^bb0(%acc: tensor<1x4x4x32xf32>):
     kernel.yield %acc : tensor<1x4x4x32xf32>

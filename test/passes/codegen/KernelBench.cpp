@@ -1,13 +1,12 @@
 // Speed of generated products as a share of this machine's multiply-add peak, measured in the same run.
 //   kernel-bench dot M K N [packed] [cpu]      kernel-bench conv|dw H W IC OC KH KW STRIDE PAD [packed|f2|f4]
 //        kernel-bench mlir FILE [spread=MB] [cpu]: the first kernel of an MLIR file of static shapes (lathe
-//        compile
-//        --dump-dir), with its GB/s
+//        compile --dump-dir), with its GB/s
 //        kernel-bench asm dot ...: prints the assembly instead
 // vecs=3, rows=9, block=4, depth=256 (dot): instead of what is estimated.
 // spread=MB: the left operand and the result (mlir: all of them) lie in so much memory in turn, as between
-// other layers of a model. f2, f4: Winograd with tiles of 2x2 or 4x4. cold: the right operand comes from
-// memory, as in a model.
+// other layers of a model. f2, f3, f4, f6: Winograd with tiles of so many pixels a direction. cold: the right
+// operand comes from memory, as in a model.
 #include "KernelRunner.h"
 
 #include "dialects/hlo/Hlo.h"
@@ -161,8 +160,8 @@ int main(int argc, char **argv) {
       packed = strassen = true;
     else if (args[i] == "cold")
       cold = true;
-    else if (args[i] == "f2" || args[i] == "f4")
-      winograd = args[i] == "f2" ? 2 : 4;
+    else if (args[i] == "f2" || args[i] == "f3" || args[i] == "f4" || args[i] == "f6")
+      winograd = args[i][1] - '0';
     else if (args[i].rfind("spread=", 0) == 0)
       spread = std::stoll(args[i].substr(7)) << 20;
     else if (args[i] == "avx2")
@@ -215,8 +214,8 @@ int main(int argc, char **argv) {
                                           : RankedTensorType::get({kh, kw, ic, oc}, f32);
     cpu::WinogradPlan tiles;
     if (winograd) {
-      tiles = cpu::planWinograd(processor.target(), {ic, oc, oh, ow, 1}, winograd);
-      int64_t points = (winograd + 2) * (winograd + 2), q = tiles.panelsPerUnit;
+      tiles = cpu::planWinograd(processor.target(), {ic, oc, oh, ow, 1, 1, 1, false, kh, kw}, winograd);
+      int64_t points = cpu::WinogradTile(winograd, kh, kw).points(), q = tiles.panelsPerUnit;
       panel = tiles.panel;
       filter = RankedTensorType::get({(oc + panel - 1) / panel / q, points, q, ic, panel}, f32);
       fprintf(stderr, "%ld tiles a block, %ld panels of %ld a unit, estimate %.0f us ", long(tiles.tilesPerBlock), long(q), long(panel),

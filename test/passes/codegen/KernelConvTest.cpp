@@ -127,16 +127,28 @@ void check(ConvCase c, const Processor &processor) {
     panel = llvm::alignTo(c.taps.back() * c.oc, processor.target().lanes(f32));
   cpu::WinogradPlan plan;
   if (c.winograd) {
-    cpu::WinogradSizes sizes = {c.ic, c.oc, out[0], out[1], c.n, c.tapDilation[0], c.tapDilation[1]};
+    cpu::WinogradSizes sizes = {c.ic,
+                                c.oc,
+                                out[0],
+                                out[1],
+                                c.n,
+                                c.taps[0] == 1 ? 1 : c.tapDilation[0],
+                                c.taps[1] == 1 ? 1 : c.tapDilation[1],
+                                false,
+                                c.taps[0],
+                                c.taps[1]};
     plan = cpu::planWinograd(processor.target(), sizes, c.winograd);
     panel = plan.panel;
     panels = (c.oc + panel - 1) / panel;
   }
-  RankedTensorType filter = c.winograd ? RankedTensorType::get({panels / plan.panelsPerUnit, (c.winograd + 2) * (c.winograd + 2),
-                                                                plan.panelsPerUnit, c.ic, panel}, f32)
-                            : c.spread ? RankedTensorType::get({1, 1, taps / c.taps.back() * c.ic, panel}, f32)
-                            : c.packed ? RankedTensorType::get({fgroups, panels, taps * icg, panel}, f32)
-                                     : RankedTensorType::get(filterShape, f32);
+  RankedTensorType filter =
+      c.winograd ? RankedTensorType::get({panels / plan.panelsPerUnit,
+                                          cpu::WinogradTile(c.winograd, c.taps[0], c.taps[1]).points(),
+                                          plan.panelsPerUnit, c.ic, panel},
+                                         f32)
+      : c.spread ? RankedTensorType::get({1, 1, taps / c.taps.back() * c.ic, panel}, f32)
+      : c.packed ? RankedTensorType::get({fgroups, panels, taps * icg, panel}, f32)
+                 : RankedTensorType::get(filterShape, f32);
   b.setInsertionPointToEnd(module->getBody());
   auto func = func::FuncOp::create(b, loc, "main", b.getFunctionType({input, filter}, {result}));
   b.setInsertionPointToStart(func.addEntryBlock());
@@ -472,8 +484,9 @@ TEST(KernelPool, MaxOfNumbers) {
 }
 
 void checkWinograd(ConvCase c) {
-  c.taps = {3, 3};
-  for (int64_t m : {2, 4}) {
+  if (c.taps.empty())
+    c.taps = {3, 3};
+  for (int64_t m : cpu::winogradTileSizes(c.taps[0], c.taps[1])) {
     c.winograd = m;
     for (const Processor &p : {Processor::host(), Processor::avx2(), Processor::baseline()})
       check(c, p);
@@ -508,6 +521,55 @@ TEST(KernelWinograd, DilatedTaps) {
 TEST(KernelWinograd, LongSums) {
   checkWinograd({1, {14, 14}, 600, 40, {}, {}, {1, 1, 1, 1}});
   checkWinograd({1, {7, 7}, 512, 512, {}, {}, {1, 1, 1, 1}});
+}
+
+TEST(KernelWinograd, Windows) {
+  for (const Ints &taps : {Ints{5, 5}, {5, 3}, {1, 3}, {1, 7}, {4, 1}, {7, 1}}) {
+    SCOPED_TRACE(std::to_string(taps[0]) + "x" + std::to_string(taps[1]));
+    const int64_t up = (taps[0] - 1) / 2, down = taps[0] / 2, left = (taps[1] - 1) / 2, right = taps[1] / 2;
+    EXPECT_FALSE(cpu::winogradTileSizes(taps[0], taps[1]).empty());
+    checkWinograd({2, {13, 9}, 20, 33, taps, {}, {up, down, left, right}}); // tails in every direction
+    checkWinograd(
+        {1, {9, 8}, 16, 16, taps, {}, {up + 5, down, left - 1, right + 6}}); // tiles outside of the image
+    checkWinograd({1, {21, 25}, 7, 16, taps, {}, {3 * up, 3 * down, 2 * left, 2 * right}, {}, {3, 2}});
+  }
+  checkWinograd({1, {1, 203}, 40, 48, {1, 3}, {}, {0, 0, 1, 1}}); // as one-dimensional ones come
+  checkWinograd({2, {1, 203}, 40, 48, {1, 5}, {}, {0, 0, 16, 0}, {}, {1, 4}});
+  for (const Ints &other : {Ints{1, 1}, {8, 1}, {3, 2}, {9, 9}})
+    EXPECT_TRUE(cpu::winogradTileSizes(other[0], other[1]).empty());
+}
+
+// A direct computation of one tile from the three matrices, which kernels follow term by term.
+TEST(KernelWinograd, Matrices) {
+  for (int64_t r = 2; r <= 7; ++r)
+    for (int64_t m : {2, 3, 4, 6}) {
+      const cpu::WinogradAxis axis{m, r};
+      if (!axis.isKnown())
+        continue;
+      const std::vector<double> in = axis.input(), filter = axis.filter(), out = axis.output();
+      const int64_t a = axis.points();
+      for (int64_t pixel = 0; pixel < a; ++pixel)
+        for (int64_t tap = 0; tap < r; ++tap)
+          for (int64_t i = 0; i < m; ++i) {
+            double sum = 0;
+            for (int64_t p = 0; p < a; ++p)
+              sum += out[i * a + p] * in[p * a + pixel] * filter[p * r + tap];
+            EXPECT_NEAR(sum, pixel == i + tap, 1e-12) << m << " " << r;
+          }
+    }
+}
+
+TEST(KernelWinograd, SampledErrorOfWindows) {
+  for (const Ints &taps : {Ints{5, 5}, {7, 7}, {3, 5}, {1, 3}, {1, 5}, {1, 7}, {7, 1}, {4, 4}})
+    for (int64_t m : cpu::winogradTileSizes(taps[0], taps[1])) {
+      Tensor filter = Tensor::allocate(DType::Float32, {taps[0], taps[1], 64, 32});
+      std::vector<float> values(filter.numElements());
+      fill(values, 4);
+      std::copy(values.begin(), values.end(), filter.data<float>());
+      const double error = cpu::sampleWinogradError(filter, m);
+      EXPECT_GT(error, 1e-8);
+      EXPECT_LT(error, 1e-4) << taps[0] << "x" << taps[1] << " " << m;
+    }
 }
 
 TEST(KernelWinograd, SampledError) {

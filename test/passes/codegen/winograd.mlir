@@ -32,6 +32,47 @@ func.func @small_image(%x: tensor<1x14x14x256xf32>) -> tensor<1x14x14x256xf32> {
 
 // -----
 
+// 5x5 taps: tiles of 4x4 from 64 points.
+// CHECK-LABEL: @five_taps
+func.func @five_taps(%x: tensor<1x35x35x64xf32>) -> tensor<1x35x35x64xf32> {
+  // CHECK: kernel.conv({{.*}}kernel_shape = array<i64: 5, 5>{{.*}}winograd = 4 {{.*}}x64x{{[0-9]+x[0-9]+x[0-9]+}}xf32>
+  %w = "hlo.constant"() {value = dense<1.0> : tensor<5x5x64x64xf32>} : () -> tensor<5x5x64x64xf32>
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 2, 2, 2, 2>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x35x35x64xf32>, tensor<5x5x64x64xf32>) -> tensor<1x35x35x64xf32> {
+  ^bb0(%acc: tensor<1x35x35x64xf32>):
+    kernel.yield %acc : tensor<1x35x35x64xf32>
+  }
+  return %0 : tensor<1x35x35x64xf32>
+}
+
+// -----
+
+// Taps in one direction only: two pixels of a row from 8 points.
+// CHECK-LABEL: @taps_of_a_row
+func.func @taps_of_a_row(%x: tensor<1x17x17x192xf32>) -> tensor<1x17x17x192xf32> {
+  // CHECK: kernel.conv({{.*}}kernel_shape = array<i64: 1, 7>{{.*}}winograd = 2 {{.*}}x8x{{[0-9]+x[0-9]+x[0-9]+}}xf32>
+  %w = "hlo.constant"() {value = dense<1.0> : tensor<1x7x192x192xf32>} : () -> tensor<1x7x192x192xf32>
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 3, 3>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x17x17x192xf32>, tensor<1x7x192x192xf32>) -> tensor<1x17x17x192xf32> {
+  ^bb0(%acc: tensor<1x17x17x192xf32>):
+    kernel.yield %acc : tensor<1x17x17x192xf32>
+  }
+  return %0 : tensor<1x17x17x192xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @taps_of_a_column
+func.func @taps_of_a_column(%x: tensor<1x17x17x192xf32>) -> tensor<1x17x17x192xf32> {
+  // CHECK: kernel.conv({{.*}}kernel_shape = array<i64: 7, 1>{{.*}}winograd = 2 {{.*}}x8x{{[0-9]+x[0-9]+x[0-9]+}}xf32>
+  %w = "hlo.constant"() {value = dense<1.0> : tensor<7x1x192x192xf32>} : () -> tensor<7x1x192x192xf32>
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 3, 3, 0, 0>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x17x17x192xf32>, tensor<7x1x192x192xf32>) -> tensor<1x17x17x192xf32> {
+  ^bb0(%acc: tensor<1x17x17x192xf32>):
+    kernel.yield %acc : tensor<1x17x17x192xf32>
+  }
+  return %0 : tensor<1x17x17x192xf32>
+}
+
+// -----
+
 // 7x7 pixels: reading the larger filters would decide for one image, not for many.
 // CHECK-LABEL: @one_tiny_image
 // CHECK-NOT: winograd
@@ -81,7 +122,7 @@ func.func @strided(%x: tensor<1x56x56x64xf32>) -> tensor<1x28x28x64xf32> {
   // CHECK-NOT: winograd =
   // CHECK: kernel.conv
   %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x64x64xf32>} : () -> tensor<3x3x64x64xf32>
-  // expected-remark @+1 {{no Winograd: not a 3x3 window of stride 1}}
+  // expected-remark @+1 {{no Winograd: not a window of known size and stride 1}}
   %0 = kernel.conv(%x, %w) {strides = array<i64: 2, 2>, padding = array<i64: 0, 1, 0, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x56x56x64xf32>, tensor<3x3x64x64xf32>) -> tensor<1x28x28x64xf32> {
   ^bb0(%acc: tensor<1x28x28x64xf32>):
     kernel.yield %acc : tensor<1x28x28x64xf32>
@@ -113,7 +154,7 @@ func.func @far_taps(%x: tensor<1x32x32x64xf32>) -> tensor<1x32x32x64xf32> {
   // CHECK-NOT: winograd =
   // CHECK: kernel.conv
   %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x64x64xf32>} : () -> tensor<3x3x64x64xf32>
-  // expected-remark @+1 {{no Winograd: not a 3x3 window of stride 1}}
+  // expected-remark @+1 {{no Winograd: not a window of known size and stride 1}}
   %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1000000, 1000000, 1000000, 1000000>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1000000, 1000000>} : (tensor<1x32x32x64xf32>, tensor<3x3x64x64xf32>) -> tensor<1x32x32x64xf32> {
   ^bb0(%acc: tensor<1x32x32x64xf32>):
     kernel.yield %acc : tensor<1x32x32x64xf32>
