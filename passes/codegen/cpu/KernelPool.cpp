@@ -225,14 +225,16 @@ void PoolEmitter::emitBlock(Value y, unsigned height, int64_t knownY, Value x, u
     const int64_t at = known * d.stride - d.padLow + place;
     return known < 0 || (at >= 0 && at < *d.inSize);
   };
-  // the taps of result `i` that are inside, counted from the first one's first.
-  auto tapsOf = [&](const WindowDim &d, int64_t known, int64_t i) {
-    SmallVector<int64_t> taps;
-    for (int64_t k = 0; k < *d.tapSize; ++k)
-      if (const int64_t place = i * d.stride + k * d.dilation; isInside(d, known, place))
-        taps.push_back(place);
+  // the taps of each result that are inside, counted from the first one's first
+  auto tapsOf = [&](const WindowDim &d, int64_t known, unsigned count) {
+    SmallVector<SmallVector<int64_t>> taps(count);
+    for (unsigned i = 0; i < count; ++i)
+      for (int64_t k = 0; k < *d.tapSize; ++k)
+        if (const int64_t place = i * d.stride + k * d.dilation; isInside(d, known, place))
+          taps[i].push_back(place);
     return taps;
   };
+  const auto rowTaps = tapsOf(rows, knownY, height), columnTaps = tapsOf(columns, knownX, width);
   auto startOf = [&](const WindowDim &d, Value first) {
     return b.mul(b.sub(b.mul(first, b.i64(d.stride)), b.i64(d.padLow)), d.inStep);
   };
@@ -243,14 +245,14 @@ void PoolEmitter::emitBlock(Value y, unsigned height, int64_t knownY, Value x, u
          ++column) {
       SmallVector<unsigned> readers;
       for (unsigned i = 0; i < width; ++i)
-        if (llvm::is_contained(tapsOf(columns, knownX, i), column))
+        if (llvm::is_contained(columnTaps[i], column))
           readers.push_back(i);
       if (readers.empty())
         continue;
       llvm::DenseMap<int64_t, Value> loaded;
       for (unsigned r = 0; r < height; ++r) {
         Value sum;
-        for (int64_t row : tapsOf(rows, knownY, r)) {
+        for (int64_t row : rowTaps[r]) {
           Value &v = loaded[row];
           if (!v)
             v = loadInput(
@@ -270,8 +272,7 @@ void PoolEmitter::emitBlock(Value y, unsigned height, int64_t knownY, Value x, u
         if (!acc)
           acc = initial(lanes);
         if (kind == Kind::Average)
-          acc =
-              average(acc, b.i64(tapsOf(rows, knownY, r).size() * tapsOf(columns, knownX, i).size()), lanes);
+          acc = average(acc, b.i64(rowTaps[r].size() * columnTaps[i].size()), lanes);
       }
       outIndex.back() = b.add(y, b.i64(r));
       finishPixels({width, 1, lanes}, x, channel, accs[r]);
