@@ -357,8 +357,8 @@ static LogicalResult verifyWinograd(ConvOp op) {
   int64_t points = 1;
   const ArrayRef<int64_t> window = *op.getKernelShape();
   for (int64_t taps : window) {
-    const int64_t along = taps == 1 ? 1 : m + taps - 1;
-    if (taps < 1 || m < 2 || (taps > 1 && along != 4 && along != 6 && along != 8))
+    const int64_t along = winogradPoints(m, taps);
+    if (!along)
       return op.emitOpError() << "winograd of " << m << " does not fit " << taps << " taps";
     points *= along;
   }

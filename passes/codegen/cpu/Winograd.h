@@ -26,10 +26,8 @@ struct WinogradAxis {
   int64_t m = 1, r = 1;
 
   int64_t points() const { return m + r - 1; }
-  /// Whether transforms are known: a single tap, or 4, 6 or 8 points.
-  bool isKnown() const {
-    return r == 1 ? m == 1 : m > 1 && (points() == 4 || points() == 6 || points() == 8);
-  }
+  /// Whether its transforms are known.
+  bool isKnown() const { return kernel::winogradPoints(m, r) == points(); }
   /// 1, 2 and 1/2: as many as there are pairs.
   llvm::ArrayRef<double> pairs() const;
   /// Rows of B^T for 0 and for infinity; the latter's result is to be multiplied by `sign`.
@@ -108,9 +106,10 @@ struct WinogradChoice {
 };
 WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const CpuTarget &target, int64_t force = 0);
 
-/// How a convolution that could be computed from bf16 operands by AVX512_BF16 is done fastest, by the estimates: directly,
-/// in f32 by Winograd's algorithm, which multiplies a fourth as often, or by F(2x2,3x3) from transformed operands rounded to bf16.
-/// (F(4x4,3x3) would make their errors ten times as large.) `filter` reads the constant filter.
+/// How a convolution that could be computed from bf16 operands by AVX512_BF16 is done fastest, by the
+/// estimates: directly, in f32 by Winograd's algorithm, which multiplies as little as a fourth as often, or
+/// by F(2,3) along each direction from transformed operands rounded to bf16. (More than four points, as of
+/// F(4,3), would make their errors ten times as large.) `filter` reads the constant filter.
 struct Bf16Choice {
   bool winogradF32 = false;
   std::optional<WinogradPlan> paired;
