@@ -328,32 +328,29 @@ Tensor pairFilter(const Tensor &transformed) {
   return out;
 }
 
-/// rows x columns times columns x n, `right` row-major; sums in T.
+/// `left`, rows x columns, times `right`, columns x n; sums in T.
 template <typename T>
-static void multiply(const double *left, int64_t rows, int64_t columns, const T *right, int64_t n, T *to) {
+static void multiply(const std::vector<double> &left, int64_t columns, const T *right, int64_t n, T *to) {
+  const int64_t rows = left.size() / columns;
+  std::fill_n(to, rows * n, T(0));
   for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < n; ++j) {
-      T sum = 0;
-      for (int64_t k = 0; k < columns; ++k)
-        sum += static_cast<T>(left[i * columns + k]) * right[k * n + j];
-      to[i * n + j] = sum;
+    for (int64_t k = 0; k < columns; ++k) {
+      const T factor = static_cast<T>(left[i * columns + k]);
+      for (int64_t j = 0; j < n; ++j)
+        to[i * n + j] += factor * right[k * n + j];
     }
 }
 
-/// `down` x in x `across`^T: both directions of a tile.
+/// Both directions of `n` tiles, a tile's element being `n` further than the one before: down x in x
+/// across^T.
 template <typename T>
 static std::vector<T> bothWays(const std::vector<double> &down, const std::vector<double> &across,
-                               int64_t height, int64_t width, const T *in) {
+                               int64_t height, int64_t width, int64_t n, const T *in) {
   const int64_t rows = down.size() / height, columns = across.size() / width;
-  std::vector<T> half(rows * width), turned(width * rows), back(columns * rows), to(rows * columns);
-  multiply(down.data(), rows, height, in, width, half.data());
+  std::vector<T> half(rows * width * n), to(rows * columns * n);
+  multiply(down, height, in, width * n, half.data());
   for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < width; ++j)
-      turned[j * rows + i] = half[i * width + j];
-  multiply(across.data(), columns, width, turned.data(), rows, back.data());
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j)
-      to[i * columns + j] = back[j * rows + i];
+    multiply(across, width, &half[i * width * n], n, &to[i * columns * n]);
   return to;
 }
 
@@ -366,39 +363,52 @@ double sampleWinogradError(const Tensor &filter, int64_t m) {
                             filterDown = tile.down.filter(), filterAcross = tile.across.filter(),
                             outDown = tile.down.output(), outAcross = tile.across.output();
   const float *f = filter.data<float>();
+  const int64_t step = std::max<int64_t>(1, oc / 16), samples = llvm::divideCeil(oc, step);
   std::mt19937 random(1);
+  // inputs around zero, and positive ones as after relu
+  constexpr float lows[] = {-1, 0};
+  std::vector<float> x[2], v[2];
+  std::vector<float> sums[2];
+  std::vector<double> exact[2];
+  for (int64_t a = 0; a < 2; ++a) {
+    x[a].resize(points * ic);
+    for (int64_t c = 0; c < ic; ++c)
+      for (int64_t i = 0; i < points; ++i)
+        x[a][i * ic + c] = lows[a] + (1 - lows[a]) * static_cast<float>(random() >> 8) * 0x1p-24f;
+    v[a] = bothWays(inDown, inAcross, rows, columns, ic, x[a].data());
+    sums[a].assign(points * samples, 0.f);
+    exact[a].assign(tile.pixels() * samples, 0.0);
+  }
+  std::vector<double> window(taps * samples);
+  for (int64_t c = 0; c < ic; ++c) {
+    for (int64_t t = 0; t < taps; ++t)
+      for (int64_t s = 0; s < samples; ++s)
+        window[t * samples + s] = f[(t * ic + c) * oc + s * step];
+    const std::vector<double> u = bothWays(filterDown, filterAcross, height, width, samples, window.data());
+    for (int64_t a = 0; a < 2; ++a) {
+      for (int64_t i = 0; i < points; ++i)
+        for (int64_t s = 0; s < samples; ++s)
+          sums[a][i * samples + s] =
+              static_cast<float>(double(v[a][i * ic + c]) * static_cast<float>(u[i * samples + s]) +
+                                 sums[a][i * samples + s]); // as fused
+      for (int64_t i = 0; i < tile.pixels(); ++i)
+        for (int64_t t = 0; t < taps; ++t) {
+          const double pixel =
+              x[a][((i / tile.across.m + t / width) * columns + i % tile.across.m + t % width) * ic + c];
+          for (int64_t s = 0; s < samples; ++s)
+            exact[a][i * samples + s] += window[t * samples + s] * pixel;
+        }
+    }
+  }
   double share = 0;
   bool finite = true;
-  // inputs around zero, and positive ones as after relu
-  for (float low : {-1.f, 0.f}) {
-    std::vector<float> x(ic * points), v;
-    for (float &e : x)
-      e = low + (1 - low) * static_cast<float>(random() >> 8) * 0x1p-24f;
-    for (int64_t c = 0; c < ic; ++c)
-      llvm::append_range(v, bothWays(inDown, inAcross, rows, columns, &x[c * points]));
+  for (int64_t a = 0; a < 2; ++a) {
+    const std::vector<float> y = bothWays(outDown, outAcross, rows, columns, samples, sums[a].data());
     double worst = 0, largest = 0;
-    std::vector<double> window(taps);
-    for (int64_t o = 0, step = std::max<int64_t>(1, oc / 16); o < oc; o += step) {
-      std::vector<float> sums(points, 0.f);
-      std::vector<double> exact(tile.pixels(), 0.0);
-      for (int64_t c = 0; c < ic; ++c) {
-        for (int64_t t = 0; t < taps; ++t)
-          window[t] = f[(t * ic + c) * oc + o];
-        const std::vector<double> u = bothWays(filterDown, filterAcross, height, width, window.data());
-        for (int64_t i = 0; i < points; ++i)
-          sums[i] = std::fma(v[c * points + i], static_cast<float>(u[i]), sums[i]);
-        for (int64_t i = 0; i < tile.down.m; ++i)
-          for (int64_t j = 0; j < tile.across.m; ++j)
-            for (int64_t t = 0; t < taps; ++t)
-              exact[i * tile.across.m + j] +=
-                  window[t] * x[c * points + (i + t / width) * columns + j + t % width];
-      }
-      const std::vector<float> y = bothWays(outDown, outAcross, rows, columns, sums.data());
-      for (int64_t i = 0; i < tile.pixels(); ++i) {
-        worst = std::max(worst, std::abs(exact[i] - y[i]));
-        largest = std::max(largest, std::abs(exact[i]));
-        finite &= std::isfinite(y[i]);
-      }
+    for (size_t i = 0; i < y.size(); ++i) {
+      worst = std::max(worst, std::abs(exact[a][i] - y[i]));
+      largest = std::max(largest, std::abs(exact[a][i]));
+      finite &= std::isfinite(y[i]);
     }
     if (largest > 0)
       share = std::max(share, worst / largest);
