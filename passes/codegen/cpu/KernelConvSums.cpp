@@ -180,17 +180,17 @@ void ConvEmitter::sumTrimmed(TileShape shape, TileOperands operands, Value a) {
   });
 }
 
-bool spreadsTaps(kernel::ConvOp op, const CpuTarget &target) {
+std::optional<double> spreadShare(kernel::ConvOp op, const CpuTarget &target) {
   auto input = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
   RankedTensorType acc = op.getAccType();
   const int64_t rank = filter.getRank(), lanes = target.lanes(acc.getElementType());
   if (rank < 3 || !filter.hasStaticShape() || lanes < 4 || op.getGroups() != 1 || op.getBatchGroups() != 1 || op.getBf16() ||
       !acc.getElementType().isF32() || !input.getElementType().isF32() || !filter.getElementType().isF32() ||
       op.getStrides().back() != 1 || llvm::any_of(op.getLhsDilation(), [](int64_t d) { return d != 1; }))
-    return false;
+    return std::nullopt;
   const int64_t taps = filter.getDimSize(rank - 3), oc = filter.getDimSize(rank - 1);
   if (taps < 2 || oc < 1 || taps * oc > 4 * lanes || input.isDynamicDim(rank - 1))
-    return false;
+    return std::nullopt;
   // multiply-adds of a pixel, and the additions behind them, which wait for memory
   const double steps = double(filter.getNumElements()) / (taps * oc);
   double direct = steps * taps * llvm::divideCeil(oc, lanes), spread = steps * llvm::divideCeil(taps * oc, lanes);
@@ -198,7 +198,8 @@ bool spreadsTaps(kernel::ConvOp op, const CpuTarget &target) {
     const double width = std::max<int64_t>(1, acc.getDimSize(rank - 2));
     spread *= (width + (taps - 1) * op.getRhsDilation().back()) / width;
   }
-  return spread + 3 * taps < 0.8 * direct;
+  const double share = (spread + 3 * taps) / direct;
+  return share < 0.8 ? std::optional<double>(share) : std::nullopt;
 }
 
 } // namespace lathe::cpu

@@ -328,12 +328,9 @@ LogicalResult Packer::packConv(kernel::ConvOp op) {
   if (!filter.hasStaticShape() || filter.getNumElements() == 0 || target.lanes(acc.getElementType()) == 1 ||
       filter.getDimSize(rank - 1) % groups)
     return success();
-  const bool spread = !options.exact && spreadsTaps(op, target);
-  // Few channels would fill a vector neither way: 5x5 taps of 3 channels take half as long spread as by
-  // Winograd's algorithm.
-  const bool isThreeByThree = rank == 4 && filter.getDimSize(0) == 3 && filter.getDimSize(1) == 3;
+  const bool spread = !options.exact && spreadShare(op, target).has_value();
   bool done = false;
-  if ((!spread || isThreeByThree) && failed(tryWinograd(op, done)))
+  if (failed(tryWinograd(op, done)))
     return failure();
   if (done)
     return success();

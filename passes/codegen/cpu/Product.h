@@ -57,8 +57,9 @@ constexpr int64_t gatheredWidth = 10, gatheredChannels = 64;
 /// would make low register tiles, and with many output channels the copy costs next to nothing.
 bool gathersWindows(mlir::RankedTensorType acc, mlir::ArrayRef<int64_t> taps, int64_t allGroups);
 
-/// Whether a convolution with few output channels has the taps of a row as columns of its tiles.
-bool spreadsTaps(kernel::ConvOp op, const CpuTarget &target);
+/// Where a convolution with few output channels has the taps of a row as columns of its tiles: the share of
+/// the time that it would take otherwise.
+std::optional<double> spreadShare(kernel::ConvOp op, const CpuTarget &target);
 
 /// Whether the vectors of a convolution hold channels of several groups: see KernelGrouped.cpp. Its filter stays as it is.
 bool hasNarrowGroups(kernel::ConvOp op, const CpuTarget &target);

@@ -229,7 +229,7 @@ WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const Cpu
   // the algorithm is chosen as for one thread: how many there are must not change a bit
   CpuTarget alone = target;
   alone.threads = 1;
-  double limit = directCycles(target, sizes) * 0.97;
+  double limit = directCycles(target, sizes) * spreadShare(op, target).value_or(1) * 0.97;
   for (int64_t m : winogradTileSizes(sizes.windowHeight, sizes.windowWidth)) {
     if (force && force != m)
       continue;
