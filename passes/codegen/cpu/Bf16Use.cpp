@@ -318,9 +318,9 @@ LogicalResult Bf16Packer::pack(kernel::ConvOp op, const WinogradPlan &plan) {
     if (!value)
       return failure();
   }
+  op.setKernelShape(cast<RankedTensorType>(op.getFilter().getType()).getShape().take_front(2));
   op->setOperand(1, value);
   op.setPanel(plan.panel);
-  op.setKernelShape(SmallVector<int64_t>{3, 3});
   op.setWinograd(plan.tile);
   return success();
 }

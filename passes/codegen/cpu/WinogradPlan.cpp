@@ -250,8 +250,7 @@ WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const Cpu
 
 Bf16Choice chooseBf16(kernel::ConvOp op, const CpuTarget &target, llvm::function_ref<FailureOr<Tensor>()> filter) {
   Bf16Choice choice;
-  auto type = cast<RankedTensorType>(op.getFilter().getType());
-  if (!isWinogradWindow(op) || type.getDimSize(0) != 3 || type.getDimSize(1) != 3)
+  if (!isWinogradWindow(op))
     return choice;
   CpuTarget alone = target;
   alone.threads = 1;
@@ -259,8 +258,12 @@ Bf16Choice chooseBf16(kernel::ConvOp op, const CpuTarget &target, llvm::function
   wide.pairs = false;
   paired.pairs = true;
   const double direct = directCycles(alone, wide, /*bf16=*/true) * 0.97, never = std::numeric_limits<double>::infinity();
-  double f32 = std::min(planWinograd(alone, wide, 4).cycles, planWinograd(alone, wide, 2).cycles);
-  const double bf16 = wide.inChannels % 2 == 0 ? planWinograd(alone, paired, 2).cycles : never;
+  double f32 = never;
+  for (int64_t m : winogradTileSizes(wide.windowHeight, wide.windowWidth))
+    f32 = std::min(f32, planWinograd(alone, wide, m).cycles);
+  const WinogradTile small = wide.tile(2);
+  const bool isExact = small.isKnown() && small.down.points() <= 4 && small.across.points() <= 4;
+  const double bf16 = isExact && wide.inChannels % 2 == 0 ? planWinograd(alone, paired, 2).cycles : never;
   // filters are read, and errors sampled, only where that may matter
   if (std::min(f32, bf16) > direct)
     return choice;

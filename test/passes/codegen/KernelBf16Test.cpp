@@ -203,7 +203,8 @@ struct ConvCase {
   Ints strides = {}, padding = {}, dilation = {};
   int64_t groups = 1;
   bool narrow = false, dynamicImages = false;
-  /// By F(2x2,3x3), on operands that are whole once they are transformed: nothing is rounded.
+  /// By F(2,3) in both directions or one, on operands that are whole once they are transformed: nothing is
+  /// rounded.
   bool winograd = false;
 };
 
@@ -401,9 +402,13 @@ TEST(Bf16Conv, GatheredWindows) {
 TEST(Bf16Conv, Winograd) {
   for (const Processor &p : processors())
     for (bool narrow : {false, true})
-      for (ConvCase c : {ConvCase{1, {14, 14}, 64, 64, {3, 3}, {}, {1, 1, 1, 1}}, ConvCase{1, {9, 13}, 96, 80, {3, 3}, {}, {1, 1, 1, 1}},
-                         ConvCase{2, {9, 11}, 70, 40, {3, 3}}, ConvCase{1, {16, 16}, 64, 72, {3, 3}, {}, {2, 2, 2, 2}, {2, 2}},
-                         ConvCase{1, {12, 12}, 1026, 64, {3, 3}, {}, {1, 1, 1, 1}}}) {
+      for (ConvCase c :
+           {ConvCase{1, {14, 14}, 64, 64, {3, 3}, {}, {1, 1, 1, 1}},
+            ConvCase{1, {9, 13}, 96, 80, {3, 3}, {}, {1, 1, 1, 1}}, ConvCase{2, {9, 11}, 70, 40, {3, 3}},
+            ConvCase{1, {16, 16}, 64, 72, {3, 3}, {}, {2, 2, 2, 2}, {2, 2}},
+            ConvCase{1, {12, 12}, 1026, 64, {3, 3}, {}, {1, 1, 1, 1}},
+            ConvCase{1, {14, 14}, 384, 384, {1, 3}, {}, {0, 0, 1, 1}},
+            ConvCase{1, {14, 14}, 384, 384, {3, 1}, {}, {1, 1, 0, 0}}}) {
         c.narrow = narrow;
         c.winograd = true;
         checkConv(c, p);

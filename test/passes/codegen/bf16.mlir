@@ -122,6 +122,22 @@ func.func @winograd(%x: tensor<1x14x14x256xf32>) -> tensor<1x14x14x256xf32> {
 
 // -----
 
+// 5x5 windows are multiplied less than half as often by F(2x2,5x5), in f32.
+// CHECK-LABEL: @left_5x5
+// AMX-LABEL: @left_5x5
+func.func @left_5x5(%x: tensor<1x35x35x48xf32>) -> tensor<1x35x35x64xf32> {
+  %w = "hlo.constant"() {value = dense<1.0> : tensor<5x5x48x64xf32>} : () -> tensor<5x5x48x64xf32>
+  // CHECK-NOT: bf16
+  // AMX: kernel.conv{{.*}}{{.}}bf16
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 2, 2, 2, 2>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x35x35x48xf32>, tensor<5x5x48x64xf32>) -> tensor<1x35x35x64xf32> {
+  ^bb0(%acc: tensor<1x35x35x64xf32>):
+    kernel.yield %acc : tensor<1x35x35x64xf32>
+  }
+  return %0 : tensor<1x35x35x64xf32>
+}
+
+// -----
+
 // Few channels make the transforms decide: left to F(4x4,3x3) in f32, whose filter kernel-pack-weights packs.
 // CHECK-LABEL: @left
 // AMX-LABEL: @left
