@@ -161,3 +161,18 @@ func.func @far_taps(%x: tensor<1x32x32x64xf32>) -> tensor<1x32x32x64xf32> {
   }
   return %0 : tensor<1x32x32x64xf32>
 }
+
+// -----
+
+// Three output channels leave most of a vector empty, at each point too: a row's taps are put beside each other.
+// CHECK-LABEL: @few_outputs
+func.func @few_outputs(%x: tensor<1x32x32x32xf32>) -> tensor<1x32x32x3xf32> {
+  // CHECK: kernel.conv({{.*}}spread
+  %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x32x3xf32>} : () -> tensor<3x3x32x3xf32>
+  // expected-remark @+1 {{no Winograd: direct code is estimated to be as fast}}
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x32x32x32xf32>, tensor<3x3x32x3xf32>) -> tensor<1x32x32x3xf32> {
+  ^bb0(%acc: tensor<1x32x32x3xf32>):
+    kernel.yield %acc : tensor<1x32x32x3xf32>
+  }
+  return %0 : tensor<1x32x32x3xf32>
+}
