@@ -3,6 +3,7 @@
 #include "passes/lower/FunctionLowering.h"
 #include "dialects/graph/Types.h"
 #include "dialects/hlo/Hlo.h"
+#include "passes/lower/SideBySide.h"
 #include "runtime/abi/module_abi.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -159,6 +160,11 @@ void FunctionLowering::emitRunFunction() {
   b.ret(b.i32(0));
 }
 
+static bool sameGroup(Operation *a, Operation *b) {
+  std::optional<Side> x = sideOf(a), y = sideOf(b);
+  return x && y && x->group == y->group;
+}
+
 // Ops of a block without its terminator; in pieces when there are many.
 void FunctionLowering::emitOps(Block &block) {
   SmallVector<Operation *> ops;
@@ -166,29 +172,40 @@ void FunctionLowering::emitOps(Block &block) {
     if ((!isView(&op) || isa<hlo::AssumeShapeOp>(op)) && !isJoin(&op) &&
         (!isa<hlo::ConstantOp>(op) || plan.fillAt(&op)))
       ops.push_back(&op);
-  if (ops.size() <= opsPerPiece + opsPerPiece / 2) {
-    for (Operation *op : ops)
-      emitOp(op);
-    return;
+  if (ops.size() <= opsPerPiece + opsPerPiece / 2)
+    return emitOps(ops);
+  for (size_t i = 0, end; i < ops.size(); i = end) {
+    end = std::min(i + opsPerPiece, ops.size());
+    while (end < ops.size() && sameGroup(ops[end - 1], ops[end]))
+      ++end;
+    std::string name = "lathe_run" + std::to_string(entry) + "_" + std::to_string(pieces++);
+    emitFunction(name, ArrayRef<Operation *>(ops).slice(i, end - i));
+    returnIfNot0(b.call(name, b.getI32Type(), {ctx}));
   }
-  for (size_t i = 0; i < ops.size(); i += opsPerPiece)
-    emitPiece(ArrayRef<Operation *>(ops).slice(i, std::min(opsPerPiece, ops.size() - i)));
 }
 
-void FunctionLowering::emitPiece(ArrayRef<Operation *> ops) {
-  std::string name = "lathe_run" + std::to_string(entry) + "_" + std::to_string(pieces++);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    Value outer = ctx;
-    auto f = b.function(state.output, name, b.getI32Type(), {b.ptrType()});
-    f.setNoInline(true);
-    ctx = f.getArgument(0);
-    for (Operation *op : ops)
-      emitOp(op);
-    b.ret(b.i32(0));
-    ctx = outer;
+void FunctionLowering::emitOps(ArrayRef<Operation *> ops) {
+  for (size_t i = 0, end; i < ops.size(); i = end) {
+    end = i + 1;
+    if (inSide || !sideOf(ops[i])) {
+      emitOp(ops[i]);
+      continue;
+    }
+    while (end < ops.size() && sameGroup(ops[i], ops[end]))
+      ++end;
+    emitGroup(ops.slice(i, end - i));
   }
-  returnIfNot0(b.call(name, b.getI32Type(), {ctx}));
+}
+
+void FunctionLowering::emitFunction(StringRef name, ArrayRef<Operation *> ops) {
+  OpBuilder::InsertionGuard guard(b);
+  Value outer = ctx;
+  auto f = b.function(state.output, name, b.getI32Type(), {b.ptrType()});
+  f.setNoInline(true);
+  ctx = f.getArgument(0);
+  emitOps(ops);
+  b.ret(b.i32(0));
+  ctx = outer;
 }
 
 void FunctionLowering::emitOp(Operation *op) {

@@ -24,6 +24,8 @@ public:
 private:
   /// Slots of the context that all functions of an entry receive.
   enum Slot { Args, Inputs, Outputs, Variables, Workspace, Constants, Sizes, Err, Threads, Scratch, FirstGroup };
+  /// The block that a function given to parallel_for receives, in slots of 8 bytes; pointers follow.
+  enum BlockSlot { Chunks, Units, LeastUnits, ScratchBase, ScratchStride, SizesPtr, ErrPtr, FirstPointer };
   // layout and sizes (FunctionSizes.cpp)
   mlir::Value boundedSizes(mlir::Value sizes);
   mlir::Value sizesInRange(mlir::Value sizes);
@@ -43,7 +45,12 @@ private:
   int64_t firstBlockSlot() const { return FirstGroup + 2 * (int64_t(plan.groups().size()) - 1); }
   void emitOps(mlir::Block &block);
   void emitOp(mlir::Operation *op);
-  void emitPiece(llvm::ArrayRef<mlir::Operation *> ops);
+  void emitOps(llvm::ArrayRef<mlir::Operation *> ops);
+  /// A function of the context that runs the ops and returns a code.
+  void emitFunction(llvm::StringRef name, llvm::ArrayRef<mlir::Operation *> ops);
+  // groups of sides (ParallelSides.cpp)
+  void emitGroup(llvm::ArrayRef<mlir::Operation *> ops);
+  int64_t sideScratch(llvm::ArrayRef<mlir::Operation *> ops);
   void emitKernelCall(mlir::Operation *op);
   void emitParallelCall(mlir::Operation *op, KernelInfo &info, llvm::ArrayRef<mlir::Value> pointers, mlir::Value units);
   void emitWhile(mlir::Operation *op);
@@ -63,7 +70,7 @@ private:
   int siteOf(mlir::Operation *op);
   void ensureHelpers();
   void ensureThunk(KernelInfo &info);
-  bool isParallel(const KernelInfo &info);
+  bool isParallel(const KernelInfo &info) { return !inSide && lower::isParallel(info, state.options); }
 
   ModuleState &state;
   mlir::func::FuncOp func;
@@ -71,7 +78,8 @@ private:
   const MemoryPlan &plan;
   MainBuilder b;
   mlir::Value ctx;
-  int pieces = 0;
+  int pieces = 0, groups = 0;
+  bool inSide = false;                            ///< what is written is a side of a group: no other threads
   llvm::DenseMap<const Buffer *, int64_t> blocks; ///< slot of a buffer that is a heap block
 };
 

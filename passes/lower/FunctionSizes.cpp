@@ -1,5 +1,7 @@
 // Run-time sizes of an entry: range checks, bounds of data symbols, the layout of the workspace, dimensions.
 #include "passes/lower/FunctionLowering.h"
+#include "passes/lower/SideBySide.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -68,15 +70,20 @@ Value FunctionLowering::layout(Value sizes, Value threads, Value ctx) {
     at = b.add(at, b.mul(unit, b.i64(group.bytes)));
   }
   llvm::SetVector<std::pair<AffineExpr, int>> seen;
+  llvm::MapVector<int64_t, SmallVector<Operation *>> grouped;
   func.walk([&](Operation *op) {
     if (op->getParentOp() != func && !isControlFlow(op->getParentOp()))
       return;
-    if (!state.kernels.has(op))
+    if (std::optional<Side> side = sideOf(op))
+      grouped[side->group].push_back(op);
+    if (!state.kernels.has(op) || enclosingSide(op))
       return;
     const KernelInfo &info = state.kernels.infoOf(op);
     seen.insert({info.scratch, isParallel(info)});
   });
   int64_t constant = 0, constantParallel = 0;
+  for (auto &[group, ops] : grouped)
+    constant = std::max(constant, (sideOf(ops.back())->number + 1) * sideScratch(ops));
   Value scratch;
   for (auto [e, parallel] : seen) {
     if (auto c = dyn_cast<AffineConstantExpr>(e)) {

@@ -20,6 +20,7 @@ LogicalResult KernelSet::add(Operation *op) {
   llvm::raw_string_ostream os(key);
   // detached, so that values are numbered from here and operands have no names
   Operation *alone = op->clone();
+  alone->removeAttr("kernel.side");
   alone->print(os, OpPrintingFlags().useLocalScope().printGenericOpForm());
   alone->destroy();
   // which operands are one value: a generator may read them through one pointer

@@ -15,6 +15,9 @@ struct KernelInfo {
   unsigned pointers = 0; ///< operands and results
 };
 
+/// Whether calls of the kernel go through parallel_for.
+bool isParallel(const KernelInfo &info, const LowerOptions &options);
+
 class KernelSet {
 public:
   KernelSet(mlir::ModuleOp module, const cpu::CpuTarget &target) : module(module), target(target) {}
@@ -32,6 +35,9 @@ private:
   llvm::StringMap<int> byKey; ///< -1: could not be emitted (told once)
   llvm::DenseMap<mlir::Operation *, int> indexOf;
 };
+
+/// Adds the kernels of one function, also those in loops and branches; diagnoses.
+mlir::LogicalResult addKernels(mlir::func::FuncOp func, KernelSet &kernels);
 
 } // namespace lathe::lower
 

@@ -1,10 +1,11 @@
-// Order: kernels of all entries (in program order, so that names and the pool are deterministic), their conversion to
-// the LLVM dialect, then the functions of the entries.
-#include "passes/lower/FunctionLowering.h"
+// Order: kernels of all entries (in program order, so that names and the pool are deterministic), their
+// conversion to the LLVM dialect, then the functions of the entries.
 #include "dialects/graph/Types.h"
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/lower/FunctionLowering.h"
+#include "passes/lower/SideBySide.h"
 #include "runtime/abi/module_abi.h"
 
 using namespace mlir;
@@ -115,7 +116,21 @@ LogicalResult collectEntry(func::FuncOp func, ModuleState &state, const llvm::St
   return success();
 }
 
-// Kernels of one function, also those in loops and branches.
+void declareSymbols(ModuleState &state) {
+  MainBuilder b(UnknownLoc::get(state.output.getContext()), state.output.getContext());
+  b.setInsertionPointToStart(state.output.getBody());
+  auto fail = LLVM::LLVMFunctionType::get(b.getI32Type(), {b.ptrType(), b.getI32Type(), b.getI32Type()});
+  LLVM::LLVMFuncOp::create(b, "lathe_fail", fail);
+  LLVM::GlobalOp::create(b, b.getI8Type(), /*isConstant=*/false, LLVM::Linkage::External,
+                         state.options.constantsSymbol, Attribute())
+      .setVisibility_(LLVM::Visibility::Hidden);
+  if (state.options.amx)
+    LLVM::GlobalOp::create(b, b.getI32Type(), /*isConstant=*/false, LLVM::Linkage::Internal, amxGranted,
+                           b.getI32IntegerAttr(0));
+}
+
+} // namespace
+
 LogicalResult addKernels(func::FuncOp func, KernelSet &kernels) {
   bool ok = true;
   int errors = 0;
@@ -139,21 +154,6 @@ LogicalResult addKernels(func::FuncOp func, KernelSet &kernels) {
   });
   return success(ok);
 }
-
-void declareSymbols(ModuleState &state) {
-  MainBuilder b(UnknownLoc::get(state.output.getContext()), state.output.getContext());
-  b.setInsertionPointToStart(state.output.getBody());
-  auto fail = LLVM::LLVMFunctionType::get(b.getI32Type(), {b.ptrType(), b.getI32Type(), b.getI32Type()});
-  LLVM::LLVMFuncOp::create(b, "lathe_fail", fail);
-  LLVM::GlobalOp::create(b, b.getI8Type(), /*isConstant=*/false, LLVM::Linkage::External,
-                         state.options.constantsSymbol, Attribute())
-      .setVisibility_(LLVM::Visibility::Hidden);
-  if (state.options.amx)
-    LLVM::GlobalOp::create(b, b.getI32Type(), /*isConstant=*/false, LLVM::Linkage::Internal, amxGranted,
-                           b.getI32IntegerAttr(0));
-}
-
-} // namespace
 
 /// Bytes of all constants beside those that kernels hold.
 static int64_t constantBytes(ModuleOp module) {
@@ -206,6 +206,7 @@ FailureOr<LoweredModule> lowerModule(ModuleOp input, const LowerOptions &options
     }
   declareSymbols(state);
   for (auto [i, func] : llvm::enumerate(entries)) {
+    placeSideBySide(func, kernels, options);
     FailureOr<MemoryPlan> plan = MemoryPlan::create(func, result.pool, variables);
     if (failed(plan))
       return failure();

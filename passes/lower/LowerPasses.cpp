@@ -1,11 +1,13 @@
-// The two passes are views of what emission does, for lathe-opt; emission calls the functions.
-#include "passes/lower/Passes.h"
+// These passes are views of what emission does, for lathe-opt; emission calls the functions.
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "passes/lower/Lower.h"
+#include "passes/lower/Passes.h"
+#include "passes/lower/SideBySide.h"
 
 namespace lathe::lower {
 #define GEN_PASS_DEF_KERNELPLANMEMORY
 #define GEN_PASS_DEF_KERNELTOLLVM
+#define GEN_PASS_DEF_SIDEBYSIDE
 #define GEN_PASS_REGISTRATION
 #include "passes/lower/Passes.h.inc"
 } // namespace lathe::lower
@@ -81,6 +83,32 @@ struct PlanMemory : impl::KernelPlanMemoryBase<PlanMemory> {
       if (!copies.empty())
         op->setAttr("memory.copies", b.getArrayAttr(copies));
     });
+  }
+};
+
+struct MarkSides : impl::SideBySideBase<MarkSides> {
+  using SideBySideBase::SideBySideBase;
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<LLVM::LLVMDialect>();
+  }
+  void runOnOperation() override {
+    LowerOptions options;
+    options.target = cpu::CpuTarget::get(triple, features);
+    options.threads = options.target.threads = threads;
+    options.parallelWork = parallelWork;
+    OwningOpRef<ModuleOp> scratch = ModuleOp::create(UnknownLoc::get(&getContext()));
+    KernelSet kernels(*scratch, options.target);
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      if (!func.isPublic() || func.isExternal())
+        continue;
+      if (failed(addKernels(func, kernels)))
+        return signalPassFailure();
+      const SideStatistics s = placeSideBySide(func, kernels, options);
+      numGroups += s.groups;
+      numSides += s.sides;
+      refusedAlone += s.refusedAlone;
+      refusedNotFaster += s.refusedNotFaster;
+    }
   }
 };
 

@@ -1,11 +1,15 @@
-// Positions: ops are numbered in program order, an op with regions has a first and a last number. Op p reads its
-// operands at 2p and begins to write its results at 2p too (a result never shares with an operand, unless the op
-// updates in place); copies at a terminator or a loop's start happen at 2p+1, after all reads.
+// Positions: ops are numbered in program order, an op with regions has a first and a last number. Op p reads
+// its operands at 2p and begins to write its results at 2p too (a result never shares with an operand, unless
+// the op updates in place); copies at a terminator or a loop's start happen at 2p+1, after all reads. Sides
+// of a group lie one after the other in this order but run at any time within the group: what touches one
+// side is never shared with what touches another, and what several sides read lives until the group ends.
 #include "passes/lower/MemoryPlan.h"
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/lower/Arena.h"
+#include "passes/lower/SideBySide.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -78,8 +82,19 @@ private:
     int inPlaceOf = -1; ///< root that the op updates: may share although the op reads it
   };
 
+  /// The positions of a side and of its group.
+  struct SideRange {
+    Side side;
+    int64_t begin, end;
+    int64_t groupBegin, groupEnd;
+  };
+
   void number(Region &region);
+  void findSides();
+  const SideRange *sideAt(int64_t position) const;
+  bool apart(int64_t a, int64_t b) const;
   int64_t lastUse(Value v);
+  int64_t lastUse(Value v, SmallVectorImpl<const SideRange *> &readers);
   int addRoot(Value v, Buffer buffer, int64_t begin, int64_t end);
   int shareBuffer(Value v, int buffer, int64_t offset, int64_t begin, int64_t end);
   void findParts();
@@ -106,6 +121,7 @@ private:
   };
   llvm::DenseMap<Value, Part> parts;
   std::vector<Operation *> order; ///< ops of interest, in program order
+  std::vector<SideRange> sides;   ///< in this order
   llvm::DenseMap<Operation *, std::pair<int64_t, int64_t>> position;
   llvm::DenseMap<Operation *, std::vector<std::pair<Value, int>>> wantedCopies;
   int64_t counter = 0;
@@ -125,12 +141,56 @@ void Planner::number(Region &region) {
     }
 }
 
+void Planner::findSides() {
+  for (Operation *op : order) {
+    std::optional<Side> side = sideOf(op);
+    if (!side)
+      continue;
+    auto [first, last] = position[op];
+    if (sides.empty() || !(sides.back().side == *side))
+      sides.push_back({*side, 2 * first, 0, 0, 0});
+    sides.back().end = 2 * last + 1;
+  }
+  for (size_t i = 0, end; i < sides.size(); i = end) {
+    for (end = i; end < sides.size() && sides[end].side.group == sides[i].side.group;)
+      ++end;
+    for (size_t k = i; k < end; ++k) {
+      sides[k].groupBegin = sides[i].begin;
+      sides[k].groupEnd = sides[end - 1].end;
+    }
+  }
+}
+
+const Planner::SideRange *Planner::sideAt(int64_t position) const {
+  auto it = llvm::upper_bound(sides, position, [](int64_t p, const SideRange &s) { return p < s.begin; });
+  return it != sides.begin() && position <= std::prev(it)->end ? &*std::prev(it) : nullptr;
+}
+
+/// Whether the positions are those of two sides of one group.
+bool Planner::apart(int64_t a, int64_t b) const {
+  const SideRange *x = sideAt(a), *y = sideAt(b);
+  return x && y && x != y && x->side.group == y->side.group;
+}
+
 int64_t Planner::lastUse(Value v) {
+  SmallVector<const SideRange *> readers;
+  int64_t last = lastUse(v, readers);
+  // several sides: the last one may be done first; one that updates the value must not do so in place
+  for (const SideRange *a : readers)
+    for (const SideRange *b : readers)
+      if (a != b && a->side.group == b->side.group)
+        last = std::max(last, a->groupEnd / 2 + 1);
+  return last;
+}
+
+int64_t Planner::lastUse(Value v, SmallVectorImpl<const SideRange *> &readers) {
   int64_t last = -1;
   Block *home = v.getParentBlock();
   for (Operation *user : v.getUsers()) {
     Operation *op = user;
     int64_t p = position[op].first;
+    if (const SideRange *side = sideAt(2 * p); side && !llvm::is_contained(readers, side))
+      readers.push_back(side);
     while (op->getBlock() != home) {
       op = op->getParentOp();
       // a loop reads it again in every turn
@@ -140,7 +200,7 @@ int64_t Planner::lastUse(Value v) {
     last = std::max(last, p);
     for (Value r : user->getResults())
       if (viewSource(r) == v)
-        last = std::max(last, lastUse(r));
+        last = std::max(last, lastUse(r, readers));
   }
   return last;
 }
@@ -306,6 +366,9 @@ LogicalResult Planner::makeRoots(Region &region) {
 bool Planner::disjoint(const Buffer &a, const Buffer &b) {
   for (const Buffer::Span &x : a.spans)
     for (const Buffer::Span &y : b.spans) {
+      if (!sides.empty() &&
+          (apart(x.begin, y.begin) || apart(x.begin, y.end) || apart(x.end, y.begin) || apart(x.end, y.end)))
+        return false;
       if (x.end < y.begin || y.end < x.begin)
         continue;
       const Buffer::Span &early = x.begin < y.begin ? x : y, &late = x.begin < y.begin ? y : x;
@@ -472,6 +535,11 @@ void Planner::placeArena() {
       b.begin = std::min(b.begin, s.begin & ~int64_t(1));
       b.end = std::max(b.end, s.end);
     }
+    const SideRange *first = sideAt(b.begin), *last = sideAt(b.end);
+    if (first != last || !first) { // else its place is found among those of the side
+      b.begin = first ? first->groupBegin : b.begin;
+      b.end = last ? last->groupEnd : b.end;
+    }
     auto [unit, times] = splitFactor(b.bytes);
     auto [it, isNew] = groupOf.insert({unit, static_cast<int>(plan.arenaGroups.size())});
     if (isNew) {
@@ -484,20 +552,46 @@ void Planner::placeArena() {
     ++plan.stats.buffers;
   }
   for (size_t g = 0; g < members.size(); ++g) {
-    items.clear();
-    for (int i : members[g])
-      items.push_back({plan.buffers[i].begin, plan.buffers[i].end, factor[i], 0});
-    plan.arenaGroups[g].bytes = placeItems(items);
-    for (size_t k = 0; k < items.size(); ++k) {
-      plan.buffers[members[g][k]].offset = items[k].offset;
-      plan.stats.sumOfBuffers += llvm::alignTo(items[k].size, 64);
+    // what lives within one side has places in a block that lives as long as the group
+    llvm::MapVector<const SideRange *, std::vector<int>> within;
+    for (int i : members[g]) {
+      const SideRange *first = sideAt(plan.buffers[i].begin);
+      within[first == sideAt(plan.buffers[i].end) ? first : nullptr].push_back(i);
+      plan.stats.sumOfBuffers += llvm::alignTo(factor[i], 64);
     }
+    auto itemsOf = [&](ArrayRef<int> list) {
+      items.clear();
+      for (int i : list)
+        items.push_back({plan.buffers[i].begin, plan.buffers[i].end, factor[i], 0});
+    };
+    std::vector<ArenaItem> blocks;
+    for (auto &[side, list] : within)
+      if (side) {
+        itemsOf(list);
+        blocks.push_back({side->groupBegin, side->groupEnd, placeItems(items), 0});
+        for (size_t k = 0; k < list.size(); ++k)
+          plan.buffers[list[k]].offset = items[k].offset;
+      }
+    std::vector<int> &outside = within[nullptr];
+    itemsOf(outside);
+    items.insert(items.end(), blocks.begin(), blocks.end());
+    plan.arenaGroups[g].bytes = placeItems(items);
+    for (size_t k = 0; k < outside.size(); ++k)
+      plan.buffers[outside[k]].offset = items[k].offset;
+    size_t block = outside.size();
+    for (auto &[side, list] : within)
+      if (side) {
+        for (int i : list)
+          plan.buffers[i].offset += items[block].offset;
+        ++block;
+      }
     plan.stats.arenaBytes += plan.arenaGroups[g].bytes;
   }
 }
 
 LogicalResult Planner::run() {
   number(plan.func.getBody());
+  findSides();
   findParts();
   unsigned input = 0;
   for (unsigned i = 0; i < plan.func.getNumArguments(); ++i) {

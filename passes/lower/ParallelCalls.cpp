@@ -10,20 +10,17 @@ namespace lathe::lower {
 // More chunks than threads even out threads of unequal speed, where chunks need no scratch.
 constexpr int64_t chunksPerThread = 4;
 
-/// The block a thunk receives, in 8-byte slots; pointers to operands and results follow.
-enum BlockSlot { Chunks, Units, LeastUnits, ScratchBase, ScratchStride, SizesPtr, ErrPtr, FirstPointer };
-
 /// From how many units on a call is spread.
 static int64_t leastUnits(const KernelInfo &info, int64_t parallelWork) {
   int64_t work = std::max<int64_t>(info.workPerUnit, 1);
   return std::max<int64_t>(2, parallelWork / work + (parallelWork % work != 0));
 }
 
-bool FunctionLowering::isParallel(const KernelInfo &info) {
-  if (state.options.threads < 2)
+bool isParallel(const KernelInfo &info, const LowerOptions &options) {
+  if (options.threads < 2)
     return false;
   auto units = dyn_cast<AffineConstantExpr>(info.extent);
-  return !units || units.getValue() >= leastUnits(info, state.options.parallelWork);
+  return !units || units.getValue() >= leastUnits(info, options.parallelWork);
 }
 
 void FunctionLowering::ensureThunk(KernelInfo &info) {

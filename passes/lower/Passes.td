@@ -22,6 +22,32 @@ def KernelPlanMemory : Pass<"kernel-plan-memory", "::mlir::ModuleOp"> {
   ];
 }
 
+def SideBySide : Pass<"kernel-side-by-side", "::mlir::ModuleOp"> {
+  let summary = "Marks serial code that can run on several threads side by side.";
+  let description = [{
+    Looks in each block of a public function for stretches of ops that read nothing of each other and that threads would not
+    share by themselves: loops of steps, products and elementwise kernels too small to be spread. Where running them at the
+    same time is faster by more than a group costs, they get `kernel.side`, the numbers of the group and of the side, and
+    move together; what they read goes before the group, the rest behind it. Ops that may fail, that write sizes or whose
+    sizes are not known stay where they are and nothing moves across them. Groups do not nest. The values are the same.
+
+    `kernel-plan-memory` reads the attributes. `kernel-to-llvm` does not: it settles them anew, so this pass is for people
+    and tests.
+  }];
+  let options = [
+    Option<"triple", "triple", "std::string", /*default=*/"\"x86_64-unknown-linux-gnu\"", "target triple">,
+    Option<"features", "features", "std::string", /*default=*/"\"+avx,+avx2,+fma,+f16c\"", "features of the CPU, resolved">,
+    Option<"threads", "threads", "int", /*default=*/"2", "threads that share the sides">,
+    Option<"parallelWork", "parallel-work", "int64_t", /*default=*/"140000", "work from which a call is spread by itself; half of it makes a side">
+  ];
+  let statistics = [
+    Statistic<"numGroups", "groups", "groups made">,
+    Statistic<"numSides", "sides", "sides in them">,
+    Statistic<"refusedAlone", "refused-alone", "ops with nothing of some length beside them">,
+    Statistic<"refusedNotFaster", "refused-not-faster", "groups that would gain too little">
+  ];
+}
+
 def KernelToLlvm : Pass<"kernel-to-llvm", "::mlir::ModuleOp"> {
   let summary = "Emits every distinct kernel and the functions of the entries in the LLVM dialect.";
   let description = [{

@@ -1,7 +1,9 @@
-// Random programs of updates, views, loops and branches: compiled code against the reference evaluator, bit for bit.
-// What is tested is the memory plan: a buffer shared by mistake gives wrong numbers.
+// Random programs of updates, views, loops and branches: compiled code against the reference evaluator, bit
+// for bit. What is tested is the memory plan: a buffer shared by mistake gives wrong numbers. Once more with
+// sides of any length (passes/lower/SideBySide.cpp), in order, last first and on threads.
 #include "CompileText.h"
 #include "dialects/hlo/Evaluator.h"
+#include "runtime/cpu/ThreadPool.h"
 #include <cstdlib>
 #include <random>
 
@@ -141,6 +143,12 @@ private:
   }
 };
 
+int backwards(void *, void (*fn)(void *, int64_t, int64_t), void *arg, int64_t n) {
+  for (int64_t i = n - 1; i >= 0; --i)
+    fn(arg, i, i + 1);
+  return 0;
+}
+
 TEST(RandomPrograms, EqualTheEvaluator) {
   // LATHE_RANDOM_PROGRAMS=first:count looks at more
   unsigned first = 350, count = 40;
@@ -151,6 +159,8 @@ TEST(RandomPrograms, EqualTheEvaluator) {
     a.data<int32_t>()[i] = 3 * i - 10;
     b.data<int32_t>()[i] = i * i - 5;
   }
+  ThreadPool pool(3);
+  unsigned grouped = 0;
   for (unsigned seed = first; seed < first + count; ++seed) {
     std::string text = Generator(seed).module();
     EmitOptions options;
@@ -160,11 +170,33 @@ TEST(RandomPrograms, EqualTheEvaluator) {
     auto func = *c->module->getOps<mlir::func::FuncOp>().begin();
     auto want = hlo::evaluateFunction(func, {a, b});
     ASSERT_TRUE(mlir::succeeded(want)) << text;
-    auto got = call(*c, {a, b});
-    ASSERT_EQ(got.size(), want->size());
-    for (size_t k = 0; k < got.size(); ++k)
-      ASSERT_EQ(memcmp(got[k].data(), (*want)[k].data(), 32), 0) << "seed " << seed << " result " << k << "\n" << text;
+    auto check = [&](const std::vector<Tensor> &got, const char *how) {
+      ASSERT_EQ(got.size(), want->size());
+      for (size_t k = 0; k < got.size(); ++k)
+        ASSERT_EQ(memcmp(got[k].data(), (*want)[k].data(), 32), 0)
+            << how << ", seed " << seed << " result " << k << "\n"
+            << text;
+    };
+    check(call(*c, {a, b}), "one thread");
+
+    options.threads = 3;
+    options.parallelWork = 0;
+    options.wantLlvm = true;
+    c = compile(text, options);
+    ASSERT_TRUE(c) << text;
+    grouped += c->artifact.llvmIr.find("_group0_side1") != std::string::npos;
+    check(call(*c, {a, b}), "sides in order");
+    ModuleRunner reversed(c->loaded, 0), threaded(c->loaded, 0);
+    reversed.setParallelFor(backwards, nullptr, 3);
+    threaded.setParallelFor(&ThreadPool::parallelFor, &pool, 3);
+    for (int i = 0; i < 5; ++i) {
+      auto last = reversed.call({a, b}), beside = threaded.call({a, b});
+      ASSERT_TRUE(last && beside);
+      check(*last, "last side first");
+      check(*beside, "sides on threads");
+    }
   }
+  EXPECT_GT(4 * grouped, count) << "few programs had sides";
 }
 
 } // namespace
