@@ -169,6 +169,9 @@ void KernelBuilder::setExtent(AffineExpr e) { func->setAttr("kernel.extent", Aff
 void KernelBuilder::setScratch(AffineExpr e) { func->setAttr("kernel.scratch", AffineMapAttr::get(mapOf(e))); }
 void KernelBuilder::setScratch(int64_t bytes) { setScratch(getAffineConstantExpr(bytes)); }
 void KernelBuilder::setWork(int64_t n) { func->setAttr("kernel.work", getI64IntegerAttr(n)); }
+int64_t KernelBuilder::multiplyAddWork(int64_t n) const {
+  return static_cast<int64_t>(static_cast<double>(n) / target.fmas);
+}
 
 int64_t KernelBuilder::attribute(StringRef name) const {
   if (auto map = func->getAttrOfType<AffineMapAttr>(name))

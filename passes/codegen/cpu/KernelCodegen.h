@@ -80,8 +80,11 @@ public:
   void setExtent(mlir::AffineExpr units);
   void setScratch(mlir::AffineExpr bytes);
   void setScratch(int64_t bytes);
-  /// In operations of elementwise code, some sixteen a cycle; a multiply-add of a product is half of one.
+  /// In operations of elementwise code, some sixteen a cycle.
   void setWork(int64_t perUnit);
+  /// That of multiply-adds of a product: half an operation each, or a whole one where vectors take a cycle
+  /// each.
+  int64_t multiplyAddWork(int64_t multiplyAdds) const;
   /// What has been set so far, for parts of a kernel that set what is theirs; 0 where it is not constant.
   int64_t attribute(llvm::StringRef name) const;
 

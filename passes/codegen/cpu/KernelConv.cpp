@@ -281,8 +281,8 @@ void ConvEmitter::planScratch() {
   for (size_t i = 0; i + 2 < dims.size(); ++i)
     units = units * dims[i].outExpr;
   b.setExtent(hlo::simplify(units));
-  b.setWork(hlo::constantValue(depth).value_or(512) * tile.columns() * blockRows *
-            hlo::constantValue(dims.back().outExpr).value_or(64) / 2);
+  b.setWork(b.multiplyAddWork(hlo::constantValue(depth).value_or(512) * tile.columns() * blockRows *
+                              hlo::constantValue(dims.back().outExpr).value_or(64)));
 }
 
 void ConvEmitter::emitGroup(Value group, Value firstPanel, Value lastPanel) {

@@ -131,7 +131,7 @@ void WinogradEmitter::plan() {
   patch = take(points * ic);
   pixels = take(tile.pixels() * panel);
   b.setScratch(offset);
-  b.setWork(points * tilesPerBlock * ic * panel * panelsPerUnit / (pairs ? 4 : 2));
+  b.setWork(b.multiplyAddWork(points * tilesPerBlock * ic * panel * panelsPerUnit / (pairs ? 2 : 1)));
   b.setExtent(hlo::simplify(hlo::ceilDiv(tilesExpr, tilesPerBlock) * groups));
 }
 

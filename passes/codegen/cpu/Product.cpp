@@ -169,7 +169,7 @@ void ProductEmitter::choosePacking() {
     scratch = scratch + (pairs ? getAffineConstantExpr(*k, b.getContext()) : spec.k) * (width * operandBytes);
   b.setScratch(hlo::simplify(scratch));
   // a few rows wait for the panel rather than for arithmetic, even where it lies in L2
-  b.setWork(depth * width * std::max<int64_t>(rows.height * tilesPerBlock, 4) / (2 * perStep));
+  b.setWork(b.multiplyAddWork(depth * width * std::max<int64_t>(rows.height * tilesPerBlock, 4) / perStep));
   AffineExpr units = blocks * hlo::ceilDiv(spec.n, width);
   for (AffineExpr e : spec.batch)
     units = units * e;
