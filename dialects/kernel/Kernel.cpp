@@ -297,7 +297,8 @@ LogicalResult DotOp::verify() {
       width *= 2;
       depth = 2 * depth >= k ? k : 2 * depth;
     }
-    const int64_t wanted = getStrassen() && !ShapedType::isDynamic(k) ? llvm::alignTo(k, 2) : k;
+    const int64_t multiple = getStrassen() ? 2 : std::max<int64_t>(1, getInterleaved().value_or(1));
+    const int64_t wanted = ShapedType::isDynamic(k) ? k : llvm::alignTo(k, multiple);
     if (*panel == 0 || shape[2] != width || clash(depth, wanted) ||
         (!ShapedType::isDynamic(n) && clash(shape[0], llvm::divideCeil(n, *panel))))
       return emitOpError() << "packed rhs does not fit: expected ceil(" << n << "/" << *panel

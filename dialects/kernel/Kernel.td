@@ -100,8 +100,8 @@ def Kernel_DotOp : Kernel_CoreOp<"dot"> {
     batch..., k, n; `result_dims` those of the result in the order batch..., m, n. So transposed operands and
     results need no copy (attention reads its heads in place). An operand without batch dimensions (two
     entries) is shared by the whole batch. With `panel` = NR, rhs holds `[batch..., ceil(N/NR), K, NR]`, the
-    last panel padded by zeros, and `rhs_dims` is ignored. With `interleaved` = G, which divides K, G steps of the sum
-    lie side by side in a panel, `[K/G, NR, G]` under the same type, and the sums of a vector's G lanes are one.
+    last panel padded by zeros, and `rhs_dims` is ignored. With `interleaved` = G, G steps of the sum lie side by side
+    in a panel, `[ceil(K/G), NR, G]` under the type of `[K, NR]` with K padded by zeros, and the sums of a vector's G lanes are one.
 
     With `strassen` the product, of static f32 operands of which rhs is packed, an odd K padded by zeros, is computed by one level of Strassen's
     algorithm. Then an infinity or a NaN of lhs reaches the row beside its own, 2i and 2i + 1.

@@ -141,7 +141,7 @@ static void packInterleaved(KernelBuilder &b, TileShape shape, Type accElem, con
                             Value to) {
   const int64_t width = shape.columns(), steps = shape.steps, each = shape.lanes / steps;
   const int64_t valid = from.validColumns ? constantOf(from.validColumns).value_or(0) : width;
-  const int64_t wholes = constantOf(from.column) == 1 ? valid / each * each : 0;
+  const int64_t wholes = each > 1 && constantOf(from.column) == 1 ? valid / each * each : 0;
   b.loop(b.i64(0), from.k, b.i64(steps), [&](Value k0) {
     Value group = b.ptrAt(to, accElem, b.mul(k0, b.i64(width)));
     for (int64_t c = 0; c < wholes; c += each) {

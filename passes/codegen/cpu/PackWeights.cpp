@@ -45,11 +45,12 @@ void packRow(const char *matrix, const MatrixView &view, int64_t panel, int64_t 
       std::memcpy(to + c * steps * bytes, source + c * view.nStride * bytes, bytes);
 }
 
-/// [batch][ceil(n / panel)][k / steps][panel][steps]
+/// [batch][ceil(n / panel)][ceil(k / steps)][panel][steps]
 Tensor pack(const Tensor &from, const MatrixView &view, int64_t panel, int64_t steps,
             std::vector<int64_t> dims) {
   Tensor to = Tensor::allocate(from.dtype(), std::move(dims));
-  int64_t bytes = dtypeSize(from.dtype()), panels = llvm::divideCeil(view.n, panel);
+  int64_t bytes = dtypeSize(from.dtype()), panels = llvm::divideCeil(view.n, panel),
+          depth = llvm::alignTo(view.k, steps);
   const char *in = static_cast<const char *>(from.data());
   char *out = static_cast<char *>(to.data());
   std::memset(out, 0, to.sizeBytes());
@@ -57,7 +58,7 @@ Tensor pack(const Tensor &from, const MatrixView &view, int64_t panel, int64_t s
     for (int64_t p = 0; p < panels; ++p)
       for (int64_t k = 0; k < view.k; ++k)
         packRow(in + view.batchOffsets[i] * bytes, view, panel, p, k, steps, bytes,
-                out + (((i * panels + p) * view.k + k / steps * steps) * panel + k % steps) * bytes);
+                out + (((i * panels + p) * depth + k / steps * steps) * panel + k % steps) * bytes);
   return to;
 }
 
@@ -207,7 +208,8 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
   const bool floats = !op.getBf16() && lhs.getElementType().isF32() && rhs.getElementType().isF32();
   if (floats && !plan.vecs &&
       op.getLhsDims().back() == lhs.getRank() - 1) // steps side by side on the left too
-    tile = chooseInterleavedTile(target, acc.getElementType(), rows, view.n, view.k).value_or(tile);
+    tile = chooseInterleavedTile(target, acc.getElementType(), rows, view.n, view.k, /*padded=*/true)
+               .value_or(tile);
   bool done = false;
   if (floats && !options.exact && lhs.hasStaticShape() && tile.steps == 1 && !batched &&
       op.getLhsDims().back() == lhs.getRank() - 1)
@@ -216,7 +218,8 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
   if (done)
     return success();
   int64_t panel = tile.columns();
-  shape.insert(shape.end(), {int64_t(llvm::divideCeil(view.n, panel)), view.k, panel});
+  shape.insert(shape.end(),
+               {int64_t(llvm::divideCeil(view.n, panel)), int64_t(llvm::alignTo(view.k, tile.steps)), panel});
   if (failed(replace(op, view, panel, shape, tile.steps)))
     return failure();
   if (tile.steps > 1)

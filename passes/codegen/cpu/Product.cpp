@@ -297,6 +297,7 @@ void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns)
   if (shape.steps > 1) {
     Value steps = b.i64(shape.steps);
     reduction = {b.divU(kValue, steps), steps, b.mul(reduction.bStride, steps)};
+    operands.lastSteps = *k % shape.steps;
     if (!validColumns && shape.folded().columns() != shape.columns())
       validColumns = b.i64(shape.columns());
   }
@@ -413,7 +414,7 @@ TileShape productTile(KernelBuilder &b, const ProductSpec &spec) {
   // with fewer rows the copy, which a packed operand does not need, would cost more than it brings
   if (m && n && k && *m >= 32 && !spec.plan.vecs && spec.aElem.isF32() && spec.bElem.isF32() &&
       constantOf(spec.aStep) == 1)
-    return chooseInterleavedTile(b.target, spec.accElem, m, *n, *k).value_or(tile);
+    return chooseInterleavedTile(b.target, spec.accElem, m, *n, *k, /*padded=*/false).value_or(tile);
   return tile;
 }
 

@@ -94,33 +94,39 @@ static unsigned maxInterleavedRows(const CpuTarget &target, unsigned vecs) {
 }
 
 std::optional<TileShape> chooseInterleavedTile(const CpuTarget &target, Type accElem,
-                                               std::optional<int64_t> rows, int64_t columns, int64_t depth) {
-  // Only AVX-512 repeats two or four floats over a vector as it loads them. A few rows wait for the weights
-  // anyway.
-  constexpr int64_t mostVecs = 6, leastRows = 8;
-  const int64_t m = rows.value_or(1000);
-  if (!target.avx512 || !accElem.isF32() || m < leastRows || depth <= 0 || depth > 1024)
+                                               std::optional<int64_t> rows, int64_t columns, int64_t depth,
+                                               bool padded) {
+  // A few rows wait for the weights anyway, unless most of a vector would be padding.
+  constexpr int64_t mostVecs = 6, leastRows = 8, fewColumns = 8;
+  const int64_t m = rows.value_or(1000), lanes = target.lanes(accElem);
+  if (!accElem.isF32() || lanes == 1 || depth <= 0 ||
+      (columns > fewColumns && (m < leastRows || depth > 1024)))
     return std::nullopt;
+  padded &= target.hasMaskedMemory(accElem);
   const TileShape plain = chooseTile(target, accElem, rows, columns);
   const double each = 1 / target.fmas;
   // cycles a row and step
   auto cycles = [&](int64_t vecs, int64_t steps, unsigned height) {
     const double r = RowTiles(m, height).height,
                  loads = (steps == 1 && vecs == 1 ? std::max(each, 0.69) : each) * r * vecs;
-    const double fold = steps == 1 ? 0 : 3 * each * r * vecs;
-    return (std::max({loads, r / 2 + vecs * each, 2.0}) / steps + fold / depth) / r;
+    double fold = 0;
+    for (int64_t s = steps, v = vecs; s > 1; s /= 2)
+      fold += 3 * each * r * (v = llvm::divideCeil(v, 2));
+    const double padding = double(llvm::alignTo(depth, steps)) / depth;
+    return (std::max({loads, r / 2 + vecs * each, 2.0}) / steps * padding + fold / depth) / r;
   };
   std::optional<TileShape> best;
   double limit = 0.93 * llvm::divideCeil(columns, plain.columns()) * cycles(plain.vecs, 1, plain.rows);
-  for (unsigned steps : {2u, 4u}) {
-    const int64_t vecs = llvm::divideCeil(columns * steps, plain.lanes);
-    if (depth % steps || vecs > mostVecs)
+  // Only AVX-512 repeats some floats over a vector as it loads them; whole vectors everything loads.
+  for (unsigned steps = target.avx512 ? 2 : lanes; steps <= lanes; steps *= 2) {
+    const int64_t vecs = llvm::divideCeil(columns * steps, lanes);
+    if (depth < steps || (depth % steps && !padded) || vecs > mostVecs)
       continue;
     const unsigned height = maxInterleavedRows(target, vecs);
     if (const double c = cycles(vecs, steps, height); c < limit) {
       limit = c * 0.97;
-      best = TileShape{rows ? RowTiles(m, height).height : height, static_cast<unsigned>(vecs), plain.lanes,
-                       steps};
+      best = TileShape{rows ? RowTiles(m, height).height : height, static_cast<unsigned>(vecs),
+                       static_cast<unsigned>(lanes), steps};
     }
   }
   return best;
@@ -334,8 +340,10 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
       all.push_back(b.loadElem(operands.aElem, aBase, b.add(k, b.mul(b.i64(r), operands.aRowStride)), runLength));
     return all;
   };
-  auto repeat = [&](Value aBase, Value at) -> Value {
-    Value few = b.loadElem(operands.aElem, aBase, at, shape.steps);
+  auto repeat = [&](Value aBase, Value at, Value mask) -> Value {
+    Value few = b.loadElem(operands.aElem, aBase, at, shape.steps, mask);
+    if (shape.steps == shape.lanes)
+      return few;
     SmallVector<int64_t> pick;
     for (unsigned lane = 0; lane < shape.lanes; ++lane)
       pick.push_back(lane % shape.steps);
@@ -359,7 +367,8 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
       }
     }
   };
-  auto step = [&](Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc, ArrayRef<Value> run = {}, int64_t lane = 0) {
+  auto step = [&](Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc, ArrayRef<Value> run = {},
+                  int64_t lane = 0, Value mask = {}) {
     if (operands.pairs)
       return pairStep(aBase, bBase, k, acc);
     Value aOffset = b.mul(k, inner.aStride), bOffset = b.mul(k, inner.bStride);
@@ -378,7 +387,7 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
     for (unsigned r = 0; r < shape.rows; ++r) {
       Value x;
       if (shape.steps > 1) {
-        x = repeat(aBase, b.add(aOffset, b.mul(b.i64(r), operands.aRowStride)));
+        x = repeat(aBase, b.add(aOffset, b.mul(b.i64(r), operands.aRowStride)), mask);
       } else if (run.empty()) {
         Value at = b.add(aOffset, b.mul(b.i64(r), operands.aRowStride));
         x = toAccumulator(b, b.loadElem(operands.aElem, aBase, at), operands.aElem, accElem);
@@ -476,6 +485,9 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
   if (streamsFirst)
     fetchAllStreams();
   SmallVector<Value> acc = level(0, operands.a, operands.b, b.i64(0), start);
+  if (operands.lastSteps)
+    step(operands.a, operands.b, inner.trips, MutableArrayRef<Value>(acc).take_front(n), {}, 0,
+         b.tailMask(b.i64(operands.lastSteps), shape.steps));
   for (unsigned s = 1; s < sets; ++s)
     for (unsigned i = 0; i < n; ++i) {
       Value x = acc[i], y = acc[s * n + i];

@@ -30,10 +30,12 @@ TileShape chooseTile(const CpuTarget &target, mlir::Type accElem, std::optional<
                      std::optional<int64_t> columns, const KernelPlan &plan);
 
 /// The tile for a product of few columns, a panel of them all, with several steps of the sum in a vector
-/// where that leaves fewer lanes unused: 24 columns are three vectors of two steps rather than four of one.
-/// None where it does not pay.
+/// where that leaves fewer lanes unused: 24 columns are three vectors of two steps rather than four of one,
+/// and one column is a vector of steps. `padded`: zeros may be added to the right operand's depth. None where
+/// it does not pay.
 std::optional<TileShape> chooseInterleavedTile(const CpuTarget &target, mlir::Type accElem,
-                                               std::optional<int64_t> rows, int64_t columns, int64_t depth);
+                                               std::optional<int64_t> rows, int64_t columns, int64_t depth,
+                                               bool padded);
 
 /// Accumulator rows that fit the registers beside `vecs` vectors of the right operand.
 unsigned maxTileRows(const CpuTarget &target, unsigned vecs);
@@ -102,6 +104,7 @@ struct TileOperands {
   mlir::Value bLess;      ///< what is taken from b, laid out as it is, or null
   mlir::Value bKept;      ///< where the difference is stored
   mlir::Value bTailMask;  ///< mask of the last vector, or null
+  unsigned lastSteps = 0; ///< interleaved steps of a last, incomplete iteration behind those of a single loop
   mlir::Value prefetch;   ///< where to start prefetching to L2, or null
   unsigned prefetchLines = 1; ///< cache lines for four steps of the innermost loop
   int64_t ahead = 0;          ///< bytes that `b`, which lies in one run, is fetched to the first cache before it is read

@@ -215,7 +215,7 @@ func.func @strassen_open(%x: tensor<8x16xf32>, %w: tensor<16x32xf32>) -> tensor<
 // -----
 
 func.func @interleaved_depth(%x: tensor<8x15xf32>, %w: tensor<1x15x24xf32>) -> tensor<8x24xf32> {
-  // expected-error @+1 {{a depth of 15 cannot have 2 steps interleaved}}
+  // expected-error @+1 {{packed rhs does not fit: expected ceil(24/24) panels of 16 x 24}}
   %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, panel = 24 : i64, interleaved = 2 : i64} : (tensor<8x15xf32>, tensor<1x15x24xf32>) -> tensor<8x24xf32> {
   ^bb0(%acc: tensor<8x24xf32>):
     kernel.yield %acc : tensor<8x24xf32>

@@ -72,11 +72,12 @@ void check(const DotCase &c, const Processor &processor) {
   RankedTensorType rhs = storedType(&context, c.rhsDims, {batch, k, n});
   RankedTensorType result = storedType(&context, c.resultDims, {batch, m, n});
   int64_t panel = 0;
+  const int64_t depth = (c.k + c.interleaved - 1) / c.interleaved * c.interleaved; // of the panels
   if (c.packed) {
     const int64_t each = processor.target().lanes(b.getF32Type()) / c.interleaved;
     panel = c.interleaved > 1 ? (c.n + each - 1) / each * each : panelOf(c, processor, &context);
     int64_t panels = (c.n + panel - 1) / panel;
-    rhs = RankedTensorType::get({c.batch, panels, c.k, panel}, Float32Type::get(&context));
+    rhs = RankedTensorType::get({c.batch, panels, depth, panel}, Float32Type::get(&context));
   }
   b.setInsertionPointToEnd(module->getBody());
   auto func = func::FuncOp::create(b, loc, "main", b.getFunctionType({lhs, rhs}, {result}));
@@ -106,11 +107,11 @@ void check(const DotCase &c, const Processor &processor) {
   const float *yData = y.data();
   if (c.packed) {
     int64_t panels = (c.n + panel - 1) / panel;
-    packed.assign(c.batch * panels * c.k * panel, 0.f);
+    packed.assign(c.batch * panels * depth * panel, 0.f);
     for (int64_t i = 0; i < c.batch; ++i)
       for (int64_t kk = 0; kk < c.k; ++kk)
         for (int64_t j = 0; j < c.n; ++j)
-          packed[((i * panels + j / panel) * c.k + kk / c.interleaved * c.interleaved) * panel +
+          packed[((i * panels + j / panel) * depth + kk / c.interleaved * c.interleaved) * panel +
                  j % panel * c.interleaved + kk % c.interleaved] = y[i * ys[0] + kk * ys[1] + j * ys[2]];
     yData = packed.data();
   }
@@ -156,10 +157,33 @@ TEST(KernelDot, Packed) {
 }
 
 TEST(KernelDot, Interleaved) {
-  for (auto [n, steps] :
-       {std::pair(24, 2), {16, 2}, {40, 2}, {19, 2}, {8, 2}, {4, 4}, {3, 4}, {12, 4}, {1, 4}})
+  const auto lanes = Processor::host().target().lanes(Float32Type::get(&testContext()));
+  struct Few {
+    int64_t k, n, steps;
+  };
+  // a depth that is no multiple ends in zeros, which meet no element of the left operand
+  for (auto [k, n, steps] : {Few{36, 24, 2},
+                             {36, 16, 2},
+                             {36, 40, 2},
+                             {36, 19, 2},
+                             {36, 8, 2},
+                             {36, 4, 4},
+                             {36, 3, 4},
+                             {36, 12, 4},
+                             {36, 1, 4},
+                             {64, 8, 8},
+                             {64, 1, 8},
+                             {64, 6, 16},
+                             {64, 1, 16},
+                             {61, 24, 2},
+                             {61, 3, 4},
+                             {61, 5, 8},
+                             {61, 3, 16},
+                             {61, 1, 16}})
     for (int64_t m : {1, 9, 30}) {
-      DotCase c{1, m, 36, n};
+      if (steps > lanes)
+        continue;
+      DotCase c{1, m, k, n};
       c.packed = true;
       c.interleaved = steps;
       check(c, Processor::host());
@@ -170,13 +194,15 @@ TEST(KernelDot, Interleaved) {
 
 // Few columns and a right operand that is only known at run time: interleaved as it is copied.
 TEST(KernelDot, InterleavedCopies) {
-  for (int64_t n : {3, 8, 16, 20, 24, 40})
-    checkAll({2, 40, 36, n});
+  for (int64_t n : {1, 2, 3, 8, 16, 20, 24, 40})
+    for (int64_t k : {36, 64})
+      checkAll({2, 40, k, n});
+  checkAll({2, 40, 64, 1, {0, 1, 2}, {0, 2, 1}, {0, 1, 2}});
   checkAll({2, 40, 36, 24, {0, 1, 2}, {0, 2, 1}, {0, 1, 2}}); // columns not side by side
   checkAll({2, 40, 36, 24, {0, 1, 2}, {1, 0, 2}, {0, 2, 1}});
   const auto tile = cpu::chooseInterleavedTile(
       cpu::CpuTarget::get("x86_64-linux-gnu", "+avx,+avx2,+fma,+avx512f,+avx512bw,+avx512dq,+avx512vl"),
-      Float32Type::get(&testContext()), 784, 24, 144);
+      Float32Type::get(&testContext()), 784, 24, 144, /*padded=*/false);
   ASSERT_TRUE(tile);
   EXPECT_EQ(tile->steps, 2u);
   EXPECT_EQ(tile->columns(), 24u);
