@@ -144,12 +144,14 @@ bool FusionPlan::join(unsigned node, unsigned group) {
     note(node, Refusal::Cycle);
     return false;
   }
+  memberReadings[{node, group}] = readings(node, group);
   groups[group].members.push_back(node);
   nodes[node].group = group;
   return true;
 }
 
 void FusionPlan::copyInto(unsigned node, unsigned group) {
+  memberReadings[{node, group}] = readings(node, group);
   groups[group].members.push_back(node);
   nodes[node].copies.push_back(group);
   for (unsigned producer : nodes[node].producers)
@@ -358,6 +360,22 @@ void FusionPlan::planReduces() {
 // Producers, last to first
 //===----------------------------------------------------------------------===//
 
+unsigned FusionPlan::readings(unsigned index, unsigned g) const {
+  unsigned moved = 0, inPlace = 0;
+  for (unsigned user : nodes[index].users) {
+    if (!isMember(user, g))
+      continue;
+    auto it = memberReadings.find({user, g});
+    unsigned times = it == memberReadings.end() ? 1 : it->second;
+    if (nodes[user].cls == OpClass::Index)
+      moved += times;
+    else
+      inPlace = std::max(inPlace, times);
+  }
+  // Without a bound operations that cost nothing would double it until it overflows.
+  return std::clamp(moved + inPlace, 1u, 1u << 16);
+}
+
 Refusal FusionPlan::refuse(unsigned index, unsigned g) const {
   const FusionNode &node = nodes[index];
   const FusionGroup &group = groups[g];
@@ -369,6 +387,8 @@ Refusal FusionPlan::refuse(unsigned index, unsigned g) const {
   Value result = node.op->getResult(0);
   bool broadcast = node.cls == OpClass::Broadcast;
   bool elementwise = node.cls == OpClass::Elementwise;
+  if (elementwise && node.cost > 0 && readings(index, g) > limits.maxReadings)
+    return Refusal::Replicated;
   if (group.kind == FusionGroup::Kind::Core) {
     if (!sameShape(result.getType(), group.shape) || !(broadcast || elementwise))
       return Refusal::OtherShape;

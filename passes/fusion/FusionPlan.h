@@ -72,6 +72,9 @@ struct FusionNode {
 struct FusionLimits {
   bool fuse = true;
   unsigned maxOps = 64;
+  /// Elements of a producer that one element of a kernel may compute. A chain of sums with itself shifted, as
+  /// running sums are, would compute twice as many in each step.
+  unsigned maxReadings = 8;
 };
 
 /// The plan for one block.
@@ -109,12 +112,17 @@ private:
   void growEpilogue(unsigned group, unsigned last, unsigned limit);
   bool mergeGroups(unsigned a, unsigned b);
   Refusal refuse(unsigned node, unsigned group) const;
+  /// How many elements of a node one element of the group needs, as far as slices, pads and the like tell
+  /// them apart.
+  unsigned readings(unsigned node, unsigned group) const;
   void note(unsigned node, Refusal refusal);
 
   FusionLimits limits;
   llvm::SmallVector<FusionNode> nodes;
   llvm::SmallVector<FusionGroup> groups;
   std::optional<ClusterGraph> clusters;
+  /// What `readings` found for members (node, group) that joined as producers; others are read once.
+  llvm::DenseMap<std::pair<unsigned, unsigned>, unsigned> memberReadings;
 };
 
 } // namespace lathe

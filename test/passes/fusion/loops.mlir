@@ -129,3 +129,26 @@ func.func @picked_apart(%x: tensor<4x5xf32>, %n: tensor<3xi32>) -> (tensor<4x3xf
   %z = hlo.tanh %h : tensor<3x5xf32>
   return %y, %z : tensor<4x3xf32>, tensor<3x5xf32>
 }
+
+// Each step of a running sum reads the one before it twice: past eight elements of the first for one of the last it is stored.
+// CHECK-LABEL: @running_sum
+// CHECK: %[[V:.*]] = kernel.loop(%arg0)
+// CHECK-COUNT-1: hlo.add
+// CHECK-NOT: hlo.add
+// CHECK: %[[L:.*]] = kernel.loop(%[[V]])
+// CHECK-COUNT-4: hlo.add
+// CHECK: return %[[L]]
+func.func @running_sum(%x: tensor<3x32xf32>) -> tensor<3x32xf32> {
+  %zero = hlo.constant dense<0.0> : tensor<f32>
+  %p0 = hlo.pad %x, %zero, low = [0, 1], high = [0, -1], interior = [0, 0] : (tensor<3x32xf32>, tensor<f32>) -> tensor<3x32xf32>
+  %v0 = hlo.add %p0, %x : tensor<3x32xf32>
+  %p1 = hlo.pad %v0, %zero, low = [0, 2], high = [0, -2], interior = [0, 0] : (tensor<3x32xf32>, tensor<f32>) -> tensor<3x32xf32>
+  %v1 = hlo.add %p1, %v0 : tensor<3x32xf32>
+  %p2 = hlo.pad %v1, %zero, low = [0, 4], high = [0, -4], interior = [0, 0] : (tensor<3x32xf32>, tensor<f32>) -> tensor<3x32xf32>
+  %v2 = hlo.add %p2, %v1 : tensor<3x32xf32>
+  %p3 = hlo.pad %v2, %zero, low = [0, 8], high = [0, -8], interior = [0, 0] : (tensor<3x32xf32>, tensor<f32>) -> tensor<3x32xf32>
+  %v3 = hlo.add %p3, %v2 : tensor<3x32xf32>
+  %p4 = hlo.pad %v3, %zero, low = [0, 16], high = [0, -16], interior = [0, 0] : (tensor<3x32xf32>, tensor<f32>) -> tensor<3x32xf32>
+  %v4 = hlo.add %p4, %v3 : tensor<3x32xf32>
+  return %v4 : tensor<3x32xf32>
+}
