@@ -201,3 +201,32 @@ def conformer(net):
         x = x + dense(tf.nn.swish(L.BatchNormalization()(y)), 144)
         x = layer_norm(x + 0.5 * feed_forward(layer_norm(x), 576, "swish"))
     return tf.nn.log_softmax(dense(x, 32))
+
+
+def linear_attention(net):
+    """Causal linear attention, two layers of width 120 with five heads, 197 steps: running sums of keys times values."""
+    x = net.input(1, 197, 120)
+    for _ in range(2):
+        y = layer_norm(x)
+        q, k, v = (split_heads(dense(y, 120), 5) for _ in range(3))
+        q, k = tf.nn.elu(q) + 1, tf.nn.elu(k) + 1
+        states = tf.cumsum(k[..., None] * v[..., None, :], 2)
+        norm = tf.reduce_sum(q * tf.cumsum(k, 2), -1, keepdims=True)
+        y = tf.einsum("bhnd,bhnde->bhne", q, states) / norm
+        x = x + dense(tf.reshape(tf.transpose(y, [0, 2, 1, 3]), [1, 197, 120]), 120)
+        x = x + feed_forward(layer_norm(x), 300, "swish")
+    return dense(x, 30)
+
+
+def window_attention(net):
+    """Attention within 150 of 500 tokens: each block of 50 sees the blocks beside it, two layers of width 96 with four heads."""
+    def near(x):
+        x = tf.pad(x, [[1, 1], [0, 0], [0, 0], [0, 0]])
+        return tf.concat([x[:-2], x[1:-1], x[2:]], 2)
+    x = net.input(1, 500, 96)
+    for _ in range(2):
+        y = tf.reshape(layer_norm(x), [10, 50, 96])
+        q, k, v = (split_heads(dense(y, 96), 4) for _ in range(3))
+        x = x + tf.reshape(dense(attend(q, near(k), near(v)), 96), [1, 500, 96])
+        x = x + feed_forward(layer_norm(x), 384)
+    return dense(x, 9)

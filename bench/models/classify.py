@@ -188,3 +188,38 @@ def cnn3d(net):
         x = L.Conv3D(filters, 3, padding="same", activation="relu", kernel_initializer="he_normal")(x)
         x = L.MaxPooling3D(pool)(x)
     return tf.nn.softmax(dense(dense(L.Flatten()(x), 256, "relu"), 10))
+
+
+def repvgg_train(net):
+    """RepVGG before its branches are joined: 3x3, 1x1 and identity with a batch norm each, 111x111."""
+    x = net.input(1, 111, 111, 3, name="image")
+    for filters, stride in ((40, 2), (40, 1), (72, 2), (72, 1), (72, 1), (136, 2), (136, 1)):
+        y = conv(x, filters, 3, stride, None) + conv(x, filters, 1, stride, None)
+        x = tf.nn.relu(y + L.BatchNormalization()(x) if x.shape[-1] == filters else y)
+    return classify(x)
+
+
+def poolformer(net):
+    """PoolFormer with two blocks in each of three stages: pools instead of attention, norms over all of an image, 130x98."""
+    def norm(x):
+        mean, variance = tf.nn.moments(x, [1, 2, 3], keepdims=True)
+        return (x - mean) / tf.sqrt(variance + 1e-5) * (1 + net.weights(x.shape[-1], scale=0.1)) + net.weights(x.shape[-1], scale=0.1)
+    x = net.input(1, 130, 98, 3, name="image")
+    for filters, k, stride in ((36, 7, 4), (68, 3, 2), (132, 3, 2)):
+        x = conv(x, filters, k, stride, None, False)
+        for _ in range(2):
+            y = norm(x)
+            x = x + (tf.nn.avg_pool2d(y, 3, 1, "SAME") - y) * net.weights(filters, scale=0.5)
+            x = x + conv(conv(norm(x), 4 * filters, act="gelu", bn=False), filters, act=None, bn=False) * net.weights(filters, scale=0.5)
+    return dense(tf.reduce_mean(norm(x), [1, 2]), 100)
+
+
+def video_2plus1d(net):
+    """Convolutions over images and then over time, nine frames of 57x63."""
+    def conv3(x, filters, k, stride):
+        x = L.Conv3D(filters, k, stride, "same", use_bias=False, kernel_initializer="he_normal")(x)
+        return tf.nn.relu(L.BatchNormalization()(x))
+    x = net.input(1, 9, 57, 63, 3, name="frames")
+    for filters, time, space in ((20, 1, 2), (44, 2, 2), (44, 1, 1), (90, 2, 2)):
+        x = conv3(conv3(x, filters + 7, (1, 3, 3), (1, space, space)), filters, (3, 1, 1), (time, 1, 1))
+    return dense(tf.reduce_mean(x, [1, 2, 3]), 51)

@@ -79,3 +79,17 @@ def pointnet(net):
     x = shared(transform(net.input(1, 1024, 3, name="points"), 3), 64, 64)
     x = tf.reduce_max(shared(transform(x, 64), 64, 128, 1024), 1)
     return tf.nn.softmax(dense(dense(dense(x, 512, "relu"), 256, "relu"), 40))
+
+
+def dgcnn(net):
+    """DGCNN: 300 points twice, edges to the 12 nearest in two layers, 40 classes."""
+    x, results = net.input(2, 300, 3, name="points"), []
+    for units in (40, 72):
+        square = tf.reduce_sum(x * x, -1)
+        distance = square[:, :, None] - 2 * tf.matmul(x, x, transpose_b=True) + square[:, None]
+        near = tf.gather(x, tf.math.top_k(-distance, 12)[1], batch_dims=1)
+        own = tf.repeat(x[:, :, None], 12, 2)
+        x = tf.reduce_max(dense(tf.concat([own, near - own], -1), units, "leaky"), 2)
+        results.append(x)
+    y = dense(tf.concat(results, -1), 200, "leaky")
+    return dense(tf.concat([tf.reduce_max(y, 1), tf.reduce_mean(y, 1)], -1), 40)

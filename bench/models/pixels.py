@@ -207,3 +207,30 @@ def ae_conv(net):
     for filters in (64, 32, 16):
         x = deconv(x, filters, 3, 2, bn=False)
     return conv(x, 3, 3, act="sigmoid", bn=False)
+
+
+def centernet(net):
+    """CenterNet: heat maps of 20 classes from an hourglass, peaks by a maximum pool, the best 40 with their boxes, 97x131."""
+    x = conv(conv(net.input(1, 97, 131, 3, name="image"), 24, 7, 2), 40, 3)
+    skips = []
+    for filters in (56, 72):
+        skips.append(x)
+        x = conv(x, filters, 3, 2)
+    for skip in reversed(skips):
+        x = conv(tf.image.resize(conv(x, skip.shape[-1]), skip.shape[1:3], "nearest") + skip, skip.shape[-1], 3)
+    heat = conv(conv(x, 40, 3), 20, act="sigmoid", bn=False)
+    sizes = tf.reshape(conv(conv(x, 40, 3), 4, act=None, bn=False), [1, -1, 4])
+    peaks = tf.where(tf.equal(tf.nn.max_pool2d(heat, 3, 1, "SAME"), heat), heat, 0.0)
+    scores, places = tf.math.top_k(tf.reshape(peaks, [1, -1]), 40)
+    return {"scores": scores, "boxes": tf.gather(sizes, places // 20, batch_dims=1)}
+
+
+def dynamic_conv(net):
+    """Two convolutions with filters mixed from four by attention to the image, a depthwise one with filters made from it, 45x53."""
+    x = net.input(1, 45, 53, 20)
+    for filters in (36, 60):
+        shares = tf.nn.softmax(dense(dense(tf.reduce_mean(x, [1, 2]), 8, "relu"), 4))
+        mixed = tf.tensordot(shares[0], net.weights(4, 3, 3, x.shape[-1], filters, scale=(9 * x.shape[-1]) ** -0.5), 1)
+        x = tf.nn.relu(tf.nn.conv2d(x, mixed, 1, "SAME"))
+    made = tf.reshape(dense(tf.reduce_mean(x, [1, 2]), 25 * 60), [5, 5, 60, 1])
+    return tf.reduce_max(tf.nn.depthwise_conv2d(x, made, [1, 1, 1, 1], "SAME"), [1, 2])

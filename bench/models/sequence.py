@@ -1,7 +1,8 @@
 """Recurrent networks, convolutions over time, sound."""
+import numpy as np
 import tensorflow as tf
 
-from models.common import L, classify, conv, dense, mobilenet_v1
+from models.common import L, classify, conv, dense, mobilenet_v1, v1
 
 
 def lstm_b1(net):
@@ -114,3 +115,26 @@ def tf1_kws_dscnn(net):
         x = net.conv(net.depthwise(x, 3), 64, 1, bn=True)
     x = tf.reshape(tf.nn.avg_pool2d(x, x.shape[1:3], 1, "VALID"), [-1, 64])
     return tf.nn.softmax(net.dense(x, 12, tf.identity))
+
+
+def vocoder(net):
+    """HiFi-GAN: 37 frames of 80 bands to 4736 samples, transposed convolutions and dilated ones of 3 and 7 taps."""
+    x = conv1d(net.input(1, 37, 80, name="bands"), 96, 7, padding="same", act=None)
+    for filters, stride in ((48, 8), (24, 8), (12, 2)):
+        x = L.Conv1DTranspose(filters, 2 * stride, stride, "same", kernel_initializer="he_normal")(tf.nn.leaky_relu(x, 0.1))
+        branches = []
+        for k in (3, 7):
+            for dilation in (1, 3):
+                y = conv1d(tf.nn.leaky_relu(x, 0.1), filters, k, dilation, padding="same", act=None)
+                branches.append(conv1d(tf.nn.leaky_relu(y, 0.1), filters, k, padding="same", act=None))
+        x = x + 0.25 * tf.add_n(branches)
+    return conv1d(tf.nn.leaky_relu(x), 1, 7, padding="same", act="tanh")
+
+
+def tf1_dynamic_rnn(net):
+    """An LSTM with peepholes and a projection over sequences of given lengths, dropout behind a conditional that an input chooses."""
+    x, training = net.input(4, 30, 20), net.feed("training", np.array(False))
+    cell = v1.nn.rnn_cell.LSTMCell(48, use_peepholes=True, num_proj=24)
+    y, state = v1.nn.dynamic_rnn(cell, x, net.feed("lengths", np.array([30, 17, 5, 22], np.int32)), dtype=tf.float32)
+    y = v1.cond(training, lambda: tf.nn.dropout(y, 0.5), lambda: y * 1.0)
+    return net.dense(tf.concat([tf.reduce_max(y, 1), state.c], -1), 13, tf.identity)
