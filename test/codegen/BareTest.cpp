@@ -60,13 +60,38 @@ TEST(Bare, SortsStably) {
 }
 
 TEST(Bare, TopK) {
-  std::string t = "tensor<3x301xf32>";
-  for (std::string k : {"1", "5", "100"}) {
-    std::string o = "tensor<3x" + k + "xi32>";
-    EXPECT_MATCH(function({t}, o,
-                          "%v, %r = \"hlo.top_k\"(%x0) {k = " + k + " : i64} : (" + t + ") -> (tensor<3x" + k + "xf32>, " + o + ")"),
-                 {randomTensor(DType::Float32, {3, 301}, 1, 100)}, 0);
-  }
+  auto topK = [](const std::string &elem, int64_t n, int64_t k, const char *result) {
+    const std::string rows = "tensor<3x", t = rows + std::to_string(n) + "x" + elem + ">",
+                      r = rows + std::to_string(k) + "x", v = r + elem + ">", o = r + "i32>";
+    return function({t}, *result == 'v' ? v : o,
+                    "%" + std::string(*result == 'v' ? "r, %i" : "v, %r") + " = \"hlo.top_k\"(%x0) {k = " +
+                        std::to_string(k) + " : i64} : (" + t + ") -> (" + v + ", " + o + ")");
+  };
+  // in vectors of one, some and too many registers; as many as there are
+  for (std::string elem : {"f32", "f64", "i32", "i64", "bf16"})
+    for (auto [n, k] : {std::pair(301, 1),
+                        {301, 5},
+                        {301, 16},
+                        {301, 33},
+                        {301, 64},
+                        {301, 100},
+                        {64, 64},
+                        {7, 7},
+                        {7, 3},
+                        {1, 1}})
+      for (const char *result : {"values", "indices"}) {
+        const double range = k == 5 ? 3 : 100; // many alike
+        EXPECT_MATCH(topK(elem, n, k, result), {randomTensor(dtypeOf(elem), {3, n}, 1, range)}, 0);
+      }
+  Tensor odd = randomTensor(DType::Float32, {3, 301}, 1, 100);
+  float *x = static_cast<float *>(odd.data());
+  for (int64_t i = 0; i < 301; i += 40)
+    x[i] = NAN;
+  for (int64_t i = 301; i < 602; ++i)
+    x[i] = i % 50 ? -INFINITY : -3e38f;
+  x[700] = INFINITY;
+  for (int64_t k : {3, 12, 20})
+    EXPECT_MATCH(topK("f32", 301, k, "indices"), {odd}, 0);
 }
 
 static std::string window(const std::string &in, const std::string &out, const std::string &e, const std::string &op,

@@ -4,6 +4,12 @@
 #include "passes/codegen/cpu/ElementEmitter.h"
 #include "passes/codegen/cpu/Expr.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <numeric>
+
 using namespace mlir;
 
 namespace lathe::cpu {
@@ -113,6 +119,117 @@ LogicalResult emitSort(Operation *op, KernelBuilder &b) {
   return ok;
 }
 
+namespace {
+/// The k best of a row so far, in order, in vectors: an element enters without a branch, and most do not get
+/// that far, for they are compared with the last of those a vector at a time.
+class TopKInVectors {
+public:
+  using Greater = llvm::function_ref<Value(Value, Value)>;
+  TopKInVectors(KernelBuilder &b, hlo::TopKOp op, Value n, Greater greater);
+  /// Whether vectors hold that many.
+  static bool fits(KernelBuilder &b, hlo::TopKOp op);
+  static int64_t scratchBytes(hlo::TopKOp op) { return 16 * width(op); }
+  void emitRow(Value row);
+
+private:
+  static int64_t width(hlo::TopKOp op) { return std::max<int64_t>(2, llvm::PowerOf2Ceil(op.getK())); }
+  /// The best with element i added; the first `have` exist, or all (null).
+  SmallVector<Value> enter(Value x, Value i, ValueRange best, Value have = {});
+  /// The same if it belongs there.
+  SmallVector<Value> consider(Value i, ValueRange best);
+  Value load(Value i, unsigned lanes = 1) { return b.loadElem(elem, b.operands[0], b.add(base, i), lanes); }
+  Value last(ValueRange best) { return vector::ExtractOp::create(b, best[0], k - 1); }
+
+  KernelBuilder &b;
+  Greater greater;
+  const int64_t k;
+  const unsigned lanes; ///< of the vectors of the best
+  Type elem, indexElem;
+  Value n, base;
+};
+
+TopKInVectors::TopKInVectors(KernelBuilder &b, hlo::TopKOp op, Value n, Greater greater)
+    : b(b), greater(greater), k(op.getK()), lanes(width(op)), elem(elementType(op.getOperand())),
+      indexElem(elementType(op.getIndices())), n(n) {}
+
+bool TopKInVectors::fits(KernelBuilder &b, hlo::TopKOp op) {
+  Type elem = elementType(op.getOperand());
+  const bool plain = elem.isF32() || elem.isF64() || elem.isSignlessInteger(32) || elem.isSignlessInteger(64);
+  return plain && b.target.lanes(elem) > 1 && width(op) <= 4 * b.target.lanes(elem);
+}
+
+SmallVector<Value> TopKInVectors::enter(Value x, Value i, ValueRange best, Value have) {
+  Value xs = b.splat(x, lanes), is = b.splat(arith::TruncIOp::create(b, b.getI32Type(), i), lanes);
+  SmallVector<int64_t> down = {lanes}; // each a place further, the first one new
+  for (unsigned lane = 0; lane + 1 < lanes; ++lane)
+    down.push_back(lane);
+  Value moved = vector::ShuffleOp::create(b, best[0], xs, down);
+  Value movedIndices = vector::ShuffleOp::create(b, best[1], is, down);
+  Value isBehind = greater(xs, best[0]), moves = greater(xs, moved);
+  if (have) {
+    SmallVector<int32_t> places(lanes);
+    std::iota(places.begin(), places.end(), 0);
+    Value place = arith::ConstantOp::create(b, b.getI32VectorAttr(places));
+    Value from = b.splat(arith::TruncIOp::create(b, b.getI32Type(), have), lanes);
+    isBehind =
+        arith::OrIOp::create(b, isBehind, arith::CmpIOp::create(b, arith::CmpIPredicate::sge, place, from));
+  }
+  auto place = [&](Value old, Value down, Value fresh) -> Value {
+    return b.select(isBehind, b.select(moves, down, fresh), old);
+  };
+  return {place(best[0], moved, xs), place(best[1], movedIndices, is)};
+}
+
+SmallVector<Value> TopKInVectors::consider(Value i, ValueRange best) {
+  Value x = load(i);
+  return b.ifElse(
+      greater(x, last(best)), TypeRange(best), [&] { return enter(x, i, best); },
+      [&] { return SmallVector<Value>(best); });
+}
+
+void TopKInVectors::emitRow(Value row) {
+  base = b.mul(row, n);
+  const unsigned step = b.target.lanes(elem);
+  SmallVector<Value> best = {b.splat(b.cstI(elem, 0), lanes), b.splat(b.cstI(b.getI32Type(), 0), lanes)};
+  if (isa<FloatType>(elem))
+    best[0] = b.splat(b.cst(elem, 0.0), lanes);
+  Value first = b.min(n, b.i64(k));
+  best = b.loop(b.i64(0), first, b.i64(1), best,
+                [&](Value i, ValueRange now) { return enter(load(i), i, now, i); });
+  Value wholes = b.add(first, b.mul(b.divU(b.sub(n, first), b.i64(step)), b.i64(step)));
+  best = b.loop(first, wholes, b.i64(step), best, [&](Value i, ValueRange now) {
+    // those above the last one so far, lowest lane first; one that no longer is falls off the end
+    Value over = greater(load(i, step), b.splat(last(now), step));
+    Value bits = vector::BitCastOp::create(b, VectorType::get({1}, b.getIntegerType(step)), over);
+    SmallVector<Value> state = {
+        arith::ExtUIOp::create(b, b.getI64Type(), vector::ExtractOp::create(b, bits, 0))};
+    llvm::append_range(state, now);
+    SmallVector<Value> after = b.whileLoop(
+        state,
+        [&](ValueRange v) -> Value {
+          return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, v[0], b.i64(0));
+        },
+        [&](ValueRange v) {
+          Value j =
+              b.add(i, LLVM::CountTrailingZerosOp::create(b, b.getI64Type(), v[0], /*is_zero_poison=*/true));
+          SmallVector<Value> next = enter(load(j), j, v.drop_front());
+          next.insert(next.begin(), arith::AndIOp::create(b, v[0], b.sub(v[0], b.i64(1))));
+          return next;
+        });
+    return SmallVector<Value>(llvm::drop_begin(after));
+  });
+  best = b.loop(wholes, n, b.i64(1), best, [&](Value i, ValueRange now) { return consider(i, now); });
+  Value out = b.mul(row, b.i64(k));
+  b.storeElem(elem, best[0], b.scratch, b.i64(0));
+  emitCopy(b, b.ptrAt(b.results[0], elem, out), b.scratch, b.i64(k * elemBytes(elem)));
+  Value indices = best[1];
+  if (!indexElem.isInteger(32))
+    indices = emitConvert(b, indices, b.getI32Type(), indexElem);
+  b.storeElem(indexElem, indices, b.scratch, b.i64(0));
+  emitCopy(b, b.ptrAt(b.results[1], indexElem, out), b.scratch, b.i64(k * elemBytes(indexElem)));
+}
+} // namespace
+
 LogicalResult emitTopK(Operation *op, KernelBuilder &b) {
   auto t = cast<hlo::TopKOp>(op);
   auto type = tensorType(t.getOperand());
@@ -134,6 +251,13 @@ LogicalResult emitTopK(Operation *op, KernelBuilder &b) {
   Type i64 = b.getI64Type();
   if (k == 0)
     return success();
+  if (std::optional<int64_t> length = hlo::constantValue(exprs.back());
+      TopKInVectors::fits(b, t) && length && *length <= std::numeric_limits<int32_t>::max()) {
+    b.setScratch(TopKInVectors::scratchBytes(t));
+    TopKInVectors best(b, t, n, greater);
+    b.units([&](Value row) { best.emitRow(row); });
+    return success();
+  }
   if (k <= 64) {
     // the k best so far, in order, in the result itself; most elements fail the first comparison
     b.units([&](Value row) {
