@@ -176,10 +176,10 @@ int64_t Planner::lastUse(Value v) {
   SmallVector<const SideRange *> readers;
   int64_t last = lastUse(v, readers);
   // several sides: the last one may be done first; one that updates the value must not do so in place
-  for (const SideRange *a : readers)
-    for (const SideRange *b : readers)
-      if (a != b && a->side.group == b->side.group)
-        last = std::max(last, a->groupEnd / 2 + 1);
+  llvm::sort(readers);
+  for (size_t i = 1; i < readers.size(); ++i)
+    if (readers[i] != readers[i - 1] && readers[i]->side.group == readers[i - 1]->side.group)
+      last = std::max(last, readers[i]->groupEnd / 2 + 1);
   return last;
 }
 
@@ -189,7 +189,7 @@ int64_t Planner::lastUse(Value v, SmallVectorImpl<const SideRange *> &readers) {
   for (Operation *user : v.getUsers()) {
     Operation *op = user;
     int64_t p = position[op].first;
-    if (const SideRange *side = sideAt(2 * p); side && !llvm::is_contained(readers, side))
+    if (const SideRange *side = sideAt(2 * p))
       readers.push_back(side);
     while (op->getBlock() != home) {
       op = op->getParentOp();
