@@ -366,7 +366,8 @@ static LogicalResult verifyWinograd(ConvOp op) {
   if (points == 1)
     return op.emitOpError("winograd needs several taps");
   auto in = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
-  if (!(in.getElementType().isF32() || in.getElementType().isBF16()) || !op.getAccType().getElementType().isF32() ||
+  const Type from = in.getElementType();
+  if (!(from.isF32() || from.isBF16() || from.isF16()) || !op.getAccType().getElementType().isF32() ||
       !(op.getBf16() ? filter.getElementType().isBF16() : filter.getElementType().isF32()))
     return op.emitOpError("winograd needs f32, or bf16 operands where it is marked so");
   int64_t panel = op.getPanel().value_or(0), oc = op.getAccType().getShape().back();

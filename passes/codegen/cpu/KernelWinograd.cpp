@@ -52,7 +52,7 @@ private:
   kernel::ConvOp op;
   KernelBuilder &b;
   Epilogue epilogue;
-  Type f32, inElem; // inElem: f32 or bf16
+  Type f32, inElem; // inElem: f32, bf16 or f16
   Type operandElem; // of transformed input and filter: f32, or bf16 for pairs
   bool pairs = false;
   LogicalResult ok = success();
@@ -199,7 +199,7 @@ SmallVector<Value> WinogradEmitter::outputRow(const WinogradAxis &axis, ArrayRef
 /// Copies a tile that reaches over the border, with zeros there.
 Value WinogradEmitter::patchOf(Place at, Value top, Value left) {
   Value zero = b.i64(0), edge = b.i64(inColumns), channels = b.i64(ic);
-  Type bits = inElem.isBF16() ? b.getI16Type() : inElem;
+  Type bits = inElem.isF32() ? inElem : b.getI16Type();
   auto steps = [&](Value n) { return b.divU(b.add(b.max(n, zero), b.i64(across - 1)), b.i64(across)); };
   Value low = b.min(steps(b.sub(zero, left)), edge);
   Value high = b.max(low, b.min(edge, steps(b.sub(width, left))));
@@ -264,7 +264,9 @@ void WinogradEmitter::transformInput() {
       for (int64_t j = 0; j < inColumns; ++j) {
         SmallVector<Value> d;
         for (int64_t i = 0; i < inRows; ++i)
-          d.push_back(b.loadElem(inElem, lines[i], b.add(channel, b.mul(b.i64(j), pixelStep)), lanes));
+          d.push_back(toAccumulator(
+              b, b.loadElem(inElem, lines[i], b.add(channel, b.mul(b.i64(j), pixelStep)), lanes), inElem,
+              f32));
         columns.push_back(inputRow(tile.down, d));
       }
       for (int64_t i = 0; i < inRows; ++i) {

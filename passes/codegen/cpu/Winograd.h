@@ -83,7 +83,7 @@ WinogradPlan planWinograd(const CpuTarget &target, const WinogradSizes &sizes, i
 enum class WinogradRefusal {
   None,
   Exact,     ///< --exact
-  Window,    ///< of other sizes, or strided or grouped, or not f32
+  Window,    ///< of other sizes, or strided or grouped, or of other types
   NoVectors, ///< the target has none for f32
   NotFaster, ///< by the estimates
   Inexact,   ///< the filter loses too much accuracy
@@ -116,7 +116,7 @@ struct Bf16Choice {
 };
 Bf16Choice chooseBf16(kernel::ConvOp op, const CpuTarget &target, llvm::function_ref<mlir::FailureOr<Tensor>()> filter);
 
-/// A filter [height, width, ic, oc] of f32 transformed (in double) and packed as
+/// A filter [height, width, ic, oc] of f32, f16 or bf16 transformed (in double) and packed as
 /// [ceil(oc / panel) / panelsPerUnit, points, panelsPerUnit, ic, panel].
 Tensor transformFilter(const Tensor &filter, const WinogradPlan &plan);
 /// The same rounded to bf16, as pairs of input channels: [..., ic / 2, 2 * panel].

@@ -21,7 +21,7 @@ llvm::StringRef describe(WinogradRefusal refusal) {
   case WinogradRefusal::Exact:
     return "exact results are asked for";
   case WinogradRefusal::Window:
-    return "not a window of known size and stride 1 in f32 without groups";
+    return "not a window of known size and stride 1 in floats without groups";
   case WinogradRefusal::NoVectors:
     return "the target has no vectors of f32";
   case WinogradRefusal::NotFaster:
@@ -201,14 +201,17 @@ static double directCycles(const CpuTarget &target, const WinogradSizes &s, bool
 }
 
 bool isWinogradWindow(kernel::ConvOp op) {
+  auto isFloat = [](RankedTensorType type) {
+    const Type e = type.getElementType();
+    return e.isF32() || e.isBF16() || e.isF16();
+  };
   auto input = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
   auto ones = [](ArrayRef<int64_t> list) { return llvm::all_of(list, [](int64_t v) { return v == 1; }); };
   return filter.getRank() == 4 && !filter.isDynamicDim(0) && !filter.isDynamicDim(1) &&
          !winogradTileSizes(filter.getDimSize(0), filter.getDimSize(1)).empty() && ones(op.getStrides()) &&
          ones(op.getLhsDilation()) && op.getGroups() == 1 && op.getBatchGroups() == 1 &&
-         !input.isDynamicDim(3) && !op.getAccType().isDynamicDim(3) &&
-         (input.getElementType().isF32() || input.getElementType().isBF16()) &&
-         filter.getElementType().isF32() && op.getAccType().getElementType().isF32();
+         !input.isDynamicDim(3) && !op.getAccType().isDynamicDim(3) && isFloat(input) && isFloat(filter) &&
+         op.getAccType().getElementType().isF32();
 }
 
 WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const CpuTarget &target, int64_t force) {
@@ -282,7 +285,20 @@ Bf16Choice chooseBf16(kernel::ConvOp op, const CpuTarget &target, llvm::function
 // Filters
 //===----------------------------------------------------------------------===//
 
-Tensor transformFilter(const Tensor &filter, const WinogradPlan &plan) {
+/// The same in f32.
+static Tensor widened(const Tensor &filter) {
+  if (filter.dtype() == DType::Float32)
+    return filter;
+  Tensor out = Tensor::allocate(DType::Float32, {filter.dim(0), filter.dim(1), filter.dim(2), filter.dim(3)});
+  const auto *in = static_cast<const uint16_t *>(filter.data());
+  const bool isHalf = filter.dtype() == DType::Float16;
+  for (int64_t i = 0; i < filter.numElements(); ++i)
+    out.data<float>()[i] = isHalf ? halfToFloat(in[i]) : bfloat16ToFloat(in[i]);
+  return out;
+}
+
+Tensor transformFilter(const Tensor &narrow, const WinogradPlan &plan) {
+  const Tensor filter = widened(narrow);
   const int64_t height = filter.dim(0), width = filter.dim(1), ic = filter.dim(2), oc = filter.dim(3);
   const int64_t panel = plan.panel, q = plan.panelsPerUnit, panels = llvm::divideCeil(oc, panel);
   const WinogradTile tile(plan.tile, height, width);
@@ -357,7 +373,8 @@ static std::vector<T> bothWays(const std::vector<double> &down, const std::vecto
   return to;
 }
 
-double sampleWinogradError(const Tensor &filter, int64_t m) {
+double sampleWinogradError(const Tensor &narrow, int64_t m) {
+  const Tensor filter = widened(narrow);
   const int64_t height = filter.dim(0), width = filter.dim(1), taps = height * width, ic = filter.dim(2),
                 oc = filter.dim(3);
   const WinogradTile tile(m, height, width);

@@ -1,5 +1,6 @@
 // Convolutions and pooling compiled and run for several processors, against plain loops.
 #include "KernelRunner.h"
+#include "base/Float.h"
 
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
@@ -30,6 +31,7 @@ struct ConvCase {
   std::vector<bool> dynamic = {}; // by input dimension, the last is the image count
   int64_t winograd = 0;
   bool spread = false;
+  bool half = false; ///< operands of f16, with Winograd's algorithm
 };
 
 /// Calls f for every index below the sizes.
@@ -117,7 +119,8 @@ void check(ConvCase c, const Processor &processor) {
   SCOPED_TRACE(processor.cpu + " " + std::to_string(c.size[0]) + " " + std::to_string(c.ic) + "->" + std::to_string(c.oc));
 
   int64_t icg = c.ic / c.groups, taps = product(c.taps), fgroups = c.groups * c.batchGroups, ocg = c.oc / fgroups;
-  RankedTensorType input = hlo::makeType(inDims, f32), result = hlo::makeType(outDims, f32);
+  RankedTensorType input = hlo::makeType(inDims, c.half ? Type(b.getF16Type()) : f32),
+                   result = hlo::makeType(outDims, f32);
   Ints filterShape = c.taps;
   filterShape.push_back(icg);
   filterShape.push_back(c.oc);
@@ -175,6 +178,9 @@ void check(ConvCase c, const Processor &processor) {
   std::vector<float> x(c.n * product(c.size) * c.ic), f(taps * icg * c.oc);
   fill(x, 1);
   fill(f, 2);
+  std::vector<uint16_t> halves(c.half ? x.size() : 0);
+  for (size_t i = 0; i < halves.size(); ++i)
+    x[i] = halfToFloat(halves[i] = floatToHalf(x[i]));
   std::vector<float> packed(fgroups * panels * taps * icg * panel, 0.f);
   for (int64_t k = 0; c.packed && k < taps * icg; ++k)
     for (int64_t o = 0; o < c.oc; ++o) {
@@ -182,8 +188,12 @@ void check(ConvCase c, const Processor &processor) {
       packed[((g * panels + p) * taps * icg + k) * panel + o % ocg % panel] = f[k * c.oc + o];
     }
   if (c.winograd) {
-    Tensor plain = Tensor::allocate(DType::Float32, filterShape);
-    std::copy(f.begin(), f.end(), plain.data<float>());
+    Tensor plain = Tensor::allocate(c.half ? DType::Float16 : DType::Float32, filterShape);
+    if (c.half)
+      for (size_t i = 0; i < f.size(); ++i)
+        f[i] = halfToFloat(static_cast<uint16_t *>(plain.data())[i] = floatToHalf(f[i]));
+    else
+      std::copy(f.begin(), f.end(), plain.data<float>());
     Tensor transformed = cpu::transformFilter(plain, plan);
     packed.assign(transformed.data<float>(), transformed.data<float>() + transformed.numElements());
   }
@@ -196,7 +206,7 @@ void check(ConvCase c, const Processor &processor) {
       }
   }
   int64_t outImages = c.n / c.batchGroups;
-  const std::vector<const void *> operands = {x.data(),
+  const std::vector<const void *> operands = {c.half ? static_cast<const void *>(halves.data()) : x.data(),
                                               c.packed || c.winograd || c.spread ? packed.data() : f.data()};
   std::vector<float> z = runBothWays(*kernel, operands, outImages * product(out) * c.oc, symbols);
   EXPECT_EQ(compareRowsApart(op, processor, operands, z.data(), symbols), "");
@@ -502,6 +512,14 @@ TEST(KernelWinograd, Sizes) {
   checkWinograd({3, {5, 6}, 7, 3, {}, {}, {0, 1, 1, 0}});
   checkWinograd({1, {6, 6}, 1, 1, {}, {}, {1, 1, 1, 1}});
   checkWinograd({8, {7, 7}, 48, 112, {}, {}, {1, 1, 1, 1}});
+}
+
+TEST(KernelWinograd, Halves) {
+  for (ConvCase c : {ConvCase{1, {13, 9}, 20, 33, {}, {}, {-1, 1, 2, -2}},
+                     {1, {9, 10}, 24, 16, {5, 5}, {}, {2, 2, 2, 2}}}) {
+    c.half = true;
+    checkWinograd(c);
+  }
 }
 
 TEST(KernelWinograd, Padding) {

@@ -176,3 +176,18 @@ func.func @few_outputs(%x: tensor<1x32x32x32xf32>) -> tensor<1x32x32x3xf32> {
   }
   return %0 : tensor<1x32x32x3xf32>
 }
+
+// -----
+
+// Operands of f16 are widened as they are transformed.
+// CHECK-LABEL: @halves
+func.func @halves(%x: tensor<1x56x56x64xf16>) -> tensor<1x56x56x64xf16> {
+  %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x64x64xf16>} : () -> tensor<3x3x64x64xf16>
+  // CHECK: kernel.conv({{.*}}winograd = 4{{.*}} : (tensor<1x56x56x64xf16>, tensor<{{.*}}xf32>)
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x56x56x64xf16>, tensor<3x3x64x64xf16>) -> tensor<1x56x56x64xf16> {
+  ^bb0(%acc: tensor<1x56x56x64xf32>):
+    %1 = "hlo.convert"(%acc) : (tensor<1x56x56x64xf32>) -> tensor<1x56x56x64xf16>
+    kernel.yield %1 : tensor<1x56x56x64xf16>
+  }
+  return %0 : tensor<1x56x56x64xf16>
+}
