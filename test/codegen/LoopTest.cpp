@@ -165,8 +165,8 @@ TEST(Loop, MovesData) {
         << c.op;
 }
 
-// Runs of a few elements: pixels from channels and back, shuffled channels, channels first and last; blocks that overlap
-// the one before, rows of several units, and one element too few for a block.
+// Runs of a few elements: pixels from channels and back, shuffled channels, channels first and last; blocks
+// that overlap the one before, rows of several units, one element too few for a block, and none.
 TEST(Loop, TransposesShortRuns) {
   using Sizes = std::vector<int64_t>;
   struct Case {
@@ -179,13 +179,21 @@ TEST(Loop, TransposesShortRuns) {
     return s;
   };
   for (const Case &c : {
-           Case{{1, 5, 20, 3, 3, 1}, {0, 1, 3, 2, 4, 5}}, Case{{2, 5, 33, 2, 2, 3}, {0, 1, 3, 2, 4, 5}},
-           Case{{3, 16, 2, 4, 1}, {0, 2, 1, 4, 3}},       Case{{4, 2, 58}, {0, 2, 1}},
-           Case{{4, 3, 17, 2}, {0, 2, 1, 3}},             Case{{3, 4000}, {1, 0}},
-           Case{{4001, 3}, {1, 0}},                       Case{{2, 3, 19, 4}, {2, 0, 1, 3}},
-           Case{{3, 19, 4, 2}, {2, 0, 1, 3}},             Case{{7, 3, 3}, {0, 2, 1}},
-           Case{{2, 8, 5, 8, 5}, {0, 1, 3, 2, 4}},        Case{{19, 7, 8}, {1, 0, 2}},
-           Case{{2, 3, 5, 7}, {3, 2, 1, 0}},              Case{{1, 16, 1, 6, 1, 2}, {4, 3, 2, 0, 1, 5}},
+           Case{{1, 5, 20, 3, 3, 1}, {0, 1, 3, 2, 4, 5}},
+           Case{{2, 5, 33, 2, 2, 3}, {0, 1, 3, 2, 4, 5}},
+           Case{{3, 16, 2, 4, 1}, {0, 2, 1, 4, 3}},
+           Case{{4, 2, 58}, {0, 2, 1}},
+           Case{{4, 3, 17, 2}, {0, 2, 1, 3}},
+           Case{{3, 4000}, {1, 0}},
+           Case{{4001, 3}, {1, 0}},
+           Case{{2, 3, 19, 4}, {2, 0, 1, 3}},
+           Case{{3, 19, 4, 2}, {2, 0, 1, 3}},
+           Case{{7, 3, 3}, {0, 2, 1}},
+           Case{{2, 8, 5, 8, 5}, {0, 1, 3, 2, 4}},
+           Case{{19, 7, 8}, {1, 0, 2}},
+           Case{{2, 3, 5, 7}, {3, 2, 1, 0}},
+           Case{{1, 16, 1, 6, 1, 2}, {4, 3, 2, 0, 1, 5}},
+           Case{{4, 20, 0}, {1, 0, 2}},
        })
     for (std::string e : {"f32", "f64", "i8", "i64", "bf16"}) {
       Sizes to;

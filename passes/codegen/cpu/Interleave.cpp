@@ -98,7 +98,7 @@ std::optional<Interleave> matchInterleave(ArrayRef<Value> roots, ArrayRef<Value>
   const int64_t rank = sizes.size();
   if (perm.back() == rank - 1) {
     std::optional<int64_t> run = hlo::constantValue(sizes.back());
-    if (!run)
+    if (!run || *run == 0)
       return std::nullopt;
     r.run = *run;
     perm.pop_back();
