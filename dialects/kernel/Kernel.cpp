@@ -311,7 +311,7 @@ LogicalResult DotOp::verify() {
           "strassen needs static f32 operands that are not empty, one matrix on the right, rows of lhs along "
           "memory");
     if (std::optional<uint64_t> steps = getInterleaved();
-        steps && (getBf16() || *steps == 0 || depth % static_cast<int64_t>(*steps) != 0 ||
+        steps && (getBf16() || *steps == 0 || ShapedType::isDynamic(k) || depth % static_cast<int64_t>(*steps) != 0 ||
                   !acc.getElementType().isF32()))
       return emitOpError() << "a depth of " << depth << " cannot have " << *steps << " steps interleaved";
   } else if (getInterleaved()) {
@@ -369,7 +369,7 @@ static LogicalResult verifyWinograd(ConvOp op) {
   const Type from = in.getElementType();
   if (!(from.isF32() || from.isBF16() || from.isF16()) || !op.getAccType().getElementType().isF32() ||
       !(op.getBf16() ? filter.getElementType().isBF16() : filter.getElementType().isF32()))
-    return op.emitOpError("winograd needs f32, or bf16 operands where it is marked so");
+    return op.emitOpError("winograd needs floats, a filter in f32, or in bf16 where it is marked so");
   int64_t panel = op.getPanel().value_or(0), oc = op.getAccType().getShape().back();
   if (in.isDynamicDim(3) || ShapedType::isDynamic(oc) || panel < 1 || !filter.hasStaticShape() || filter.getRank() != 5)
     return op.emitOpError("winograd needs known channels, panel and a packed filter of rank 5");

@@ -206,7 +206,7 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
   TileShape tile = chooseTile(target, acc.getElementType(), rows, view.n, plan);
   auto lhs = cast<RankedTensorType>(op.getLhs().getType());
   const bool floats = !op.getBf16() && lhs.getElementType().isF32() && rhs.getElementType().isF32();
-  if (floats && !plan.vecs &&
+  if (floats && !plan.vecs && lhs.getShape().back() == view.k &&
       op.getLhsDims().back() == lhs.getRank() - 1) // steps side by side on the left too
     tile = chooseInterleavedTile(target, acc.getElementType(), rows, view.n, view.k, /*padded=*/true)
                .value_or(tile);

@@ -39,7 +39,7 @@ struct ProductSpec {
   /// Memory to be fetched row by row beside the product's, if it has any: the first row, the distance of rows
   /// in bytes, and the bytes of a row.
   std::optional<TileOperands::Stream> fetched;
-  /// Steps side by side, if packed: [..., k / interleaved, panel, interleaved]; divides k, which is static.
+  /// Steps side by side, if packed: [..., ceil(k / interleaved), panel, interleaved]; k is static.
   int64_t interleaved = 1;
   /// Products of bf16 operands (AVX512_BF16): b comes in panels of pairs, or is packed so, and k is padded by zeros to
   /// this depth.
