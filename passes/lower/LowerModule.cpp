@@ -1,10 +1,10 @@
 // Order: kernels of all entries (in program order, so that names and the pool are deterministic), their
 // conversion to the LLVM dialect, then the functions of the entries.
+#include "passes/lower/FunctionLowering.h"
 #include "dialects/graph/Types.h"
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/lower/FunctionLowering.h"
 #include "passes/lower/SideBySide.h"
 #include "runtime/abi/module_abi.h"
 

@@ -1,7 +1,7 @@
 // These passes are views of what emission does, for lathe-opt; emission calls the functions.
+#include "passes/lower/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "passes/lower/Lower.h"
-#include "passes/lower/Passes.h"
 #include "passes/lower/SideBySide.h"
 
 namespace lathe::lower {

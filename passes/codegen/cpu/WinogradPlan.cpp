@@ -265,8 +265,8 @@ Bf16Choice chooseBf16(kernel::ConvOp op, const CpuTarget &target, llvm::function
   for (int64_t m : winogradTileSizes(wide.windowHeight, wide.windowWidth))
     f32 = std::min(f32, planWinograd(alone, wide, m).cycles);
   const WinogradTile small = wide.tile(2);
-  const bool isExact = small.isKnown() && small.down.points() <= 4 && small.across.points() <= 4;
-  const double bf16 = isExact && wide.inChannels % 2 == 0 ? planWinograd(alone, paired, 2).cycles : never;
+  const bool hasFewPoints = small.isKnown() && small.down.points() <= 4 && small.across.points() <= 4;
+  const double bf16 = hasFewPoints && wide.inChannels % 2 == 0 ? planWinograd(alone, paired, 2).cycles : never;
   // filters are read, and errors sampled, only where that may matter
   if (std::min(f32, bf16) > direct)
     return choice;
@@ -386,18 +386,19 @@ double sampleWinogradError(const Tensor &narrow, int64_t m) {
   const int64_t step = std::max<int64_t>(1, oc / 16), samples = llvm::divideCeil(oc, step);
   std::mt19937 random(1);
   // inputs around zero, and positive ones as after relu
-  constexpr float lows[] = {-1, 0};
-  std::vector<float> x[2], v[2];
-  std::vector<float> sums[2];
-  std::vector<double> exact[2];
-  for (int64_t a = 0; a < 2; ++a) {
-    x[a].resize(points * ic);
+  struct Sample {
+    float low;
+    std::vector<float> x = {}, v = {}, sums = {};
+    std::vector<double> exact = {};
+  } both[] = {{-1}, {0}};
+  for (Sample &a : both) {
+    a.x.resize(points * ic);
     for (int64_t c = 0; c < ic; ++c)
       for (int64_t i = 0; i < points; ++i)
-        x[a][i * ic + c] = lows[a] + (1 - lows[a]) * static_cast<float>(random() >> 8) * 0x1p-24f;
-    v[a] = bothWays(inDown, inAcross, rows, columns, ic, x[a].data());
-    sums[a].assign(points * samples, 0.f);
-    exact[a].assign(tile.pixels() * samples, 0.0);
+        a.x[i * ic + c] = a.low + (1 - a.low) * static_cast<float>(random() >> 8) * 0x1p-24f;
+    a.v = bothWays(inDown, inAcross, rows, columns, ic, a.x.data());
+    a.sums.assign(points * samples, 0.f);
+    a.exact.assign(tile.pixels() * samples, 0.0);
   }
   std::vector<double> window(taps * samples);
   for (int64_t c = 0; c < ic; ++c) {
@@ -405,29 +406,29 @@ double sampleWinogradError(const Tensor &narrow, int64_t m) {
       for (int64_t s = 0; s < samples; ++s)
         window[t * samples + s] = f[(t * ic + c) * oc + s * step];
     const std::vector<double> u = bothWays(filterDown, filterAcross, height, width, samples, window.data());
-    for (int64_t a = 0; a < 2; ++a) {
+    for (Sample &a : both) {
       for (int64_t i = 0; i < points; ++i)
         for (int64_t s = 0; s < samples; ++s)
-          sums[a][i * samples + s] =
-              static_cast<float>(double(v[a][i * ic + c]) * static_cast<float>(u[i * samples + s]) +
-                                 sums[a][i * samples + s]); // as fused
+          a.sums[i * samples + s] =
+              static_cast<float>(double(a.v[i * ic + c]) * static_cast<float>(u[i * samples + s]) +
+                                 a.sums[i * samples + s]); // as fused
       for (int64_t i = 0; i < tile.pixels(); ++i)
         for (int64_t t = 0; t < taps; ++t) {
           const double pixel =
-              x[a][((i / tile.across.m + t / width) * columns + i % tile.across.m + t % width) * ic + c];
+              a.x[((i / tile.across.m + t / width) * columns + i % tile.across.m + t % width) * ic + c];
           for (int64_t s = 0; s < samples; ++s)
-            exact[a][i * samples + s] += window[t * samples + s] * pixel;
+            a.exact[i * samples + s] += window[t * samples + s] * pixel;
         }
     }
   }
   double share = 0;
   bool finite = true;
-  for (int64_t a = 0; a < 2; ++a) {
-    const std::vector<float> y = bothWays(outDown, outAcross, rows, columns, samples, sums[a].data());
+  for (Sample &a : both) {
+    const std::vector<float> y = bothWays(outDown, outAcross, rows, columns, samples, a.sums.data());
     double worst = 0, largest = 0;
     for (size_t i = 0; i < y.size(); ++i) {
-      worst = std::max(worst, std::abs(exact[a][i] - y[i]));
-      largest = std::max(largest, std::abs(exact[a][i]));
+      worst = std::max(worst, std::abs(a.exact[i] - y[i]));
+      largest = std::max(largest, std::abs(a.exact[i]));
       finite &= std::isfinite(y[i]);
     }
     if (largest > 0)
