@@ -194,6 +194,16 @@ LogicalResult Compiler::runPhase(Phase phase) {
     simplify::SimplifyOptions so;
     so.foldBytes = opts.maxFoldBytes;
     so.exact = opts.exact;
+    so.threads = opts.threads;
+    if (opts.threads > 1) {
+      EmitOptions eo;
+      eo.triple = opts.triple;
+      eo.cpu = opts.cpu;
+      if (auto target = resolveTarget(eo))
+        so.multiplyAdds = target->kernelTarget.fmas * target->kernelTarget.vectorBits / 32;
+      else
+        llvm::consumeError(target.takeError()); // said when code is made
+    }
     simplify::buildSimplifyPipeline(pm, so);
     break;
   }

@@ -50,6 +50,9 @@ llvm::SmallVector<int64_t> getListOr(std::optional<llvm::ArrayRef<int64_t>> list
 bool isInvalid(mlir::Value value);
 bool isInvalid(mlir::Type type);
 
+/// Unit attribute of a while loop that one thread runs, beside others that do.
+constexpr const char *oneThreadAttr = "hlo.one_thread";
+
 /// The element type of a tensor value.
 mlir::Type elementType(mlir::Value value);
 RankedTensorType tensorType(mlir::Value value);

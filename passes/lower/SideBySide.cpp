@@ -119,6 +119,7 @@ private:
     bool spread = false; ///< threads share it well by themselves
   };
 
+  void findFeeders(Block &block);
   std::optional<Work> workOf(Operation *op);
   std::optional<Work> workOf(Block &block);
   Step describe(Operation *op);
@@ -126,6 +127,7 @@ private:
 
   KernelSet &kernels;
   const LowerOptions &options;
+  llvm::DenseMap<Operation *, Operation *> loopOf;
   const double least, fork; ///< the shortest side; what it costs to begin and end a group
 };
 
@@ -184,8 +186,10 @@ SideBySide::Step SideBySide::describe(Operation *op) {
   Step step{op, {}};
   if (std::optional<Work> work = workOf(op)) {
     step.work = *work;
+    if (op->hasAttr(hlo::oneThreadAttr) || loopOf.contains(op))
+      step.work.shared = work->alone;
     // loops in which only some kernels are spread may still gain
-    step.spread = work->shared < (isControlFlow(op) ? 0.6 : 1) * work->alone;
+    step.spread = step.work.shared < (isControlFlow(op) ? 0.6 : 1) * step.work.alone;
   } else {
     step.fixed = true;
   }
@@ -315,7 +319,26 @@ std::optional<size_t> SideBySide::group(std::vector<Step> &steps, size_t first) 
   return behind;
 }
 
+/// Finds what is made for a loop of one thread alone: the same thread makes it.
+void SideBySide::findFeeders(Block &block) {
+  for (Operation &op : llvm::reverse(block.without_terminator())) {
+    if (op.hasAttr(hlo::oneThreadAttr) || isControlFlow(&op) || op.use_empty())
+      continue;
+    Operation *loop = nullptr;
+    const bool one = llvm::all_of(op.getUsers(), [&](Operation *user) {
+      user = block.findAncestorOpInBlock(*user);
+      Operation *of = user->hasAttr(hlo::oneThreadAttr) ? user : loopOf.lookup(user);
+      if (!loop)
+        loop = of;
+      return of && of == loop;
+    });
+    if (one)
+      loopOf[&op] = loop;
+  }
+}
+
 void SideBySide::run(Block &block) {
+  findFeeders(block);
   std::vector<Step> steps;
   for (Operation &op : block.without_terminator())
     steps.push_back(describe(&op));

@@ -51,6 +51,9 @@ hlo::ConvDimensionNumbersAttr plainConvDimensions(mlir::MLIRContext *context, in
 /// The op of a reduction's body that combines its two arguments, or null if there is more to it.
 mlir::Operation *simpleCombiner(mlir::Region &body);
 
+/// How often a loop's body runs, when its condition compares a counter with a number.
+std::optional<int64_t> tripCount(hlo::WhileOp loop);
+
 /// A constant that lies along one dimension of `type`'s shape (dim), or everywhere the same (dim = -1).
 struct ChannelConstant {
   mlir::Value value; ///< 1-D of that dimension's size, or a splat of any shape

@@ -23,6 +23,9 @@ struct SimplifyOptions {
   bool exact = false;
   /// Tensors of a batch beyond this make its first layers run a few images at a time.
   int64_t cacheBytes = 1 << 20;
+  /// Most threads that the code will use, and the multiply-adds in f32 that a core does in a cycle.
+  int64_t threads = 1;
+  double multiplyAdds = 32;
 };
 
 #define GEN_PASS_DECL

@@ -57,6 +57,14 @@ void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOpt
   HloSplitBatchOptions batch;
   batch.cache = options.cacheBytes;
   pm.addPass(createHloSplitBatch(batch));
+  if (options.threads > 1) {
+    HloSplitLoopRowsOptions rows;
+    rows.threads = options.threads;
+    rows.multiplyAdds = options.multiplyAdds;
+    rows.cache = options.cacheBytes;
+    pm.addPass(createHloSplitLoopRows(rows));
+    clean();
+  }
 }
 
 namespace {

@@ -63,41 +63,6 @@ bool inlineBranch(Operation *op) {
   return true;
 }
 
-/// How often the body runs, when the condition compares a counter with a number.
-std::optional<int64_t> tripCount(hlo::WhileOp loop) {
-  Block &cond = loop.getCond().front(), &body = loop.getBody().front();
-  Value decision = cond.getTerminator()->getOperand(0);
-  if (std::optional<double> number = splatNumber(decision); number && *number == 0)
-    return 0;
-  auto compare = decision.getDefiningOp<hlo::CompareOp>();
-  if (!compare)
-    return std::nullopt;
-  using D = hlo::ComparisonDirection;
-  D direction = compare.getComparisonDirection();
-  auto counter = dyn_cast<BlockArgument>(compare.getLhs());
-  std::optional<double> bound = splatNumber(compare.getRhs());
-  if (!counter || counter.getOwner() != &cond || !bound || (direction != D::LT && direction != D::LE) ||
-      !isa<IntegerType>(getElementTypeOrSelf(counter.getType())))
-    return std::nullopt;
-  unsigned i = counter.getArgNumber();
-  std::optional<double> start = splatNumber(loop->getOperand(i));
-  if (!start || *start < -1e9 || *start > 1e9 || *bound < -1e9 || *bound > 1e9)
-    return std::nullopt;
-  int64_t first = static_cast<int64_t>(*start), last = static_cast<int64_t>(*bound);
-  if (direction == D::LE)
-    ++last;
-  if (first >= last)
-    return 0;
-  auto next = body.getTerminator()->getOperand(i).getDefiningOp<hlo::AddOp>();
-  if (!next || next.getLhs() != body.getArgument(i))
-    return std::nullopt;
-  std::optional<double> step = splatNumber(next.getRhs());
-  if (!step || *step < 1 || *step > 1e9)
-    return std::nullopt;
-  int64_t stride = static_cast<int64_t>(*step);
-  return (last - first + stride - 1) / stride;
-}
-
 bool inlineLoop(hlo::WhileOp loop) {
   std::optional<int64_t> count = tripCount(loop);
   if (!count || *count > 1)

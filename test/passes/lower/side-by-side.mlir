@@ -56,6 +56,41 @@ func.func @directions(%x: !t, %y: !t, %w: !w, %start: tensor<i32>) -> !t {
   return %sum : !t
 }
 
+// Loops for one thread each stay on it whatever their kernels could share, and so does what is made for one of them alone.
+// CHECK-LABEL: func.func @shares
+// CHECK: "hlo.dot"(%arg0, %arg2) {kernel.side = array<i64: [[G:[0-9]+]], 0>
+// CHECK: }) {hlo.one_thread, kernel.side = array<i64: [[G]], 0>}
+// CHECK: "hlo.dot"(%arg1, %arg2) {kernel.side = array<i64: [[G]], 1>
+// CHECK: }) {hlo.one_thread, kernel.side = array<i64: [[G]], 1>}
+func.func @shares(%x: tensor<256x256xf32>, %y: tensor<256x256xf32>, %w: tensor<256x256xf32>, %zero: tensor<i32>) -> tensor<256x256xf32> {
+  %one = "hlo.constant"() {value = dense<1> : tensor<i32>} : () -> tensor<i32>
+  %n = "hlo.constant"() {value = dense<12> : tensor<i32>} : () -> tensor<i32>
+  %dx = "hlo.dot"(%x, %w) : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+  %a:2 = "hlo.while"(%zero, %dx) ({
+  ^bb0(%i: tensor<i32>, %s: tensor<256x256xf32>):
+    %p = "hlo.compare"(%i, %n) {comparison_direction = #hlo<comparison_direction LT>} : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    "hlo.return"(%p) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%i: tensor<i32>, %s: tensor<256x256xf32>):
+    %j = "hlo.add"(%i, %one) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    %d = "hlo.dot"(%s, %w) : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+    "hlo.return"(%j, %d) : (tensor<i32>, tensor<256x256xf32>) -> ()
+  }) {hlo.one_thread} : (tensor<i32>, tensor<256x256xf32>) -> (tensor<i32>, tensor<256x256xf32>)
+  %dy = "hlo.dot"(%y, %w) : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+  %b:2 = "hlo.while"(%zero, %dy) ({
+  ^bb0(%i: tensor<i32>, %s: tensor<256x256xf32>):
+    %p = "hlo.compare"(%i, %n) {comparison_direction = #hlo<comparison_direction LT>} : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    "hlo.return"(%p) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%i: tensor<i32>, %s: tensor<256x256xf32>):
+    %j = "hlo.add"(%i, %one) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    %d = "hlo.dot"(%s, %w) : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+    "hlo.return"(%j, %d) : (tensor<i32>, tensor<256x256xf32>) -> ()
+  }) {hlo.one_thread} : (tensor<i32>, tensor<256x256xf32>) -> (tensor<i32>, tensor<256x256xf32>)
+  %sum = "hlo.add"(%a#1, %b#1) : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+  return %sum : tensor<256x256xf32>
+}
+
 // Towers: chains of products, each too small for a side.
 // CHECK-LABEL: func.func @towers
 // CHECK: hlo.dot{{.*}}kernel.side = array<i64: 0, 0>
