@@ -143,6 +143,12 @@ LogicalResult simplifyTranspose(hlo::TransposeOp op, PatternRewriter &r) {
     r.replaceOpWithNewOp<hlo::BroadcastInDimOp>(op, type, inner.getOperand(), r.getDenseI64ArrayAttr(dims));
     return success();
   }
+  if (auto iota = operand.getDefiningOp<hlo::IotaOp>()) {
+    int64_t dim =
+        llvm::find(permutation, static_cast<int64_t>(iota.getIotaDimension())) - permutation.begin();
+    r.replaceOpWithNewOp<hlo::IotaOp>(op, type, dim);
+    return success();
+  }
   // only ones change their place
   SmallVector<int64_t> large;
   for (int64_t d : permutation)

@@ -221,14 +221,14 @@ struct HloCanonicalizeProducts : simplify::impl::HloCanonicalizeProductsBase<Hlo
     });
     for (Operation *op : found) {
       if (auto dot = dyn_cast<hlo::DotGeneralOp>(op)) {
-        numChanged += canonicalizeDot(dot);
+        numChanged += !layouts && canonicalizeDot(dot);
         continue;
       }
       auto conv = cast<hlo::ConvolutionOp>(op);
       if (cast<RankedTensorType>(conv.getLhs().getType()).getRank() < 3)
         continue;
       numChanged += canonicalizeLayout(conv);
-      numChanged += convToDot(conv);
+      numChanged += !layouts && convToDot(conv);
     }
   }
 };

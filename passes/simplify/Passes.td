@@ -39,6 +39,22 @@ def HloSimplifyAlgebra : Simplify_Pass<"hlo-simplify-algebra"> {
   let options = [Option<"exact", "exact", "bool", /*default=*/"false", "no rewriting that changes rounding">];
 }
 
+def HloPlaceTransposes : Simplify_Pass<"hlo-place-transposes"> {
+  let summary = "Gives the ops between transposes the layout that needs the fewest of them.";
+  let description = [{
+    Elementwise ops, pads, slices, concatenations, windows, reversals, reshapes and reductions work in either layout of a
+    transpose. The ops that such tensors connect are one region, and a minimum cut chooses the layout of each, so that
+    the tensors that remain to be transposed are smallest; nothing changes where they would not become smaller. Graphs of
+    frameworks that put channels first, with transposes around each convolution, keep those of their arguments and
+    results. Expects convolutions in the layout of the kernels; leaves transposes that others cancel.
+  }];
+  let statistics = [
+    Statistic<"numMoved", "moved", "ops in another layout">,
+    Statistic<"numRegions", "regions", "regions with fewer transposes">,
+    Statistic<"refusedSize", "refused-size", "regions left because a minimum cut took too long">
+  ];
+}
+
 def HloSinkShapes : Simplify_Pass<"hlo-sink-shapes"> {
   let summary = "Moves reshapes and transposes below elementwise ops, towards others that they cancel with.";
   let description = [{
@@ -141,6 +157,7 @@ def HloCanonicalizeProducts : Simplify_Pass<"hlo-canonicalize-products"> {
     ones become of size one. Transposes of operands go into the dimension numbers. Convolutions get transposes around
     them, which constant folding and hlo-sink-shapes then remove. Layouts of 1x1 convolutions with stride one become products.
   }];
+  let options = [Option<"layouts", "layouts", "bool", /*default=*/"false", "only the layouts of convolutions">];
   let statistics = [Statistic<"numChanged", "changed", "products and convolutions changed">];
 }
 

@@ -32,7 +32,14 @@ void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOpt
   // Conditions are numbers now where they can be.
   pm.addPass(createHloSimplifyControlFlow());
   pm.addPass(createHloHoistLoopInvariants(hoist));
-  // Plain products and layouts first: scales and shapes only look at those.
+  // Transposes of images move while a product over pixels is a convolution still and pads are not part of
+  // windows.
+  HloCanonicalizeProductsOptions layouts;
+  layouts.layouts = true;
+  pm.addPass(createHloCanonicalizeProducts(layouts));
+  pm.addPass(createHloPlaceTransposes());
+  pm.addPass(createHloSimplifyAlgebra(algebra));
+  // Plain products first: scales and shapes only look at those.
   pm.addPass(createHloCanonicalizeProducts());
   pm.addPass(createHloSplitDilatedConv());
   if (!options.exact)
