@@ -99,6 +99,53 @@ TEST(Loop, Converts) {
     }
 }
 
+// Vectors of complex numbers, with rests, and what moves them.
+TEST(Loop, ComplexVectors) {
+  for (std::string real : {"f32", "f64"}) {
+    std::string c = "tensor<3x37xcomplex<" + real + ">>", r = "tensor<3x37x" + real + ">",
+                i = "tensor<3x37xi1>";
+    std::string wide = "tensor<3x41xcomplex<" + real + ">>", one = "tensor<complex<" + real + ">>";
+    auto op = [](const std::string &to, const std::string &name, const std::string &args,
+                 const std::string &in, const std::string &out, const std::string &attrs = "") {
+      return to + " = \"hlo." + name + "\"(" + args + ") {" + attrs + "} : (" + in + ") -> " + out + "\n";
+    };
+    std::string sums = op("%p", "multiply", "%a0, %a1", c + ", " + c, c) + op("%q", "conj", "%a0", c, c) +
+                       op("%s", "subtract", "%p, %q", c + ", " + c, c);
+    std::vector<Tensor> in{randomTensor(dtypeOf("complex<" + real + ">"), {3, 37}, 1),
+                           randomTensor(dtypeOf("complex<" + real + ">"), {3, 37}, 2)};
+    EXPECT_MATCH(kernelOf("loop", {c, c}, r, sums + op("%y", "abs", "%s", c, r)), in, 1e-6) << real;
+    EXPECT_MATCH(kernelOf("loop", {c, c}, c,
+                          sums + op("%e", "real", "%s", c, r) + op("%f", "imag", "%a1", c, r) +
+                              op("%l", "compare", "%e, %f", r + ", " + r, i,
+                                 "comparison_direction = #hlo<comparison_direction LT>") +
+                              op("%d", "divide", "%a0, %a1", c + ", " + c, c) +
+                              op("%m", "complex", "%f, %e", r + ", " + r, c) +
+                              op("%k", "select", "%l, %d, %m", i + ", " + c + ", " + c, c) +
+                              op("%y", "reverse", "%k", c, c, "dimensions = array<i64: 1>")),
+                 in, 1e-5)
+        << real;
+    EXPECT_MATCH(kernelOf("loop", {c, one}, wide,
+                          op("%n", "negate", "%a0", c, c) +
+                              op("%y", "pad", "%n, %a1", c + ", " + one, wide,
+                                 "edge_padding_low = array<i64: 0, 3>, edge_padding_high = array<i64: 0, 1>, "
+                                 "interior_padding = "
+                                 "array<i64: 0, 0>")),
+                 {in[0], randomTensor(dtypeOf("complex<" + real + ">"), {}, 3)}, 0)
+        << real;
+  }
+  // squares that a float does not hold
+  Tensor far = randomTensor(DType::Complex64, {40}, 1);
+  for (int64_t k = 0; k < 80; ++k)
+    far.data<float>()[k] *= std::ldexp(1.0f, static_cast<int>(k / 2 % 5 * 61 - 122));
+  KernelRun run = runKernel(kernelOf("loop", {"tensor<40xcomplex<f32>>"}, "tensor<40xf32>",
+                                     unaryOp("abs", "tensor<40xcomplex<f32>>", "tensor<40xf32>")),
+                            {far});
+  for (int64_t k = 0; k < 40; ++k) {
+    double exact = std::hypot(double(far.data<float>()[2 * k]), double(far.data<float>()[2 * k + 1]));
+    EXPECT_LE(std::abs(run.outputs[0].data<float>()[k] / exact - 1), 1.2e-7) << k;
+  }
+}
+
 TEST(Loop, BroadcastBiasAndActivation) {
   std::string x = "tensor<2x3x5x24xf32>", c = "tensor<24xf32>";
   EXPECT_MATCH(kernelOf("loop", {x, c}, x,

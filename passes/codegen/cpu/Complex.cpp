@@ -13,12 +13,37 @@ using namespace mlir;
 namespace lathe::cpu {
 
 C unpack(KernelBuilder &b, Value v) {
+  if (unsigned lanes = lanesOf(v.getType()) / 2; lanes > 1) {
+    auto part = [&](int64_t first) {
+      auto pick = llvm::to_vector(llvm::seq<int64_t>(first, first + lanes));
+      return E(b, vector::ShuffleOp::create(b, v, v, pick));
+    };
+    return {part(0), part(lanes)};
+  }
   return {E(b, vector::ExtractOp::create(b, v, int64_t(0))), E(b, vector::ExtractOp::create(b, v, int64_t(1)))};
 }
 
 Value pack(C z) {
   KernelBuilder &b = *z.re.b;
+  if (unsigned lanes = z.re.lanes(); lanes > 1)
+    return vector::ShuffleOp::create(b, z.re, z.im,
+                                     llvm::to_vector(llvm::seq<int64_t>(0, 2 * int64_t(lanes))));
   return vector::FromElementsOp::create(b, VectorType::get({2}, z.re.type()), ValueRange{z.re, z.im});
+}
+
+Value selectComplex(KernelBuilder &b, Value when, Value x, Value y) {
+  if (unsigned lanes = lanesOf(when.getType()); lanes > 1) {
+    auto both = llvm::to_vector(llvm::seq<int64_t>(0, lanes));
+    both.append(SmallVector<int64_t>(both));
+    when = vector::ShuffleOp::create(b, when, when, both);
+  }
+  return arith::SelectOp::create(b, when, x, y);
+}
+
+bool hasVectors(Operation *op) {
+  return isa<hlo::ComplexOp, hlo::SelectOp, hlo::RealOp, hlo::ImagOp, hlo::AbsOp, hlo::NegOp, hlo::ConjOp,
+             hlo::SquareOp, hlo::AddOp, hlo::SubtractOp, hlo::MulOp, hlo::DivOp, hlo::CompareOp,
+             hlo::ConvertOp>(op);
 }
 
 C operator+(C a, C b) { return {a.re + b.re, a.im + b.im}; }
@@ -49,11 +74,14 @@ C operator/(C a, C b) {
 }
 
 E absC(C z) {
-  if (z.re.elem().isF32()) {
-    E x = toF64(z.re), y = toF64(z.im);
-    E r = toF32(sqrtE(x * x + y * y));
-    E inf = (absE(z.re) == kInf) | (absE(z.im) == kInf);
-    return sel(inf, kInf, r);
+  if (z.re.elem().isF32()) { // scaled by a power of two where a square would not fit
+    E ax = absE(z.re), ay = absE(z.im), hi = sel(ax > ay, ax, ay);
+    E big = hi > 0x1p60, small = hi < 0x1p-40;
+    E up = sel(big, z.re.c(0x1p-70), sel(small, z.re.c(0x1p100), z.re.c(1.0)));
+    E down = sel(big, z.re.c(0x1p70), sel(small, z.re.c(0x1p-100), z.re.c(1.0)));
+    E x = z.re * up, y = z.im * up;
+    E r = sqrtE(z.re.b->target.fma ? fma(x, x, y * y) : x * x + y * y) * down;
+    return sel((ax == kInf) | (ay == kInf), kInf, r);
   }
   E ax = absE(z.re), ay = absE(z.im);
   E hi = sel(ax > ay, ax, ay), lo = sel(ax > ay, ay, ax);
@@ -176,7 +204,7 @@ FailureOr<Value> emitComplex(KernelBuilder &b, Operation *op, ValueRange args) {
   if (auto c = dyn_cast<hlo::ComplexOp>(op))
     return pack({E(b, args[0]), E(b, args[1])});
   if (auto s = dyn_cast<hlo::SelectOp>(op))
-    return Value(arith::SelectOp::create(b, args[0], args[1], args[2]));
+    return selectComplex(b, args[0], args[1], args[2]);
   if (!complexIn)
     return failure();
   C x = unpack(b, args[0]);

@@ -6,7 +6,7 @@
 
 namespace lathe::cpu {
 
-/// A complex number by parts; each part a scalar f32 or f64.
+/// Complex numbers by parts; each part f32 or f64, a scalar or a vector.
 struct C {
   E re, im;
 };
@@ -18,6 +18,10 @@ C operator-(C a, C b);
 C operator*(C a, C b);
 C operator/(C a, C b);
 E absC(C z);
+/// Elements of x where `when` is on, else those of y.
+mlir::Value selectComplex(KernelBuilder &b, mlir::Value when, mlir::Value x, mlir::Value y);
+/// Whether emitComplex and emitConvert take vectors for this op; others call functions of libm.
+bool hasVectors(mlir::Operation *op);
 
 /// An elementwise hlo op one of whose operands or results is complex; failure for ops without complex meaning.
 mlir::FailureOr<mlir::Value> emitComplex(KernelBuilder &b, mlir::Operation *op, mlir::ValueRange operands);

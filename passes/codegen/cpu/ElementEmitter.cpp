@@ -1,5 +1,6 @@
 // Elements of tensors computed by hlo ops: index arithmetic for the ops that move data, emitElementwise for the rest.
 #include "passes/codegen/cpu/ElementEmitter.h"
+#include "passes/codegen/cpu/Complex.h"
 #include "passes/codegen/cpu/Gelu.h"
 
 #include "dialects/hlo/Constants.h"
@@ -38,9 +39,18 @@ bool ElementEmitter::canVectorize(Value root) {
     if (!seen.insert(v).second)
       continue;
     auto t = dyn_cast<RankedTensorType>(v.getType());
-    if (!t || isa<ComplexType>(t.getElementType()))
+    if (!t)
       return false;
-    if (Operation *op = v.getDefiningOp())
+    Operation *op = v.getDefiningOp();
+    auto isComplex = [](Value v) { return isa<ComplexType>(elementType(v)); };
+    if (op && (isComplex(v) || llvm::any_of(op->getOperands(), isComplex)) &&
+        (isElementwise(op)
+             ? !hasVectors(op)
+             : !isa<hlo::BroadcastInDimOp, hlo::BroadcastOp, hlo::ReshapeOp, hlo::SliceOp,
+                    hlo::DynamicSliceOp, hlo::TransposeOp, hlo::PadOp, hlo::ReverseOp, hlo::ConcatenateOp,
+                    hlo::GatherOp, hlo::ConstantOp, hlo::OptimizationBarrierOp, hlo::AssumeShapeOp>(op)))
+      return false;
+    if (op)
       work.append(op->operand_begin(), op->operand_end());
   }
   return true;
@@ -224,7 +234,7 @@ FailureOr<Value> ElementEmitter::constant(Operation *op, Index index, unsigned l
   if (!uniform || isa<ComplexType>(elem)) {
     Value ptr = b.constantData(llvm::StringRef(bytes, uniform && count ? size : size * count));
     if (uniform)
-      return b.loadElem(elem, ptr, b.i64(0));
+      return b.splatElem(elem, b.loadElem(elem, ptr, b.i64(0)), lanes);
     bindBuffer(op->getResult(0), ptr);
     return loadBuffer(op->getResult(0), {ptr, 0}, index, lanes);
   }
@@ -453,6 +463,8 @@ FailureOr<Value> ElementEmitter::pad(Operation *op, Index index, unsigned lanes)
     mask = m;
     if (failed(v) || failed(fill))
       return failure();
+    if (isa<ComplexType>(in.getElementType()))
+      return selectComplex(b, lastMask, *v, *fill);
     return Value(arith::SelectOp::create(b, lastMask, *v, *fill));
   };
   if (!inside)
@@ -529,6 +541,9 @@ FailureOr<Value> ElementEmitter::reverse(Operation *op, Index index, unsigned la
   SmallVector<int64_t> pick;
   for (int l = lanes - 1; l >= 0; --l)
     pick.push_back(l);
+  if (lanesOf(v->getType()) > lanes) // imaginary parts
+    for (int l = lanes - 1; l >= 0; --l)
+      pick.push_back(lanes + l);
   return Value(vector::ShuffleOp::create(b, *v, *v, pick));
 }
 

@@ -42,7 +42,7 @@ public:
   /// In lanes mode: lanes that exist. Loads of the other lanes are suppressed. Clear the cache when changing it.
   mlir::Value mask;
 
-  /// Whether emit with lanes > 1 works for `root` (no complex elements, no unsupported ops).
+  /// Whether emit with lanes > 1 works for `root` (no functions of complex numbers, no unsupported ops).
   static bool canVectorize(mlir::Value root);
   /// Forgets emitted values; call it before emitting at a place that earlier ones do not dominate.
   void clearCache();

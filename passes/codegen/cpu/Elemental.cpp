@@ -88,6 +88,11 @@ static bool keepsLanes(Operation *op) {
   return false;
 }
 
+unsigned lanesOfParts(Type elem, const CpuTarget &target) {
+  auto complex = dyn_cast<ComplexType>(elem);
+  return target.lanes(complex ? complex.getElementType() : elem);
+}
+
 unsigned chooseLanes(ArrayRef<Value> roots, const CpuTarget &target) {
   unsigned lanes = 64;
   bool scattered = false, heavy = false;
@@ -96,15 +101,15 @@ unsigned chooseLanes(ArrayRef<Value> roots, const CpuTarget &target) {
       return 1;
     if (tensorType(r).getRank() == 0)
       return 1;
-    lanes = std::min(lanes, target.lanes(elementType(r)));
+    lanes = std::min(lanes, lanesOfParts(elementType(r), target));
   }
   walkOps(roots, [&](Operation *op) {
     // sizes and indices of rank 0 do not count
     if (tensorType(op->getResult(0)).getRank() > 0) {
-      lanes = std::min(lanes, target.lanes(elementType(op->getResult(0))));
+      lanes = std::min(lanes, lanesOfParts(elementType(op->getResult(0)), target));
       for (Value v : op->getOperands())
         if (tensorType(v).getRank() > 0 && isElementwise(op))
-          lanes = std::min(lanes, target.lanes(elementType(v)));
+          lanes = std::min(lanes, lanesOfParts(elementType(v), target));
     }
     scattered |= !keepsLanes(op);
     heavy |= isFunction(op);
@@ -197,6 +202,8 @@ static Transposed findTransposes(ArrayRef<Value> roots) {
   }
   for (Value root : roots)
     r.tiles &= ElementEmitter::canVectorize(root);
+  for (hlo::TransposeOp op : r.ops)
+    r.tiles &= !isa<ComplexType>(elementType(op.getResult()));
   return r;
 }
 

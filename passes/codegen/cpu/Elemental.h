@@ -27,6 +27,8 @@ private:
   std::unique_ptr<mlir::Block> block;
 };
 
+/// Lanes of an element type; as many complex numbers as real ones, two vectors hold their parts.
+unsigned lanesOfParts(mlir::Type elem, const CpuTarget &target);
 /// The vector width for a set of roots: what the widest element on the way to them allows; 1 where vectors do not pay.
 unsigned chooseLanes(mlir::ArrayRef<mlir::Value> roots, const CpuTarget &target);
 /// Whether all memory that `roots` touch in lanes mode has masked instructions.

@@ -65,11 +65,7 @@ unsigned CpuTarget::lanes(Type elem) const {
   return std::max(1u, vectorBits / std::max(8u, bits));
 }
 
-bool CpuTarget::hasMaskedMemory(Type elem) const {
-  if (avx512)
-    return !isa<ComplexType>(elem);
-  return avx2 && !isa<ComplexType>(elem) && elemBytes(elem) >= 4;
-}
+bool CpuTarget::hasMaskedMemory(Type elem) const { return avx512 || (avx2 && elemBytes(elem) >= 4); }
 
 bool isUnsignedElem(Type elem) {
   auto i = dyn_cast<IntegerType>(elem);
@@ -404,6 +400,22 @@ Value KernelBuilder::ptrBytes(Value base, Value bytes) {
   return LLVM::GEPOp::create(*this, base.getType(), getI8Type(), base, ArrayRef<LLVM::GEPArg>{bytes});
 }
 
+// A mask of elements as one of their parts in memory.
+static Value maskOfParts(KernelBuilder &b, Value mask) {
+  SmallVector<int64_t> pick;
+  for (unsigned l = 0; l < 2 * lanesOf(mask.getType()); ++l)
+    pick.push_back(l / 2);
+  if (auto known = mask.getDefiningOp<arith::ConstantOp>()) {
+    auto bits = llvm::to_vector(cast<DenseElementsAttr>(known.getValue()).getValues<bool>());
+    SmallVector<bool> parts;
+    for (int64_t l : pick)
+      parts.push_back(bits[l]);
+    auto type = VectorType::get({int64_t(parts.size())}, b.getI1Type());
+    return arith::ConstantOp::create(b, type, DenseElementsAttr::get(type, ArrayRef<bool>(parts)));
+  }
+  return vector::ShuffleOp::create(b, mask, mask, pick);
+}
+
 Value KernelBuilder::loadElem(Type elem, Value base, Value index, unsigned lanes, Value mask) {
   Value p = ptrAt(base, elem, index);
   Type mem = memType(elem);
@@ -411,7 +423,9 @@ Value KernelBuilder::loadElem(Type elem, Value base, Value index, unsigned lanes
   bool complex = isa<ComplexType>(elem);
   Type vec = widen(mem, complex ? 2 * lanes : lanes);
   Value v;
-  if (mask && lanes > 1 && !complex)
+  if (mask && lanes > 1 && complex)
+    mask = maskOfParts(*this, mask);
+  if (mask && lanes > 1)
     v = LLVM::MaskedLoadOp::create(*this, vec, p, mask, cstI(vec, 0), getI32IntegerAttr(align));
   else
     v = LLVM::LoadOp::create(*this, vec, p, align);
@@ -450,7 +464,10 @@ void KernelBuilder::storeElem(Type elem, Value v, Value base, Value index, Value
       }
       v = vector::ShuffleOp::create(*this, v, v, pick);
     }
-    LLVM::StoreOp::create(*this, v, p, align);
+    if (mask && lanes > 2)
+      LLVM::MaskedStoreOp::create(*this, v, p, maskOfParts(*this, mask), getI32IntegerAttr(align));
+    else
+      LLVM::StoreOp::create(*this, v, p, align);
     return;
   }
   if (auto i = dyn_cast<IntegerType>(elem)) {

@@ -61,7 +61,9 @@ static LogicalResult emitReductions(KernelBuilder &b, SmallVector<hlo::ReduceOp>
   bool lastReduced = rank > 0 && reduced[rank - 1];
   unsigned lanes = rank == 0 ? 1 : chooseLanes(collapsed.roots, b.target);
   for (Value r : roots)
-    lanes = std::min(lanes, isa<ComplexType>(elementType(r)) ? 1 : b.target.lanes(elementType(r)));
+    lanes = std::min(lanes, b.target.lanes(elementType(r)));
+  for (Value v : collapsed.roots) // what is reduced: sums of complex numbers have no vectors
+    lanes = std::min(lanes, b.target.lanes(elementType(v)));
   bool masked = lanes > 1 && masksPay(collapsed.roots, b.target);
 
   LogicalResult ok = success();

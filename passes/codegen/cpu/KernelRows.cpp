@@ -137,7 +137,7 @@ void RowsEmitter::chooseVectors() {
   auto fit = [&](Value v) {
     if (tensorType(v).getRank() == 0)
       return;
-    lanes = std::min(lanes, isa<ComplexType>(elementType(v)) ? 1u : b.target.lanes(elementType(v)));
+    lanes = std::min(lanes, ElementEmitter::canVectorize(v) ? lanesOfParts(elementType(v), b.target) : 1u);
     masked &= b.target.hasMaskedMemory(elementType(v));
   };
   for (Operation &o : body)
