@@ -4,6 +4,7 @@
 // body on all results of the chunk.
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Eval.h"
+#include "dialects/hlo/Running.h"
 
 #include <cmath>
 #include <cstring>
@@ -232,17 +233,17 @@ static Windows makeWindows(const Tensor &t, Dims window, Dims step, Dims base, D
   return w;
 }
 
-// Whether combining with the value again leaves a result as it is.
-static bool isIdentity(Operation *op, const Tensor &init) {
-  if (!isa<AddOp, MulOp>(op))
-    return true;
-  double wanted = isa<AddOp>(op) ? 0 : 1;
-  switch (kindOf(init.dtype())) {
-  case Kind::Float: return loadFloats(init)[0] == wanted;
-  case Kind::Int: return loadInts(init)[0] == wanted;
-  case Kind::Complex: return loadComplexes(init)[0] == wanted;
-  }
-  return false;
+// Whether combining the initial value with itself leaves it as it is.
+static bool keeps(RegionProgram &program, const Tensor &init) {
+  auto start = makeChunks(ArrayRef<Tensor>(init)), next = start;
+  loadElement(start[0], 0, init, 0);
+  const Chunk *arguments[2] = {&start[0], &start[0]};
+  if (failed(program.run(arguments, next, 1)))
+    return false;
+  std::vector<char> before(dtypeSize(init.dtype())), after(before.size());
+  start[0].store(before.data(), 1);
+  next[0].store(after.data(), 1);
+  return before == after;
 }
 
 static LogicalResult evalReduceWindow(Evaluation &e, ReduceWindowOp op, ArrayRef<Tensor> in, Tensors &out) {
@@ -255,35 +256,30 @@ static LogicalResult evalReduceWindow(Evaluation &e, ReduceWindowOp op, ArrayRef
   Windows w = makeWindows(inputs[0], toVector(op.getWindowDimensions()), list(op.getWindowStrides()),
                           list(op.getBaseDilations()), list(op.getWindowDilations()),
                           getPadding(dyn_cast_or_null<DenseIntElementsAttr>(op.getPaddingAttr()), rank));
-  auto taps = checkedNumElements(w.window), total = checkedNumElements(w.result);
-  if (!taps.ok() || !total.ok())
+  auto total = checkedNumElements(w.result);
+  if (!total.ok())
     return e.fail(op, "window is too big");
   for (const Tensor &init : inits)
     if (failed(e.allocate(op, init.dtype(), w.result, out.emplace_back())))
       return failure();
 
   // a running reduction along one dimension (cumulative sums): each result continues the one before
-  int64_t scan = -1;
-  bool isScan = true;
-  for (size_t i = 0; i < rank; ++i) {
-    isScan &= w.step[i] == 1 && w.base[i] == 1 && w.dilation[i] == 1 && w.result[i] == w.input[i];
-    if (w.window[i] == 1)
-      continue;
-    isScan &= scan < 0 && w.window[i] == w.input[i] && (w.low[i] == w.window[i] - 1 || w.low[i] == 0);
-    scan = i;
-  }
+  SmallVector<AffineExpr> sizes;
+  for (int64_t size : w.input)
+    sizes.push_back(getAffineConstantExpr(size, op.getContext()));
   // the padding repeats the initial value: harmless only where that changes nothing
-  if (isScan && scan >= 0 && program.singleOp() && isIdentity(program.singleOp(), inits[0]) && isa<AddOp, MulOp, MaxOp, MinOp, AndOp, OrOp>(program.singleOp())) {
-    // from the padded end on
-    bool forward = w.low[scan] == w.window[scan] - 1;
+  if (auto running = runningWindow(op, sizes); running && count == 1 && keeps(program, inits[0])) {
+    int64_t scan = running->dim;
+    bool forward = !running->reverse;
     if (failed(e.work(op, inputs[0].numElements())))
       return failure();
     int64_t stride = w.strides[scan], length = w.input[scan], lines = length ? *total / length : 0;
     auto acc = makeChunks(inits), element = makeChunks(inputs), next = makeChunks(inits);
     const Chunk *arguments[2] = {&acc[0], &element[0]};
     // sums in double as in reduce
-    bool isFloat = kindOf(inits[0].dtype()) == Kind::Float && isa<AddOp, MulOp>(program.singleOp());
-    bool adds = isa<AddOp>(program.singleOp());
+    bool isFloat =
+        kindOf(inits[0].dtype()) == Kind::Float && isa_and_nonnull<AddOp, MulOp>(program.singleOp());
+    bool adds = isa_and_nonnull<AddOp>(program.singleOp());
     for (int64_t first = 0; first < lines; first += chunkSize) {
       int64_t n = std::min(chunkSize, lines - first);
       for (int64_t k = 0; k < n; ++k)
@@ -294,6 +290,16 @@ static LogicalResult evalReduceWindow(Evaluation &e, ReduceWindowOp op, ArrayRef
           int64_t line = first + k;
           return line / stride * stride * length + line % stride + position * stride;
         };
+        auto put = [&] {
+          size_t size = dtypeSize(inits[0].dtype());
+          std::vector<char> values(n * size);
+          acc[0].store(values.data(), n);
+          for (int64_t k = 0; k < n; ++k)
+            std::memcpy(static_cast<char *>(out[0].data()) + indexOf(k) * size, values.data() + k * size,
+                        size);
+        };
+        if (running->exclusive)
+          put();
         for (int64_t k = 0; k < n; ++k)
           loadElement(element[0], k, inputs[0], indexOf(k));
         if (isFloat) {
@@ -304,15 +310,15 @@ static LogicalResult evalReduceWindow(Evaluation &e, ReduceWindowOp op, ArrayRef
             return failure();
           copyChunk(next[0], acc[0], n);
         }
-        size_t size = dtypeSize(inits[0].dtype());
-        std::vector<char> values(n * size);
-        acc[0].store(values.data(), n);
-        for (int64_t k = 0; k < n; ++k)
-          std::memcpy(static_cast<char *>(out[0].data()) + indexOf(k) * size, values.data() + k * size, size);
+        if (!running->exclusive)
+          put();
       }
     }
     return success();
   }
+  auto taps = checkedNumElements(w.window);
+  if (!taps.ok())
+    return e.fail(op, "window is too big");
 
   if (failed(e.work(op, static_cast<double>(*taps) * *total)))
     return failure();

@@ -1,5 +1,6 @@
 // Reductions, windows, scatter, sort, map, top_k: inference, verification of regions, builders.
 #include "dialects/hlo/Infer.h"
+#include "dialects/hlo/Running.h"
 
 using namespace mlir;
 
@@ -145,6 +146,34 @@ void ReduceWindowOp::build(OpBuilder &b, OperationState &state, ValueRange input
         listAttr(b, window.baseDilations), listAttr(b, window.windowDilations), paddingAttr(b, window.padding));
   buildBody(b, state.location, state.regions.front().get(), scalarsOf(inits, 2), body);
 }
+std::optional<RunningWindow> lathe::hlo::runningWindow(ReduceWindowOp op, ArrayRef<AffineExpr> dims) {
+  size_t rank = dims.size();
+  auto strides = getListOr(op.getWindowStrides(), rank, 1), base = getListOr(op.getBaseDilations(), rank, 1);
+  auto dilations = getListOr(op.getWindowDilations(), rank, 1);
+  auto padding = getPadding(dyn_cast_or_null<DenseIntElementsAttr>(op.getPaddingAttr()), rank);
+  std::optional<RunningWindow> found;
+  for (size_t i = 0; i < rank; ++i) {
+    int64_t n = op.getWindowDimensions()[i];
+    auto [low, high] = padding[i];
+    if (strides[i] != 1 || base[i] != 1 || dilations[i] != 1)
+      return std::nullopt;
+    if (n == 1 && low == 0 && high == 0)
+      continue;
+    std::optional<int64_t> size = constantValue(dims[i]);
+    if (found || (n < kUnboundedWindow && (!size || n < *size)))
+      return std::nullopt;
+    bool reverse = low <= 0;
+    int64_t near = reverse ? low : high;
+    if (low + high != n - 1 || (near != 0 && near != -1))
+      return std::nullopt;
+    found = {int64_t(i), reverse, near == -1};
+  }
+  return found;
+}
+std::optional<RunningWindow> lathe::hlo::runningWindow(ReduceWindowOp op) {
+  return runningWindow(op, getDims(tensorType(op.getInputs().front())));
+}
+
 LogicalResult ReduceWindowOp::verifyRegions() {
   return verifyBody(*this, getBody(), scalarsOf(getInitValues(), 2), scalarsOf(getInitValues()));
 }

@@ -4,6 +4,7 @@
 
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/MaxNumber.h"
+#include "dialects/hlo/Running.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/fusion/OpInfo.h"
 
@@ -144,7 +145,8 @@ static StringRef poolKind(hlo::ReduceWindowOp op) {
 
 static bool isPlainPool(hlo::ReduceWindowOp op) {
   int64_t rank = cast<RankedTensorType>(op.getInputs().front().getType()).getRank();
-  if (rank < 3 || poolKind(op).empty() || (op.getBaseDilations() && !allEqual(*op.getBaseDilations(), 1)))
+  if (rank < 3 || hlo::runningWindow(op) || poolKind(op).empty() ||
+      (op.getBaseDilations() && !allEqual(*op.getBaseDilations(), 1)))
     return false;
   auto strides = orOnes(op.getWindowStrides(), rank), dilations = orOnes(op.getWindowDilations(), rank);
   auto padding = orZeros(op.getPadding(), 2 * rank);

@@ -1,4 +1,5 @@
 // Reductions along axes, the places of extremes, and running sums.
+#include "dialects/hlo/Running.h"
 #include "passes/legalize/NodeContext.h"
 
 using namespace mlir;
@@ -101,47 +102,35 @@ Value logAddExp(NodeContext &c, Value x, Value y) {
   return c.select(c.compare(Compare::EQ, high, c.lowest(Emitter::elementType(high))), high, sum);
 }
 
-LogicalResult lowerScan(NodeContext &c, CombineFn combine, Value (*identity)(NodeContext &, Type),
-                        Value (*reduceAll)(NodeContext &, Value, int64_t)) {
+LogicalResult lowerScan(NodeContext &c, CombineFn combine, Value (*identity)(NodeContext &, Type)) {
   Value x = c.input(0);
   int64_t rank = Emitter::rank(x);
   auto axis = c.axisInput(1, rank);
   if (failed(axis))
     return failure();
-  Type type = Emitter::elementType(x), accumulator = accumulatorType(type);
-  Value v = c.convert(x, accumulator), zero = identity(c, accumulator);
-  bool reverse = c.attrBool("reverse");
   auto size = constantOf(c.dim(x, *axis));
-  SmallVector<int64_t> low(rank, 0), high(rank, 0);
-  if (reverse)
-    v = c.reverse(v, {*axis});
+  if (llvm::any_of(c.dims(x), [](AffineExpr d) { return constantOf(d) == int64_t(0); }))
+    return c.setResult(0, x);
+  if (size && *size > hlo::kUnboundedWindow)
+    return c.error("dimension " + Twine(*axis) + " is too long: " + Twine(*size));
+  Type type = Emitter::elementType(x), accumulator = accumulatorType(type);
+  // a window over all elements before each, or from each on
+  int64_t reach = size.value_or(hlo::kUnboundedWindow), far = reach - 1, near = 0;
   if (c.attrBool("exclusive")) {
-    low[*axis] = 1;
-    high[*axis] = -1;
-    if (!size || *size > 0)
-      v = c.pad(v, zero, low, high);
+    ++far;
+    --near;
   }
-  if (size) {
-    // Doubling steps: after step k each element holds the last 2^k. Unsigned, as the step after 2^62 is no signed number.
-    for (uint64_t shift = 1; shift < uint64_t(*size); shift *= 2) {
-      low[*axis] = int64_t(shift);
-      high[*axis] = -int64_t(shift);
-      v = combine(c, c.pad(v, zero, low, high), v);
-    }
-  } else {
-    // [.., i, j]: all j up to i.
-    Dims wide = c.dims(v);
-    wide.insert(wide.begin() + *axis, wide[*axis]);
-    SmallVector<int64_t> map;
-    for (int64_t i = 0; i < rank; ++i)
-      map.push_back(i < *axis ? i : i + 1);
-    Type i64 = c.b.getI64Type();
-    Value upTo = c.compare(Compare::LE, c.iota(wide, *axis + 1, i64), c.iota(wide, *axis, i64));
-    v = reduceAll(c, c.select(upTo, c.broadcastInDim(v, wide, map), zero), *axis + 1);
-  }
-  if (reverse)
-    v = c.reverse(v, {*axis});
-  return c.setResult(0, c.convert(v, type));
+  SmallVector<int64_t> windows(rank, 1);
+  windows[*axis] = reach;
+  hlo::ReduceWindow window;
+  window.padding.assign(rank, {0, 0});
+  window.padding[*axis] = c.attrBool("reverse") ? std::pair(near, far) : std::pair(far, near);
+  auto running = hlo::ReduceWindowOp::create(
+      c.b, c.loc, ValueRange(c.convert(x, accumulator)), ValueRange(identity(c, accumulator)), windows,
+      window, [&](OpBuilder &, Location, ValueRange args) -> SmallVector<Value> {
+        return {combine(c, args[0], args[1])};
+      });
+  return c.setResult(0, c.convert(running->getResult(0), type));
 }
 
 LogicalResult lowerL2Loss(NodeContext &c) {
@@ -172,24 +161,15 @@ void registerReduce(HandlerTable &t) {
   t.add("Cumsum", 2, [](NodeContext &c) {
     return lowerScan(
         c, [](NodeContext &c, Value x, Value y) { return c.add(x, y); },
-        [](NodeContext &c, Type type) { return c.scalarInt(0, type); },
-        [](NodeContext &c, Value v, int64_t axis) { return c.reduceSum(v, {axis}); });
+        [](NodeContext &c, Type type) { return c.scalarInt(0, type); });
   });
   t.add("Cumprod", 2, [](NodeContext &c) {
     return lowerScan(
         c, [](NodeContext &c, Value x, Value y) { return c.mul(x, y); },
-        [](NodeContext &c, Type type) { return c.scalarInt(1, type); },
-        [](NodeContext &c, Value v, int64_t axis) { return c.reduceProd(v, {axis}); });
+        [](NodeContext &c, Type type) { return c.scalarInt(1, type); });
   });
   t.add("CumulativeLogsumexp", 2, [](NodeContext &c) {
-    return lowerScan(
-        c, logAddExp, [](NodeContext &c, Type type) { return c.lowest(type); },
-        [](NodeContext &c, Value v, int64_t axis) {
-          Value high = c.reduceMax(v, {axis});
-          Value finite = c.select(c.unary<hlo::IsFiniteOp>(high), high, c.like(high, 0));
-          Value shifted = c.sub(v, c.keepDims(finite, {axis}, Emitter::rank(v)));
-          return c.add(c.unary<hlo::LogOp>(c.reduceSum(c.unary<hlo::ExpOp>(shifted), {axis})), finite);
-        });
+    return lowerScan(c, logAddExp, [](NodeContext &c, Type type) { return c.lowest(type); });
   });
 }
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/hlo/MaxNumber.h"
+#include "dialects/hlo/Running.h"
 #include "passes/simplify/Match.h"
 #include "passes/simplify/Passes.h"
 
@@ -75,7 +76,7 @@ bool isNotNegative(Value v) {
 }
 
 bool foldWindow(hlo::ReduceWindowOp op) {
-  if (op.getInputs().size() != 1)
+  if (op.getInputs().size() != 1 || hlo::runningWindow(op))
     return false;
   auto pad = op.getInputs().front().getDefiningOp<hlo::PadOp>();
   if (!pad || !isPlain(pad) || !allOnes(op.getBaseDilations()))

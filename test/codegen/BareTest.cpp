@@ -109,11 +109,57 @@ TEST(Bare, ReduceWindow) {
                       "window_dimensions = array<i64: 1, 3, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>, padding = "
                       "dense<[[0, 0], [1, 1], [0, 1], [0, 0]]> : tensor<4x2xi64>"),
                {randomTensor(DType::Float32, {2, 9, 11, 5}, 1)}, 0);
-  // a running sum
-  for (const char *pad : {"[[0, 0], [16, 0], [0, 0]]", "[[0, 0], [0, 16], [0, 0]]"})
-    EXPECT_MATCH(window("tensor<3x17x19xf32>", "tensor<3x17x19xf32>", "f32", "add", "0.0",
-                        std::string("window_dimensions = array<i64: 1, 17, 1>, padding = dense<") + pad + "> : tensor<3x2xi64>"),
-                 {randomTensor(DType::Float32, {3, 17, 19}, 1)}, 1e-5);
+}
+
+// Running sums and the like: along rows and across them, from both ends, with and without the element itself,
+// in vectors with rests and without, of sizes known or not.
+TEST(Bare, RunningReductions) {
+  auto running = [](const std::vector<int64_t> &dims, size_t axis, bool reverse, bool exclusive,
+                    const std::string &e, const std::string &op, const std::string &init, bool known = true) {
+    int64_t reach = known ? dims[axis] : int64_t(1) << 40, far = exclusive ? reach : reach - 1,
+            near = exclusive ? -1 : 0;
+    std::vector<int64_t> windows(dims.size(), 1);
+    windows[axis] = reach;
+    std::string padding, t = "tensor<", map;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      auto pair = i != axis ? std::pair<int64_t, int64_t>(0, 0)
+                  : reverse ? std::pair(near, far)
+                            : std::pair(far, near);
+      padding += (i ? ", [" : "[") + std::to_string(pair.first) + ", " + std::to_string(pair.second) + "]";
+      t += (known || i != axis ? std::to_string(dims[i]) : "?") + "x";
+      map += (i ? ", " : "") + (known || i != axis ? std::to_string(dims[i]) : "s0");
+    }
+    t += e + (known ? ">" : ", affine_map<()[s0] -> (" + map + ")>>");
+    return window(t, t, e, op, init,
+                  "window_dimensions = " + list(windows) + ", padding = dense<[" + padding + "]> : tensor<" +
+                      std::to_string(dims.size()) + "x2xi64>");
+  };
+  struct {
+    std::vector<int64_t> dims;
+    size_t axis;
+  } cases[] = {{{3, 17, 19}, 1}, {{2, 5, 601}, 1}, {{9, 4}, 0}, {{5, 83}, 1},
+               {{32}, 0},        {{4, 3}, 1},      {{6, 1}, 1}};
+  for (auto &[dims, axis] : cases)
+    for (bool reverse : {false, true})
+      for (bool exclusive : {false, true}) {
+        if (dims[axis] == 1 && !exclusive)
+          continue;
+        std::string what = list(dims) + (reverse ? " reverse" : "") + (exclusive ? " exclusive" : "");
+        EXPECT_MATCH(running(dims, axis, reverse, exclusive, "f32", "add", "0.0"),
+                     {randomTensor(DType::Float32, dims, 1)}, 1e-5)
+            << what;
+        EXPECT_HOST_MATCH(running(dims, axis, reverse, exclusive, "i16", "multiply", "1"),
+                          {randomTensor(DType::Int16, dims, 1, 3)}, 0)
+            << what;
+        EXPECT_HOST_MATCH(
+            running(dims, axis, reverse, exclusive, "f64", "maximum", "0xFFF0000000000000", false),
+            {randomTensor(DType::Float64, dims, 1)}, 0)
+            << what;
+      }
+  EXPECT_HOST_MATCH(running({2, 40}, 1, false, false, "complex<f32>", "add", "(0.0, 0.0)"),
+                    {randomTensor(DType::Complex64, {2, 40}, 1)}, 1e-5);
+  EXPECT_HOST_MATCH(running({2, 40}, 1, false, true, "bf16", "maximum", "0xFF80"),
+                    {randomTensor(DType::BFloat16, {2, 40}, 1)}, 0);
 }
 
 TEST(Bare, DotGeneral) {

@@ -1,8 +1,11 @@
 // scatter, reduce_window (with running sums as scans) and select_and_scatter.
 #include "dialects/hlo/Hlo.h"
+#include "dialects/hlo/Running.h"
 #include "passes/codegen/cpu/Bare.h"
 #include "passes/codegen/cpu/Elemental.h"
 #include "passes/codegen/cpu/Expr.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
@@ -122,25 +125,188 @@ struct Window {
 };
 } // namespace
 
-// A window over all of one dimension that ends (or starts) at each element is a running reduction.
-static int64_t scanDim(const Window &w, ArrayRef<AffineExpr> dims, bool &reverse) {
-  int64_t found = -1;
-  for (auto [i, n] : llvm::enumerate(w.size)) {
-    if (w.stride[i] != 1 || w.baseDilation[i] != 1 || w.dilation[i] != 1)
-      return -1;
-    if (n == 1 && w.padding[i].first == 0 && w.padding[i].second == 0)
-      continue;
-    if (found >= 0 || n < 3 || hlo::constantValue(dims[i]) != n)
-      return -1;
-    if (w.padding[i] == std::make_pair(n - 1, int64_t(0)))
-      reverse = false;
-    else if (w.padding[i] == std::make_pair(int64_t(0), n - 1))
-      reverse = true;
+namespace {
+/// A running reduction: each result continues the one before.
+class Running {
+public:
+  Running(KernelBuilder &b, hlo::ReduceWindowOp op, hlo::RunningWindow window);
+  LogicalResult emit();
+
+private:
+  SmallVector<Value> inits(unsigned width);
+  SmallVector<Value> load(ArrayRef<Value> buffers, Value at, unsigned width, Value mask = {});
+  void store(ValueRange values, Value at, Value mask = {});
+  SmallVector<Value> combine(ValueRange x, ValueRange y, unsigned width);
+  SmallVector<Value> shuffled(ValueRange x, ValueRange y, ArrayRef<int64_t> pick);
+  void across(Value outer, Value lo, Value hi);
+  void alongRow(Value row);
+  Value inOrder(Value t) { return window.reverse ? b.sub(b.sub(count, b.i64(1)), t) : t; }
+
+  KernelBuilder &b;
+  Block &body;
+  hlo::RunningWindow window;
+  SmallVector<Type> elems;
+  ArrayRef<Value> starts;
+  AffineExpr outerE, innerE, countE;
+  Value inner, count;
+  unsigned lanes = 64;
+  bool masked = true;
+  LogicalResult ok = success();
+};
+} // namespace
+
+Running::Running(KernelBuilder &b, hlo::ReduceWindowOp op, hlo::RunningWindow window)
+    : b(b), body(op.getBody().front()), window(window),
+      starts(ArrayRef<Value>(b.operands).drop_front(op.getInputs().size())) {
+  outerE = innerE = b.getAffineConstantExpr(1);
+  for (auto [i, size] : llvm::enumerate(hlo::getDims(tensorType(op.getInputs()[0])))) {
+    if (int64_t(i) == window.dim)
+      countE = size;
     else
-      return -1;
-    found = i;
+      (int64_t(i) < window.dim ? outerE : innerE) =
+          hlo::simplify((int64_t(i) < window.dim ? outerE : innerE) * size);
   }
-  return found;
+  inner = b.dim(innerE);
+  count = b.dim(countE);
+  for (Value v : op.getInputs()) {
+    elems.push_back(elementType(v));
+    lanes = std::min(lanes, b.target.lanes(elems.back()));
+    masked &= b.target.hasMaskedMemory(elems.back());
+  }
+}
+
+SmallVector<Value> Running::inits(unsigned width) {
+  SmallVector<Value> v;
+  for (auto [elem, start] : llvm::zip(elems, starts))
+    v.push_back(b.splatElem(elem, b.loadElem(elem, start, b.i64(0)), width));
+  return v;
+}
+
+SmallVector<Value> Running::load(ArrayRef<Value> buffers, Value at, unsigned width, Value mask) {
+  SmallVector<Value> v;
+  for (auto [elem, buffer] : llvm::zip(elems, buffers))
+    v.push_back(b.loadElem(elem, buffer, at, width, mask));
+  return v;
+}
+
+void Running::store(ValueRange values, Value at, Value mask) {
+  for (auto [elem, v, buffer] : llvm::zip(elems, values, b.results))
+    b.storeElem(elem, v, buffer, at, mask);
+}
+
+SmallVector<Value> Running::combine(ValueRange x, ValueRange y, unsigned width) {
+  SmallVector<Value> args(x);
+  args.append(y.begin(), y.end());
+  auto next = emitScalarBody(b, body, args, width);
+  if (succeeded(next))
+    return *next;
+  ok = failure();
+  return SmallVector<Value>(x);
+}
+
+SmallVector<Value> Running::shuffled(ValueRange x, ValueRange y, ArrayRef<int64_t> pick) {
+  SmallVector<Value> v;
+  for (auto [p, q] : llvm::zip(x, y))
+    v.push_back(vector::ShuffleOp::create(b, p, q, pick));
+  return v;
+}
+
+// Columns lo to hi of one outer position, row by row: the results so far are read back from the row before.
+void Running::across(Value outer, Value lo, Value hi) {
+  auto rowAt = [&](Value t) { return b.mul(b.add(b.mul(outer, count), inOrder(t)), inner); };
+  auto row = [&](Value t, llvm::function_ref<SmallVector<Value>(Value, unsigned, Value)> value) {
+    Value to = rowAt(t);
+    (void)vectorLoop(b, lo, hi, lanes, masked, [&](Value j, unsigned width, Value mask) {
+      store(value(j, width, mask), b.add(to, j), mask);
+      return success();
+    });
+  };
+  b.ifThen(b.lt(b.i64(0), count), [&] {
+    row(b.i64(0), [&](Value j, unsigned width, Value mask) {
+      if (window.exclusive)
+        return inits(width);
+      return combine(inits(width), load(b.operands, b.add(rowAt(b.i64(0)), j), width, mask), width);
+    });
+  });
+  b.loop(b.i64(1), count, [&](Value t) {
+    Value before = rowAt(b.sub(t, b.i64(1))), from = window.exclusive ? before : rowAt(t);
+    row(t, [&](Value j, unsigned width, Value mask) {
+      SmallVector<Value> sums = load(b.results, b.add(before, j), width, mask);
+      return combine(sums, load(b.operands, b.add(from, j), width, mask), width);
+    });
+  });
+}
+
+// A row that lies in a piece: within a vector by doubling steps, then on from the last of the vector before.
+void Running::alongRow(Value row) {
+  Value base = b.mul(row, count), begin = b.i64(0);
+  SmallVector<Value> sums = inits(1);
+  if (lanes > 1) {
+    int64_t width = lanes;
+    begin = b.mul(b.divU(count, b.i64(width)), b.i64(width));
+    sums = b.loop(b.i64(0), begin, b.i64(width), sums, [&](Value t, ValueRange carried) {
+      Value first = window.reverse ? b.sub(b.sub(count, b.i64(width)), t) : t, at = b.add(base, first);
+      SmallVector<Value> v = load(b.operands, at, lanes);
+      for (int64_t step = 1; step < width; step *= 2) {
+        SmallVector<int64_t> pick, keep;
+        SmallVector<bool> on;
+        for (int64_t l = 0; l < width; ++l) {
+          int64_t from = window.reverse ? l + step : l - step;
+          on.push_back(from >= 0 && from < width);
+          pick.push_back(on.back() ? from : l);
+          keep.push_back(on.back() ? l : l + width);
+        }
+        v = shuffled(combine(shuffled(v, v, pick), v, lanes), v, keep);
+      }
+      SmallVector<Value> splats, last, next;
+      for (auto [elem, x] : llvm::zip(elems, carried))
+        splats.push_back(b.splatElem(elem, x, lanes));
+      v = combine(splats, v, lanes);
+      for (Value x : v)
+        next.push_back(vector::ExtractOp::create(b, x, window.reverse ? int64_t(0) : width - 1));
+      if (window.exclusive) { // what was carried comes first, the last is carried on
+        SmallVector<int64_t> pick;
+        for (int64_t l = 0; l < width; ++l)
+          pick.push_back(window.reverse ? (l + 1 < width ? l + 1 : 2 * width - 1) : (l ? l - 1 : width));
+        v = shuffled(v, splats, pick);
+      }
+      store(v, at);
+      return next;
+    });
+  }
+  b.loop(begin, count, b.i64(1), sums, [&](Value t, ValueRange carried) {
+    Value at = b.add(base, inOrder(t));
+    SmallVector<Value> next = combine(carried, load(b.operands, at, 1), 1);
+    store(window.exclusive ? carried : ValueRange(next), at);
+    return next;
+  });
+}
+
+LogicalResult Running::emit() {
+  // a unit's columns: long pieces of memory, and several units where only the columns are many
+  constexpr int64_t piece = 256;
+  auto innerSize = hlo::constantValue(innerE), size = hlo::constantValue(countE);
+  auto fit = [&](std::optional<int64_t> n) {
+    while (n && lanes > *n && lanes > 1)
+      lanes /= 2;
+  };
+  if (innerSize == 1) {
+    fit(size);
+    b.setExtent(outerE);
+    b.setWork(size.value_or(1024) * 4);
+    b.units([&](Value row) { alongRow(row); });
+    return ok;
+  }
+  fit(innerSize);
+  AffineExpr pieces = hlo::ceilDiv(innerE, piece);
+  b.setExtent(hlo::simplify(outerE * pieces));
+  b.setWork(size.value_or(1024) * std::min(piece, innerSize.value_or(piece)) * 2);
+  Value each = b.dim(pieces);
+  b.units([&](Value unit) {
+    Value lo = b.mul(b.remU(unit, each), b.i64(piece));
+    across(b.divU(unit, each), lo, b.min(b.add(lo, b.i64(piece)), inner));
+  });
+  return ok;
 }
 
 LogicalResult emitReduceWindow(Operation *op, KernelBuilder &b) {
@@ -182,31 +348,8 @@ LogicalResult emitReduceWindow(Operation *op, KernelBuilder &b) {
       b.storeElem(elems[k], acc[k], b.results[k], at);
   };
 
-  bool reverse = false;
-  if (int64_t d = scanDim(w, inExprs, reverse); d >= 0) {
-    // a unit: one outer position, all inner ones, vectors along these
-    AffineExpr outerE = b.getAffineConstantExpr(1), innerE = outerE;
-    for (size_t i = 0; i < rank; ++i)
-      if (int64_t(i) != d)
-        (int64_t(i) < d ? outerE : innerE) = hlo::simplify((int64_t(i) < d ? outerE : innerE) * inExprs[i]);
-    b.setExtent(outerE);
-    b.setWork(w.size[d] * hlo::constantValue(innerE).value_or(16));
-    Value inner = b.dim(innerE), count = inDims[d];
-    b.units([&](Value o) {
-      (void)vectorLoop(b, b.i64(0), inner, hlo::constantValue(innerE) == 1 ? 1 : lanes, false,
-                       [&](Value j, unsigned width, Value) {
-                         b.loop(b.i64(0), count, b.i64(1), inits(width), [&](Value t, ValueRange acc) {
-                           Value i = reverse ? b.sub(b.sub(count, b.i64(1)), t) : t;
-                           Value at = b.add(b.mul(b.add(b.mul(o, count), i), inner), j);
-                           SmallVector<Value> next = step(acc, at, width);
-                           store(next, at);
-                           return next;
-                         });
-                         return success();
-                       });
-    });
-    return ok;
-  }
+  if (auto running = hlo::runningWindow(r))
+    return Running(b, r, *running).emit();
 
   size_t last = rank ? rank - 1 : 0;
   bool plainLast = rank > 0 && w.size[last] == 1 && w.stride[last] == 1 && w.baseDilation[last] == 1 &&

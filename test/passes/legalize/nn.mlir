@@ -166,3 +166,24 @@ graph.func @batch_norm_results(%x: tensor<1x2x2x3xf32> {graph.name = "x"}, %s: t
   %y:6, %c = graph.node "FusedBatchNormV3"(%x, %s, %s, %s, %s) {is_training = false, epsilon = 1.0e-3 : f32, data_format = "NHWC", exponential_avg_factor = 1.0 : f32} : (tensor<1x2x2x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>)
   graph.return %y#0, %y#5 : tensor<*xf32>, tensor<*xf32>
 }
+
+// -----
+
+// A running sum is a window over all before; of run-time size one that is longer than any.
+// CHECK-LABEL: func.func @cumsum
+// CHECK: "hlo.reduce_window"
+// CHECK-SAME: padding = dense<{{\[\[}}0, 0], [4, 0]]> : tensor<2x2xi64>
+// CHECK-SAME: window_dimensions = array<i64: 1, 5>
+// CHECK: "hlo.reduce_window"
+// CHECK-SAME: padding = dense<{{\[\[}}-1, 1099511627776], [0, 0]]> : tensor<2x2xi64>
+// CHECK-SAME: window_dimensions = array<i64: 1099511627776, 1>
+// CHECK: hlo.multiply
+// CHECK-SAME: tensor<f32>
+// CHECK: -> tensor<?x5xf32, affine_map<()[s0] -> (s0, 5)>>
+graph.func @cumsum(%x: tensor<?x5xbf16> {graph.name = "x"}) -> (tensor<*xbf16> {graph.name = "y"}) {
+  %a, %ac = graph.node "Const"() {value = dense<1> : tensor<i32>} : () -> tensor<i32>
+  %b, %bc = graph.node "Const"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %s, %sc = graph.node "Cumsum"(%x, %a) {exclusive = false, reverse = false} : (tensor<?x5xbf16>, tensor<i32>) -> tensor<*xbf16>
+  %y, %yc = graph.node "Cumprod"(%s, %b) {exclusive = true, reverse = true} : (tensor<*xbf16>, tensor<i32>) -> tensor<*xbf16>
+  graph.return %y : tensor<*xbf16>
+}
