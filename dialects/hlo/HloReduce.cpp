@@ -146,7 +146,7 @@ void ReduceWindowOp::build(OpBuilder &b, OperationState &state, ValueRange input
         listAttr(b, window.baseDilations), listAttr(b, window.windowDilations), paddingAttr(b, window.padding));
   buildBody(b, state.location, state.regions.front().get(), scalarsOf(inits, 2), body);
 }
-std::optional<RunningWindow> lathe::hlo::runningWindow(ReduceWindowOp op, ArrayRef<AffineExpr> dims) {
+std::optional<RunningWindow> runningWindow(ReduceWindowOp op, ArrayRef<AffineExpr> dims) {
   size_t rank = dims.size();
   auto strides = getListOr(op.getWindowStrides(), rank, 1), base = getListOr(op.getBaseDilations(), rank, 1);
   auto dilations = getListOr(op.getWindowDilations(), rank, 1);
@@ -170,7 +170,7 @@ std::optional<RunningWindow> lathe::hlo::runningWindow(ReduceWindowOp op, ArrayR
   }
   return found;
 }
-std::optional<RunningWindow> lathe::hlo::runningWindow(ReduceWindowOp op) {
+std::optional<RunningWindow> runningWindow(ReduceWindowOp op) {
   return runningWindow(op, getDims(tensorType(op.getInputs().front())));
 }
 

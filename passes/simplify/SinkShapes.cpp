@@ -38,6 +38,8 @@ public:
           sinkTranspose(&op);
       } else if (auto reduce = dyn_cast<hlo::ReduceOp>(op)) {
         sinkReduce(reduce);
+      } else if (auto pad = dyn_cast<hlo::PadOp>(op)) {
+        sinkTransposeOfPad(pad);
       } else if (auto reshape = dyn_cast<hlo::ReshapeOp>(op)) {
         mergeReshape(reshape);
       }
@@ -286,6 +288,35 @@ private:
       back = hlo::ReshapeOp::create(b, op.getLoc(), type, back);
     op.getResult(0).replaceAllUsesWith(back);
     op->erase();
+    ++sunk;
+  }
+
+  /// pad(transpose(x)) -> transpose(pad(x)) before a Fourier transform, where the pad stays an op of its own:
+  /// the kernel then turns squares of elements, all of whose rows are alike.
+  void sinkTransposeOfPad(hlo::PadOp pad) {
+    auto transpose = pad.getOperand().getDefiningOp<hlo::TransposeOp>();
+    if (!transpose || !transpose->hasOneUse() || pad->use_empty() ||
+        transpose.getPermutation().back() == int64_t(transpose.getPermutation().size()) - 1 ||
+        !llvm::all_of(pad->getUsers(), [](Operation *user) { return isa<hlo::FftOp>(user); }))
+      return;
+    ArrayRef<int64_t> permutation = transpose.getPermutation();
+    auto sizes = hlo::getDims(cast<RankedTensorType>(pad.getType()));
+    auto moved = [&](auto list) {
+      auto result = llvm::to_vector(list);
+      for (auto [i, p] : llvm::enumerate(permutation))
+        result[p] = list[i];
+      return result;
+    };
+    auto type = hlo::makeType(moved(sizes), pad.getType().getElementType());
+    Value padded = hlo::PadOp::create(b, pad.getLoc(), type, transpose.getOperand(), pad.getPaddingValue(),
+                                      b.getDenseI64ArrayAttr(moved(pad.getEdgePaddingLow())),
+                                      b.getDenseI64ArrayAttr(moved(pad.getEdgePaddingHigh())),
+                                      b.getDenseI64ArrayAttr(moved(pad.getInteriorPadding())));
+    Value back = hlo::TransposeOp::create(b, transpose.getLoc(), pad.getType(), padded,
+                                          transpose.getPermutationAttr());
+    pad.replaceAllUsesWith(back);
+    pad.erase();
+    transpose.erase();
     ++sunk;
   }
 

@@ -66,3 +66,19 @@ func.func @transposes(%x: tensor<1x4x4x3xf32>, %b: tensor<3xf32>) -> tensor<1x4x
   %u = hlo.transpose %h, dims = [0, 2, 3, 1] : (tensor<1x3x4x4xf32>) -> tensor<1x4x4x3xf32>
   return %u : tensor<1x4x4x3xf32>
 }
+
+// Zeros before a Fourier transform go before the transpose that lays out its rows.
+// CHECK-LABEL: func.func @pad_of_transpose
+// CHECK: hlo.pad %arg0
+// CHECK-SAME: high = [0, 6, 0]
+// CHECK-SAME: -> tensor<2x16x3xf32>
+// CHECK: hlo.transpose
+// CHECK-SAME: -> tensor<2x3x16xf32>
+// CHECK: "hlo.fft"
+func.func @pad_of_transpose(%x: tensor<2x10x3xf32>) -> tensor<2x3x9xcomplex<f32>> {
+  %zero = hlo.constant dense<0.0> : tensor<f32>
+  %t = "hlo.transpose"(%x) {permutation = array<i64: 0, 2, 1>} : (tensor<2x10x3xf32>) -> tensor<2x3x10xf32>
+  %p = "hlo.pad"(%t, %zero) {edge_padding_low = array<i64: 0, 0, 0>, edge_padding_high = array<i64: 0, 0, 6>, interior_padding = array<i64: 0, 0, 0>} : (tensor<2x3x10xf32>, tensor<f32>) -> tensor<2x3x16xf32>
+  %y = "hlo.fft"(%p) {fft_type = #hlo<fft_type RFFT>, fft_length = array<i64: 16>} : (tensor<2x3x16xf32>) -> tensor<2x3x9xcomplex<f32>>
+  return %y : tensor<2x3x9xcomplex<f32>>
+}
