@@ -93,6 +93,16 @@ LogicalResult simplifyBroadcast(hlo::BroadcastInDimOp op, PatternRewriter &r) {
     r.replaceOpWithNewOp<hlo::BroadcastInDimOp>(op, type, inner.getOperand(), r.getDenseI64ArrayAttr(composed));
     return success();
   }
+  // a transpose that the broadcast undoes
+  if (auto inner = operand.getDefiningOp<hlo::TransposeOp>()) {
+    SmallVector<int64_t> composed(dims.size());
+    for (auto [i, d] : llvm::enumerate(inner.getPermutation()))
+      composed[d] = dims[i];
+    if (llvm::is_sorted(composed)) {
+      r.replaceOpWithNewOp<hlo::BroadcastInDimOp>(op, type, inner.getOperand(), r.getDenseI64ArrayAttr(composed));
+      return success();
+    }
+  }
   // Ones that are spread say nothing: drop them, and with them the reshape that may have put them there. Ones that stay
   // ones are only dropped from constants, since the ops that make other operands have them too.
   SmallVector<int64_t> large;

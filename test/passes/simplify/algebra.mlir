@@ -123,3 +123,15 @@ func.func @empty_slice_of_slice(%x: tensor<4x2xf64>) -> tensor<4x0xf64> {
   %b = hlo.slice %a {limit_indices = array<i64: 4, 1>, start_indices = array<i64: 0, 1>, strides = array<i64: 1, 3>} : (tensor<4x1xf64>) -> tensor<4x0xf64>
   return %b : tensor<4x0xf64>
 }
+
+// A broadcast that undoes the transpose of its operand; one that does not leaves it.
+// CHECK-LABEL: @broadcast_of_transpose
+// CHECK: %[[T:.*]] = hlo.transpose %arg0, dims = [0, 2, 1]
+// CHECK: hlo.broadcast_in_dim %arg0, dims = [0, 1, 2] : (tensor<2x5x6xf32>) -> tensor<2x5x6x4xf32>
+// CHECK: hlo.broadcast_in_dim %[[T]], dims = [0, 1, 2] : (tensor<2x6x5xf32>) -> tensor<2x6x5x4xf32>
+func.func @broadcast_of_transpose(%x: tensor<2x5x6xf32>) -> (tensor<2x5x6x4xf32>, tensor<2x6x5x4xf32>) {
+  %t = hlo.transpose %x, dims = [0, 2, 1] : (tensor<2x5x6xf32>) -> tensor<2x6x5xf32>
+  %a = hlo.broadcast_in_dim %t, dims = [0, 2, 1] : (tensor<2x6x5xf32>) -> tensor<2x5x6x4xf32>
+  %b = hlo.broadcast_in_dim %t, dims = [0, 1, 2] : (tensor<2x6x5xf32>) -> tensor<2x6x5x4xf32>
+  return %a, %b : tensor<2x5x6x4xf32>, tensor<2x6x5x4xf32>
+}
