@@ -321,6 +321,13 @@ TEST(Fft, EveryKindAndLength) {
     }
 }
 
+// Tables of roots in two steps.
+TEST(Fft, LongLines) {
+  EXPECT_LT(fourierError(fourier("FFT", "f32", "1x", {65536}), samples("FFT", "f32", {1, 65536})), 3e-7);
+  EXPECT_LT(fourierError(fourier("IRFFT", "f64", "1x", {155520}), samples("IRFFT", "f64", {1, 155520})),
+            3e-15);
+}
+
 // Columns fewer and more than lanes, with a rest; a convolution across.
 TEST(Fft, SeveralDimensions) {
   for (const char *kind : {"FFT", "IFFT", "RFFT", "IRFFT"}) {

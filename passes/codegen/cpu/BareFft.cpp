@@ -226,6 +226,9 @@ private:
 };
 } // namespace
 
+// Its tables take some 60 bytes a number.
+static constexpr int64_t longestConvolution = 1 << 22;
+
 LogicalResult emitFft(Operation *op, KernelBuilder &b) {
   auto f = cast<hlo::FftOp>(op);
   auto in = tensorType(f.getOperand());
@@ -240,8 +243,12 @@ LogicalResult emitFft(Operation *op, KernelBuilder &b) {
   for (auto [i, size] : llvm::enumerate(length)) {
     int64_t last =
         static_cast<int64_t>(i) + 1 == dims && kind != FftType::FFT && kind != FftType::IFFT && size % 2 == 0;
-    if (!planFft(b.target, last ? size / 2 : size, 1, false))
+    bool fits = planFft(b.target, last ? size / 2 : size, 1, false).has_value();
+    if (!fits)
       real = b.getF64Type();
+    if (!fits && size > longestConvolution)
+      return op->emitError() << "no CPU code for a Fourier transform of " << size
+                             << " numbers with a prime factor above 13";
   }
   AffineExpr batch = b.getAffineConstantExpr(1);
   SmallVector<AffineExpr> inDims = hlo::getDims(in);

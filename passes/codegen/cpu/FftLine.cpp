@@ -222,18 +222,41 @@ Value FftLine::table(const std::vector<Complex> &values, bool byParts) {
   return b.constantData(bytes);
 }
 
+// Roots in a table of a pass at most, and how many lie side by side where they are more; a multiple of all
+// lanes.
+static constexpr int64_t mostRoots = 1 << 15, rootRun = 1024;
+
 // `done` blocks of `length` numbers each become p times as many, of which each is 1/p as long.
 void FftLine::firstPass(int64_t p, int64_t done, int64_t length, bool outermost, FftLoad load, FftLoad from,
                         const FftBuffer &to) {
   int64_t next = length / p, stride = padded(next), lanes = plan.lanes;
-  std::vector<Complex> roots;
+  // many are products of one of every `run`th and one of the first: the tables stay small
+  const int64_t run = (p - 1) * stride > mostRoots ? rootRun : stride;
+  std::vector<Complex> roots, far;
+  auto append = [&](std::vector<Complex> &to, int64_t k, int64_t t) {
+    Complex w = rootOfUnity(static_cast<int64_t>(static_cast<__int128>(k) * t % length), length);
+    to.push_back(inverse ? std::conj(w) : w);
+  };
   for (int64_t t = 1; t < p; ++t)
-    for (int64_t k = 0; k < stride; ++k) {
-      Complex w = rootOfUnity(k * t, length);
-      roots.push_back(inverse ? std::conj(w) : w);
-    }
-  FftBuffer twiddles(b, real, table(roots, true), 0);
-  twiddles.im = b.ptrAt(twiddles.re, real, b.i64((p - 1) * stride));
+    for (int64_t k = 0; k < run; ++k)
+      append(roots, k, t);
+  FftBuffer near(b, real, table(roots, true), 0);
+  near.im = b.ptrAt(near.re, real, b.i64((p - 1) * run));
+  const int64_t runs = (stride + run - 1) / run;
+  for (int64_t t = 1; t < p && runs > 1; ++t)
+    for (int64_t k = 0; k < runs; ++k)
+      append(far, k * run, t);
+  Value farTable = far.empty() ? Value() : table(far, false);
+  auto twiddle = [&](Value k, int64_t t) -> C {
+    if (far.empty())
+      return near.load(b.add(k, b.i64((t - 1) * run)), lanes);
+    C w = near.load(b.add(b.remU(k, b.i64(run)), b.i64((t - 1) * run)), lanes);
+    Value at = b.mul(b.add(b.divU(k, b.i64(run)), b.i64((t - 1) * runs)), b.i64(2));
+    auto part = [&](int64_t which) {
+      return E(b, b.splat(b.loadElem(real, farTable, b.add(at, b.i64(which))), lanes));
+    };
+    return timesC(w, {part(0), part(1)});
+  };
   auto at = [&](Value q, Value k, unsigned valid) {
     Value block = b.mul(q, b.i64(padded(length)));
     SmallVector<C> v;
@@ -244,7 +267,7 @@ void FftLine::firstPass(int64_t p, int64_t done, int64_t length, bool outermost,
     v = butterfly(v, inverse);
     Value target = b.add(b.mul(q, b.i64(stride)), k);
     for (int64_t t = 0; t < p; ++t) {
-      C x = t ? timesC(v[t], twiddles.load(b.add(k, b.i64((t - 1) * stride)), lanes)) : v[0];
+      C x = t ? timesC(v[t], twiddle(k, t)) : v[0];
       to.store(x, b.add(target, b.i64(t * done * stride)), plan.lanes);
     }
   };
@@ -366,8 +389,9 @@ void FftLine::emitPasses(FftLoad load, FftStore store, Value scratch) {
 // Bluestein's convolution
 //===----------------------------------------------------------------------===//
 
-// Plain transform at compile time.
-static std::vector<Complex> transformed(const std::vector<Complex> &x) {
+// Plain transform at compile time; every step'th root is one of x's length.
+static std::vector<Complex> transformed(const std::vector<Complex> &x, const std::vector<Complex> &roots,
+                                        int64_t step = 1) {
   int64_t n = static_cast<int64_t>(x.size()), p = 2;
   if (n == 1)
     return x;
@@ -377,11 +401,11 @@ static std::vector<Complex> transformed(const std::vector<Complex> &x) {
   for (int64_t i = 0; i < n; ++i)
     parts[i % p].push_back(x[i]);
   for (auto &part : parts)
-    part = transformed(part);
+    part = transformed(part, roots, step * p);
   std::vector<Complex> out(n);
   for (int64_t k = 0; k < n; ++k)
     for (int64_t r = 0; r < p; ++r)
-      out[k] += parts[r][k % (n / p)] * rootOfUnity(r * k, n);
+      out[k] += parts[r][k % (n / p)] * roots[r * k % n * step];
   return out;
 }
 
@@ -396,7 +420,10 @@ void FftLine::emitConvolution(FftLoad load, FftStore store, Value scratch) {
     filter[k] = filter[(length - k) % length] = std::conj(chirp.back()) / static_cast<long double>(length);
   }
   chirp.resize(n + lanes());
-  filter = transformed(filter);
+  std::vector<Complex> roots;
+  for (int64_t k = 0; k < length; ++k)
+    roots.push_back(rootOfUnity(k, length));
+  filter = transformed(filter, roots);
   auto buffer = [&](const std::vector<Complex> &values) {
     FftBuffer t(b, real, table(values, true), 0);
     t.im = b.ptrAt(t.re, real, b.i64(static_cast<int64_t>(values.size())));
