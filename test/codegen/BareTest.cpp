@@ -354,8 +354,11 @@ TEST(Fft, OtherProcessors) {
               << cpu << kind << n;
 }
 
-// The number of rows is known at run time only.
-TEST(Fft, UnknownRows) {
+// Nothing to transform, and the number of rows known at run time only.
+TEST(Fft, EmptyAndUnknownRows) {
+  EXPECT_HOST_MATCH(plain("fft", {"tensor<3x0xf32>"}, {"tensor<3x0xcomplex<f32>>"},
+                          "fft_type = #hlo<fft_type RFFT>, fft_length = array<i64: 0>"),
+                    {randomTensor(DType::Float32, {3, 0}, 1)}, 0);
   for (const char *kind : {"FFT", "IFFT", "RFFT", "IRFFT"})
     for (int64_t rows : {0, 1, 5})
       EXPECT_LT(fourierError(fourier(kind, "f32", "?x", {24}, ", affine_map<()[s0] -> (s0, LAST)>"),

@@ -235,13 +235,17 @@ LogicalResult emitFft(Operation *op, KernelBuilder &b) {
   FftType kind = f.getFftType();
   bool inverse = kind == FftType::IFFT || kind == FftType::IRFFT, realOut = kind == FftType::IRFFT;
   SmallVector<int64_t> length(f.getFftLength());
+  if (llvm::is_contained(length, 0)) {
+    b.setExtent(b.getAffineConstantExpr(0));
+    return success();
+  }
   int64_t dims = static_cast<int64_t>(length.size()), n = length.back();
   auto half = [](int64_t n) { return n / 2 + 1; };
   auto partType = [](Type t) { return isa<ComplexType>(t) ? cast<ComplexType>(t).getElementType() : t; };
   Type mem = partType(in.getElementType()), real = mem;
   // what a convolution needs beyond the transform itself costs digits
   for (auto [i, size] : llvm::enumerate(length)) {
-    int64_t last =
+    bool last =
         static_cast<int64_t>(i) + 1 == dims && kind != FftType::FFT && kind != FftType::IFFT && size % 2 == 0;
     bool fits = planFft(b.target, last ? size / 2 : size, 1, false).has_value();
     if (!fits)

@@ -47,6 +47,7 @@ static double passCost(const CpuTarget &target, int64_t p) {
   return operations(p) + 4 * double(p - 1) + 6 * double(p) + 3 * spilled;
 }
 
+static constexpr int64_t mostSecond = 1 << 15;
 static constexpr int64_t radices[] = {16, 13, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2};
 
 namespace {
@@ -114,9 +115,16 @@ std::optional<FftPlan> planFft(const CpuTarget &target, int64_t n, unsigned lane
     return best;
   }
   consider(1, 1);
+  SmallVector<int64_t> divisors;
+  for (int64_t d = 2; d * d <= n; ++d)
+    if (n % d == 0) {
+      divisors.push_back(d);
+      if (d * d != n)
+        divisors.push_back(n / d);
+    }
   for (unsigned v = lanes; v > 1; v /= 2)
-    for (int64_t s = 2; s * 2 <= n; ++s)
-      if (n % s == 0)
+    for (int64_t s : divisors)
+      if (n / s <= mostSecond) // the roots of the other passes are all in tables
         consider(s, v);
   return best;
 }
