@@ -24,6 +24,7 @@ FAMILIES = {
               "style_transfer srcnn espcn edsr fsrcnn dcgan ae_conv centernet dynamic_conv",
     "attention": "t5_encoder mlp_mixer vit_small gpt2_like distilbert_like llama_like gpt_decode_step mobilebert_like "
                  "swin_like conformer linear_attention window_attention",
+    "converted": "torch_mobile_se torch_unet torch_shuffle",
     "sequence": "lstm_b1 stacked_lstm stacked_gru_b16 gru_b8 gru_reset bilstm seq2seq_attention crnn_ocr text_cnn tcn "
                 "wavenet res1d_ecg yamnet_like tf1_kws_dscnn vocoder tf1_dynamic_rnn",
 }
