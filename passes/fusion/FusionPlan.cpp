@@ -376,6 +376,29 @@ unsigned FusionPlan::readings(unsigned index, unsigned g) const {
   return std::clamp(moved + inPlace, 1u, 1u << 16);
 }
 
+/// Neighbours of the result lie apart in the operand.
+static bool turnsRows(hlo::TransposeOp op) {
+  auto type = cast<RankedTensorType>(op.getOperand().getType());
+  for (int64_t d : llvm::reverse(op.getPermutation()))
+    if (type.getDimSize(d) != 1)
+      return llvm::any_of(llvm::seq(d + 1, type.getRank()),
+                          [&](int64_t e) { return type.getDimSize(e) != 1; });
+  return false;
+}
+
+bool FusionPlan::isPadded(unsigned index, unsigned g) const {
+  SmallVector<unsigned> work{index};
+  llvm::SmallDenseSet<unsigned> seen;
+  while (!work.empty())
+    for (unsigned user : nodes[work.pop_back_val()].users)
+      if (isMember(user, g) && seen.insert(user).second) {
+        if (isa<hlo::PadOp>(nodes[user].op))
+          return true;
+        work.push_back(user);
+      }
+  return false;
+}
+
 Refusal FusionPlan::refuse(unsigned index, unsigned g) const {
   const FusionNode &node = nodes[index];
   const FusionGroup &group = groups[g];
@@ -424,6 +447,9 @@ Refusal FusionPlan::refuse(unsigned index, unsigned g) const {
     if (isa<hlo::TransposeOp, hlo::ReverseOp, hlo::PadOp>(op) && node.cost >= 10)
       return Refusal::Strided;
   }
+  if (auto transpose = dyn_cast<hlo::TransposeOp>(node.op);
+      transpose && turnsRows(transpose) && isPadded(index, g))
+    return Refusal::Strided;
   return Refusal::None;
 }
 

@@ -112,6 +112,8 @@ private:
   void growEpilogue(unsigned group, unsigned last, unsigned limit);
   bool mergeGroups(unsigned a, unsigned b);
   Refusal refuse(unsigned node, unsigned group) const;
+  /// Whether a pad of the group reads the op, directly or not: its edges keep blocks from being transposed.
+  bool isPadded(unsigned node, unsigned group) const;
   /// How many elements of a node one element of the group needs, as far as slices, pads and the like tell
   /// them apart.
   unsigned readings(unsigned node, unsigned group) const;

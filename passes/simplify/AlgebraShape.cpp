@@ -99,7 +99,8 @@ LogicalResult simplifyBroadcast(hlo::BroadcastInDimOp op, PatternRewriter &r) {
     for (auto [i, d] : llvm::enumerate(inner.getPermutation()))
       composed[d] = dims[i];
     if (llvm::is_sorted(composed)) {
-      r.replaceOpWithNewOp<hlo::BroadcastInDimOp>(op, type, inner.getOperand(), r.getDenseI64ArrayAttr(composed));
+      r.replaceOpWithNewOp<hlo::BroadcastInDimOp>(op, type, inner.getOperand(),
+                                                  r.getDenseI64ArrayAttr(composed));
       return success();
     }
   }

@@ -152,3 +152,29 @@ func.func @running_sum(%x: tensor<3x32xf32>) -> tensor<3x32xf32> {
   %v4 = hlo.add %p4, %v3 : tensor<3x32xf32>
   return %v4 : tensor<3x32xf32>
 }
+
+// A transpose that a pad reads through other ops stays a kernel of its own, whose blocks vectors turn; one that moves
+// whole rows is read in place.
+// CHECK-LABEL: @padded_transpose
+// CHECK: kernel.loop(%arg0)
+// CHECK: hlo.transpose
+// CHECK: kernel.yield
+// CHECK: kernel.loop(
+// CHECK-NOT: hlo.transpose
+// CHECK: hlo.add
+// CHECK: hlo.pad
+// CHECK: kernel.yield
+// CHECK: kernel.loop(
+// CHECK: hlo.transpose {{.*}} dims = [0, 2, 1, 3]
+// CHECK-NOT: kernel.yield
+// CHECK: hlo.pad
+func.func @padded_transpose(%x: tensor<1x8x8x16xf32>, %y: tensor<1x16x8x8xf32>, %z: tensor<1x8x16x8xf32>) -> (tensor<1x16x10x10xf32>, tensor<1x16x10x10xf32>) {
+  %zero = hlo.constant dense<0.0> : tensor<f32>
+  %t = hlo.transpose %x, dims = [0, 3, 1, 2] : (tensor<1x8x8x16xf32>) -> tensor<1x16x8x8xf32>
+  %a = hlo.add %t, %y : tensor<1x16x8x8xf32>
+  %p = hlo.pad %a, %zero, low = [0, 0, 1, 1], high = [0, 0, 1, 1], interior = [0, 0, 0, 0] : (tensor<1x16x8x8xf32>, tensor<f32>) -> tensor<1x16x10x10xf32>
+  %u = hlo.transpose %z, dims = [0, 2, 1, 3] : (tensor<1x8x16x8xf32>) -> tensor<1x16x8x8xf32>
+  %b = hlo.multiply %u, %y : tensor<1x16x8x8xf32>
+  %q = hlo.pad %b, %zero, low = [0, 0, 1, 1], high = [0, 0, 1, 1], interior = [0, 0, 0, 0] : (tensor<1x16x8x8xf32>, tensor<f32>) -> tensor<1x16x10x10xf32>
+  return %p, %q : tensor<1x16x10x10xf32>, tensor<1x16x10x10xf32>
+}
