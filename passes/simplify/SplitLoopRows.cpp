@@ -86,6 +86,8 @@ private:
   int64_t batch = 0;
   llvm::DenseMap<Value, int64_t> dimOf; ///< of values inside: along which dimension their rows lie
   SmallVector<Value> worklist;
+  llvm::DenseSet<Operation *> placed;  ///< ops whose operands and results have been placed
+  llvm::DenseMap<Value, bool> forLoop; ///< what isForLoop found
   llvm::DenseMap<std::pair<Value, int64_t>, Value> shares; ///< of one side, of values outside
 };
 
@@ -122,6 +124,8 @@ bool Splitter::place(Value v, int64_t dim) {
 }
 
 bool Splitter::placeOperands(Operation *op, int64_t resultDim) {
+  if (!placed.insert(op).second)
+    return dimOf.lookup(op->getResult(0)) == resultDim;
   std::optional<SmallVector<int64_t>> dims = operandRows(op, resultDim);
   if (!dims)
     return false;
@@ -214,12 +218,18 @@ bool Splitter::pays() {
 
 /// Whether nothing but the loop needs `v`, directly or through ops like its own.
 bool Splitter::isForLoop(Value v, unsigned depth) {
-  return depth < maxDepth && llvm::all_of(v.getUsers(), [&](Operation *user) {
-           if (loop->isAncestor(user))
-             return true;
-           return user->getBlock() == loop->getBlock() && user->getNumResults() == 1 &&
-                  user->getNumRegions() == 0 && isForLoop(user->getResult(0), depth + 1);
-         });
+  if (depth >= maxDepth)
+    return false;
+  if (auto known = forLoop.find(v); known != forLoop.end())
+    return known->second;
+  const bool is = llvm::all_of(v.getUsers(), [&](Operation *user) {
+    if (loop->isAncestor(user))
+      return true;
+    return user->getBlock() == loop->getBlock() && user->getNumResults() == 1 && user->getNumRegions() == 0 &&
+           isForLoop(user->getResult(0), depth + 1);
+  });
+  forLoop[v] = is;
+  return is;
 }
 
 /// Whether each side should make its share of `v` itself: unequal shares of long products had better be
@@ -232,8 +242,7 @@ bool Splitter::isMadeFor(Value v, Share share) {
 /// alone is made from shares itself, so that it lies in the cache of the thread that reads it; of the rest it
 /// is a slice.
 Value Splitter::shareOf(Value v, int64_t dim, Share share, unsigned depth) {
-  Value &known = shares[{v, dim}];
-  if (known)
+  if (Value known = shares.lookup({v, dim}))
     return known;
   Operation *op = v.getDefiningOp();
   if (op && depth < maxDepth && op->getNumResults() == 1 && op->getNumRegions() == 0 &&
@@ -272,7 +281,7 @@ Value Splitter::shareOf(Value v, int64_t dim, Share share, unsigned depth) {
     sizes[dim] = outer * share.rows();
     made = hlo::ReshapeOp::create(b, loc, made, sizes);
   }
-  return known = made;
+  return shares[{v, dim}] = made;
 }
 
 void Splitter::cloneBlock(Block &from, Block &to, IRMapping &map, Share share) {
