@@ -21,12 +21,12 @@ FAMILIES = {
                 "mobilenet_v1_050_160 mobilenet_v2_035_96 efficientnet_lite nchw_like_torch tf1_inception "
                 "tf1_resnet_v2_cifar cnn3d repvgg_train poolformer video_2plus1d",
     "pixels": "ssd_mnv1 yolov5_like yolo_tiny fast_scnn tf1_deeplab fcn_transpose deeplab_mnv2 unet unet_up "
-              "style_transfer srcnn espcn edsr fsrcnn dcgan ae_conv centernet dynamic_conv",
+              "style_transfer srcnn espcn edsr fsrcnn dcgan ae_conv centernet dynamic_conv srgan bifpn",
     "attention": "t5_encoder mlp_mixer vit_small gpt2_like distilbert_like llama_like gpt_decode_step mobilebert_like "
-                 "swin_like conformer linear_attention window_attention",
+                 "swin_like conformer linear_attention window_attention segformer_like deberta_like",
     "converted": "torch_mobile_se torch_unet torch_shuffle",
     "sequence": "lstm_b1 stacked_lstm stacked_gru_b16 gru_b8 gru_reset bilstm seq2seq_attention crnn_ocr text_cnn tcn "
-                "wavenet res1d_ecg yamnet_like tf1_kws_dscnn vocoder tf1_dynamic_rnn",
+                "wavenet res1d_ecg yamnet_like tf1_kws_dscnn vocoder conv_tasnet tf1_dynamic_rnn",
 }
 # Those of keras.applications: class and pixels of a side.
 APPLICATIONS = {

@@ -230,3 +230,44 @@ def window_attention(net):
         x = x + tf.reshape(dense(attend(q, near(k), near(v)), 96), [1, 500, 96])
         x = x + feed_forward(layer_norm(x), 384)
     return dense(x, 9)
+
+
+def segformer_like(net):
+    """SegFormer: four stages of attention to reduced keys, with depthwise convolutions in the feed-forward layers, 128x128."""
+    x, maps = net.input(1, 128, 128, 3, name="image"), []
+    for width, heads, window, stride, reduction in ((32, 1, 7, 4, 8), (64, 2, 3, 2, 4), (160, 5, 3, 2, 2), (256, 8, 3, 2, 1)):
+        x = L.Conv2D(width, window, stride, "same")(x)
+        side, tokens = x.shape[1], x.shape[1] * x.shape[1]
+        x = layer_norm(tf.reshape(x, [1, tokens, width]))
+        for _ in range(2):
+            y = keys = layer_norm(x)
+            if reduction > 1:
+                keys = L.Conv2D(width, reduction, reduction)(tf.reshape(y, [1, side, side, width]))
+                keys = layer_norm(tf.reshape(keys, [1, -1, width]))
+            q, k, v = (split_heads(dense(z, width), heads) for z in (y, keys, keys))
+            x = x + dense(attend(q, k, v), width)
+            y = tf.reshape(dense(layer_norm(x), 4 * width), [1, side, side, 4 * width])
+            y = tf.reshape(L.DepthwiseConv2D(3, 1, "same")(y), [1, tokens, 4 * width])
+            x = x + dense(tf.nn.gelu(y), width)
+        x = tf.reshape(layer_norm(x), [1, side, side, width])
+        maps.append(tf.image.resize(dense(x, 128), [32, 32]))
+    return conv(conv(tf.concat(maps, -1), 128), 19, act=None, bn=False)
+
+
+def deberta_like(net):
+    """Attention to contents and to relative positions, whose scores are gathered, three layers of width 256 over 64 tokens."""
+    n, width, heads = 64, 256, 4
+    x = layer_norm(embedding(net.tokens(1, n, vocab=4000), 4000, width))
+    positions = net.weights(1, 2 * n, width, scale=0.3)
+    distance = np.arange(n)[:, None] - np.arange(n)[None] + n
+    distance = tf.tile(tf.constant(distance.astype(np.int32))[None, None], [1, heads, 1, 1])
+    for _ in range(3):
+        to_q, to_k = L.Dense(width), L.Dense(width)
+        q, k, v = (split_heads(y, heads) for y in (to_q(x), to_k(x), dense(x, width)))
+        by_key = tf.matmul(q, split_heads(to_k(positions), heads), transpose_b=True)
+        by_query = tf.matmul(k, split_heads(to_q(positions), heads), transpose_b=True)
+        bias = tf.gather(by_key, distance, batch_dims=3)
+        bias += tf.transpose(tf.gather(by_query, distance, batch_dims=3), [0, 1, 3, 2])
+        x = layer_norm(x + dense(attend(q, k, v, bias / 8), width))
+        x = layer_norm(x + feed_forward(x, 4 * width))
+    return dense(x[:, 0], 3)

@@ -234,3 +234,47 @@ def dynamic_conv(net):
         x = tf.nn.relu(tf.nn.conv2d(x, mixed, 1, "SAME"))
     made = tf.reshape(dense(tf.reduce_mean(x, [1, 2]), 25 * 60), [5, 5, 60, 1])
     return tf.reduce_max(tf.nn.depthwise_conv2d(x, made, [1, 1, 1, 1], "SAME"), [1, 2])
+
+
+def srgan(net):
+    """SRGAN's generator: six residual blocks of 64 channels with PReLU, two steps of depth to space, 64x64 to 256x256."""
+    def prelu(x):
+        return L.PReLU(shared_axes=[1, 2], alpha_initializer=tf.keras.initializers.RandomUniform(0.1, 0.3))(x)
+    x = first = prelu(conv(net.input(1, 64, 64, 3, name="image"), 64, 9, act=None, bn=False))
+    for _ in range(6):
+        x = x + conv(prelu(conv(x, 64, 3, act=None)), 64, 3, act=None)
+    x = first + conv(x, 64, 3, act=None)
+    for _ in range(2):
+        x = prelu(tf.nn.depth_to_space(conv(x, 256, 3, act=None, bn=False), 2))
+    return conv(x, 3, 9, act="tanh", bn=False)
+
+
+def bifpn(net):
+    """EfficientDet's necks and heads: three weighted feature pyramids of five levels, boxes and classes of nine anchors a pixel."""
+    maps = [conv(net.input(1, s, s, c, name=f"map{s}"), 64, act=None) for s, c in ((64, 40), (32, 112), (16, 320))]
+
+    def smaller(x):
+        return L.MaxPooling2D(3, 2, "same")(x)
+
+    def fuse(parts):
+        share = tf.nn.relu(net.weights(len(parts)) + 1.0)
+        share = share / (tf.reduce_sum(share) + 1e-4)
+        return separable(tf.nn.swish(tf.add_n([share[i] * part for i, part in enumerate(parts)])), 64, act="swish")
+    for _ in range(2):
+        maps.append(smaller(maps[-1]))
+    for _ in range(3):
+        down = [maps[-1]]
+        for m in maps[-2::-1]:
+            down.insert(0, fuse([m, upsample(down[0], 2, "nearest")]))
+        up = [down[0]]
+        for m, d in zip(maps[1:], down[1:]):
+            up.append(fuse([m, d, smaller(up[-1])]))
+        maps = up
+    classes, boxes = [], []
+    for m in maps:
+        for results, size, act in ((classes, 20, "sigmoid"), (boxes, 4, None)):
+            x = m
+            for _ in range(3):
+                x = separable(x, 64, act="swish")
+            results.append(tf.reshape(conv(x, 9 * size, 3, act=act, bn=False), [1, -1, size]))
+    return {"classes": tf.concat(classes, 1), "boxes": tf.concat(boxes, 1)}

@@ -131,6 +131,26 @@ def vocoder(net):
     return conv1d(tf.nn.leaky_relu(x), 1, 7, padding="same", act="tanh")
 
 
+def conv_tasnet(net):
+    """Conv-TasNet: 4000 samples to two speakers' by masks, ten dilated depthwise blocks with global norms and PReLU."""
+    def norm(x):
+        mean, variance = tf.nn.moments(x, [1, 2], keepdims=True)
+        return (x - mean) * tf.math.rsqrt(variance + 1e-8) * (1 + net.weights(x.shape[-1], scale=0.1))
+
+    def prelu(x):
+        return L.PReLU(shared_axes=[1], alpha_initializer=tf.keras.initializers.RandomUniform(0.1, 0.3))(x)
+    waves = conv1d(net.input(1, 4000, 1, name="samples"), 128, 16, stride=8, padding="valid")
+    x, skips = dense(norm(waves), 96), []
+    for dilation in (1, 2, 4, 8, 16) * 2:
+        y = norm(prelu(dense(x, 192)))[:, None]
+        y = norm(prelu(L.DepthwiseConv2D((1, 3), padding="same", dilation_rate=(1, dilation))(y)[:, 0]))
+        skips.append(dense(y, 96))
+        x = x + dense(y, 96)
+    masks = tf.reshape(dense(tf.nn.relu(tf.add_n(skips)), 256, "sigmoid"), [1, -1, 2, 128])
+    parts = tf.transpose(masks * waves[:, :, None], [2, 1, 0, 3])
+    return L.Conv2DTranspose(1, (16, 1), (8, 1), use_bias=False)(parts)[..., 0]
+
+
 def tf1_dynamic_rnn(net):
     """An LSTM with peepholes and a projection over sequences of given lengths, dropout behind a conditional that an input chooses."""
     x, training = net.input(4, 30, 20), net.feed("training", np.array(False))
