@@ -34,7 +34,7 @@ constexpr unsigned maxChain = 24;
 /// Tensors that only exist during folding (unstored ops, expanded splats) are at most this large.
 constexpr int64_t maxTemporary = int64_t(1) << 28;
 
-int64_t bytesOf(RankedTensorType type) {
+int64_t storedBytes(RankedTensorType type) {
   if (!type.hasStaticShape())
     return -1;
   DType dtype = hlo::toDType(type.getElementType());
@@ -112,7 +112,7 @@ struct HloFoldConstants : simplify::impl::HloFoldConstantsBase<HloFoldConstants>
       if (!def)
         return false;
       splats &= isSplatConstant(v);
-      int64_t size = bytesOf(cast<RankedTensorType>(v.getType()));
+      int64_t size = storedBytes(cast<RankedTensorType>(v.getType()));
       if (size < 0)
         return false;
       work += size;
@@ -136,7 +136,7 @@ struct HloFoldConstants : simplify::impl::HloFoldConstantsBase<HloFoldConstants>
     }
     int64_t resultBytes = 0;
     for (Type t : op->getResultTypes()) {
-      int64_t size = bytesOf(cast<RankedTensorType>(t));
+      int64_t size = storedBytes(cast<RankedTensorType>(t));
       if (size < 0)
         return false;
       resultBytes += size;

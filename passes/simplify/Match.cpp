@@ -134,6 +134,21 @@ std::optional<ChannelConstant> lathe::matchChannelConstant(Value v) {
   return ChannelConstant{broadcast.getOperand(), dim};
 }
 
+int64_t lathe::bytesOf(Type tensor) {
+  auto type = cast<RankedTensorType>(tensor);
+  Type element = type.getElementType();
+  auto complex = dyn_cast<ComplexType>(element);
+  if (complex)
+    element = complex.getElementType();
+  int64_t bytes = element.isIntOrFloat() ? std::max(1u, element.getIntOrFloatBitWidth() / 8) : 8;
+  bytes *= complex ? 2 : 1;
+  constexpr int64_t most = int64_t(1) << 40;
+  for (int64_t size : type.getShape())
+    if (!ShapedType::isDynamic(size))
+      bytes = size > 0 && bytes > most / size ? most : bytes * size;
+  return bytes;
+}
+
 std::optional<int64_t> lathe::tripCount(hlo::WhileOp loop) {
   Block &cond = loop.getCond().front(), &body = loop.getBody().front();
   Value decision = cond.getTerminator()->getOperand(0);

@@ -269,19 +269,6 @@ private:
            !claimed.contains(op.getResult());
   }
 
-  /// Run-time sizes count as one: what they multiply is compared with each other.
-  static int64_t bytesOf(Value v) {
-    auto type = cast<RankedTensorType>(v.getType());
-    Type element = type.getElementType();
-    if (auto complex = dyn_cast<ComplexType>(element))
-      element = complex.getElementType();
-    int64_t bytes = std::max<int64_t>(1, element.isIntOrFloat() ? element.getIntOrFloatBitWidth() / 8 : 8);
-    for (int64_t size : type.getShape())
-      if (!ShapedType::isDynamic(size))
-        bytes = std::min<int64_t>(bytes * std::max<int64_t>(size, 1), int64_t(1) << 40);
-    return bytes;
-  }
-
   bool add(Region &region, Value v, const Layouts &layouts) {
     auto type = cast<RankedTensorType>(v.getType());
     if (!layouts.hasOwn() || !hlo::hasKnownDims(type))
@@ -425,7 +412,7 @@ private:
       if (isNew) {
         const Layouts &its = region.values.find(tensor)->second;
         storage.producer = producerOf(region, tensor, its);
-        storage.bytes = bytesOf(tensor);
+        storage.bytes = bytesOf(tensor.getType());
         own.insert({storage.producer, its.own()});
       }
       for (OpOperand &use : v.getUses()) {
@@ -442,7 +429,7 @@ private:
           }
           // wants it in its own layout, and changed when it changes
           if (there)
-            foreign.push_back({side(there->own()), bytesOf(v), {node->second.node}});
+            foreign.push_back({side(there->own()), bytesOf(v.getType()), {node->second.node}});
         } else if (auto reduce = dyn_cast<hlo::ReduceOp>(user); reduce && user->getBlock() == &block &&
                                                                 reduce.getInputs().size() == 1 &&
                                                                 use.getOperandNumber() == 0) {
@@ -452,7 +439,7 @@ private:
           int layout = layouts.own();
           reductions.insert({user, {layouts, node}});
           own[node] = layout;
-          foreign.push_back({side(layout), bytesOf(reduce.getResult(0)), {node}});
+          foreign.push_back({side(layout), bytesOf(reduce.getResult(0).getType()), {node}});
           storage.readers.push_back(node);
           continue;
         }
@@ -466,7 +453,7 @@ private:
             type.getRank() > 0 && !isFree(v) && !region.values.contains(v))
           if (std::optional<Layouts> there = across(op, v, node.layouts, false);
               there && !there->isTrivial(type))
-            foreign.push_back({side(there->own()), bytesOf(v), {node.node}});
+            foreign.push_back({side(there->own()), bytesOf(v.getType()), {node.node}});
 
     int64_t now = 0;
     auto account = [&](Storage &storage) {

@@ -28,11 +28,6 @@ namespace {
 /// A loop that saves less than so many caches full, or less than this share of all traffic, is not worth its slices.
 constexpr double leastCaches = 8, leastShare = 0.08;
 
-double bytesOf(Type t) {
-  auto type = cast<RankedTensorType>(t);
-  return double(type.getNumElements()) * std::max(1u, type.getElementType().isIntOrFloat() ? type.getElementTypeBitWidth() / 8 : 8);
-}
-
 class Splitter {
 public:
   Splitter(func::FuncOp func, double cacheBytes) : block(func.getBody().front()), cacheBytes(cacheBytes), b(func) {}

@@ -45,10 +45,6 @@ constexpr unsigned maxDepth = 12;
 /// More loops than this only make code.
 constexpr int64_t maxSides = 64;
 
-int64_t bytesOf(Type element) {
-  return element.isIntOrFloat() ? (element.getIntOrFloatBitWidth() + 7) / 8 : 16;
-}
-
 RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
 
 /// A thread's rows.
@@ -199,7 +195,7 @@ bool Splitter::pays() {
       cycles = depth * typeOf(dot).getNumElements() / multiplyAdds;
       for (Value v : dot->getOperands())
         if (!dimOf.contains(v) && !isInside(v))
-          weights += double(typeOf(v).getNumElements()) * bytesOf(typeOf(v).getElementType());
+          weights += static_cast<double>(bytesOf(v.getType()));
       split += rows ? cycles : 0;
     } else if (isa<hlo::ConvolutionOp>(op)) {
       return false; // long enough to be shared by all
