@@ -23,7 +23,7 @@ TEST(Loop, BinaryEveryType) {
     bool isComplex = e[0] == 'c', isFloat = e.find('f') != std::string::npos;
     for (std::string name : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "remainder", "and",
                              "shift_left", "shift_right_arithmetic", "shift_right_logical", "power"}) {
-      bool bits = name == "and" || name[0] == 's' && name[1] == 'h';
+      bool bits = name == "and" || (name[0] == 's' && name[1] == 'h');
       if ((bits && isFloat) || (isComplex && (name == "remainder" || name == "maximum" || name == "minimum" || name == "power")))
         continue;
       if (name == "power" && isFloat)

@@ -26,7 +26,6 @@ bool addReduce(GraphBuilder &g) {
       dims.push_back(i);
       n *= double(x.shape()[i]);
     }
-  Value init;
   auto reduce = [&](Value start, double bound, Body body) {
     return g.fits(t, bound) && g.push(hlo::ReduceOp::create(g.b, ValueRange(x.value), ValueRange(start), dims, body).getResult(0), bound);
   };

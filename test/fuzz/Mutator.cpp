@@ -305,7 +305,8 @@ void Mutator::sweep(tf::GraphDef &graph, const std::function<void()> &run) {
     }
   };
   for (tf::NodeDef &node : *graph.mutable_node())
-    for (auto &[name, value] : *node.mutable_attr())
+    for (auto &attr : *node.mutable_attr()) {
+      tf::AttrValue &value = attr.second;
       switch (value.value_case()) {
       case tf::AttrValue::kI: tryInts([&] { return value.i(); }, [&](int64_t v) { value.set_i(v); }); break;
       case tf::AttrValue::kB:
@@ -339,6 +340,7 @@ void Mutator::sweep(tf::GraphDef &graph, const std::function<void()> &run) {
       }
       default: break;
       }
+    }
 }
 
 void Mutator::fillTensor(tf::TensorProto &t, tf::DataType type) {
