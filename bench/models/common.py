@@ -180,6 +180,12 @@ def deconv(x, filters, k, stride, act="relu", bn=True):
     return ACTIVATIONS[act](L.BatchNormalization()(x) if bn else x)
 
 
+def prelu(x):
+    """With a slope for each channel."""
+    shared = list(range(1, len(x.shape) - 1))
+    return L.PReLU(shared_axes=shared, alpha_initializer=tf.keras.initializers.RandomUniform(0.1, 0.3))(x)
+
+
 def dense(x, units, act=None, bias=True):
     return ACTIVATIONS[act](L.Dense(units, use_bias=bias, kernel_initializer="he_normal" if act else "glorot_uniform")(x))
 

@@ -15,8 +15,12 @@ def pad(x, p):
     return tf.pad(x, [[0, 0], [0, 0], [p, p], [p, p]]) if p else x
 
 
+def hard_sigmoid(x):
+    return tf.clip_by_value(x / 6 + 0.5, 0.0, 1.0)
+
+
 def hardswish(x):
-    return x * tf.clip_by_value(x / 6 + 0.5, 0.0, 1.0)
+    return x * hard_sigmoid(x)
 
 
 def convolve(net, x, filters, k=1, stride=1, act=tf.nn.relu, depthwise=False, bias=False):
@@ -43,7 +47,7 @@ def torch_mobile_se(net):
         if se:
             s = convolve(net, tf.reduce_mean(y, [2, 3], keepdims=True), max(8, expand // 4), bias=True)
             s = convolve(net, s, expand, act=None, bias=True)
-            y = act(y * tf.clip_by_value(s / 6 + 0.5, 0.0, 1.0))
+            y = act(y * hard_sigmoid(s))
         y = convolve(net, y, filters, act=None)
         x = x + y if stride == 1 and x.shape[1] == filters else y
     x = convolve(net, x, 576, act=hardswish)

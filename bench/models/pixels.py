@@ -1,8 +1,8 @@
 """Detection, segmentation, and images from images."""
 import tensorflow as tf
 
-from models.common import (L, conv, deconv, dense, depthwise, inverted_residual, mobilenet_v1, mobilenet_v2, resize, separable,
-                           upsample, v1)
+from models.common import (L, conv, deconv, dense, depthwise, inverted_residual, mobilenet_v1, mobilenet_v2, prelu, resize,
+                           separable, upsample, v1)
 
 
 def ssd_mnv1(net):
@@ -238,8 +238,6 @@ def dynamic_conv(net):
 
 def srgan(net):
     """SRGAN's generator: six residual blocks of 64 channels with PReLU, two steps of depth to space, 64x64 to 256x256."""
-    def prelu(x):
-        return L.PReLU(shared_axes=[1, 2], alpha_initializer=tf.keras.initializers.RandomUniform(0.1, 0.3))(x)
     x = first = prelu(conv(net.input(1, 64, 64, 3, name="image"), 64, 9, act=None, bn=False))
     for _ in range(6):
         x = x + conv(prelu(conv(x, 64, 3, act=None)), 64, 3, act=None)

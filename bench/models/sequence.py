@@ -2,7 +2,7 @@
 import numpy as np
 import tensorflow as tf
 
-from models.common import L, classify, conv, dense, mobilenet_v1, v1
+from models.common import L, classify, conv, dense, mobilenet_v1, prelu, v1
 
 
 def lstm_b1(net):
@@ -136,9 +136,6 @@ def conv_tasnet(net):
     def norm(x):
         mean, variance = tf.nn.moments(x, [1, 2], keepdims=True)
         return (x - mean) * tf.math.rsqrt(variance + 1e-8) * (1 + net.weights(x.shape[-1], scale=0.1))
-
-    def prelu(x):
-        return L.PReLU(shared_axes=[1], alpha_initializer=tf.keras.initializers.RandomUniform(0.1, 0.3))(x)
     waves = conv1d(net.input(1, 4000, 1, name="samples"), 128, 16, stride=8, padding="valid")
     x, skips = dense(norm(waves), 96), []
     for dilation in (1, 2, 4, 8, 16) * 2:
