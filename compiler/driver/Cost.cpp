@@ -2,6 +2,7 @@
 
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/simplify/Match.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -23,18 +24,7 @@ static int64_t elements(Type type) {
   return n;
 }
 
-static int64_t bytes(Type type) {
-  auto t = dyn_cast<RankedTensorType>(type);
-  if (!t)
-    return 0;
-  Type e = t.getElementType();
-  int64_t factor = 1;
-  if (auto c = dyn_cast<ComplexType>(e)) {
-    e = c.getElementType();
-    factor = 2;
-  }
-  return elements(type) * factor * (e.isIntOrFloat() ? std::max<int64_t>(1, e.getIntOrFloatBitWidth() / 8) : 1);
-}
+static int64_t bytes(Type type) { return isa<RankedTensorType>(type) ? bytesOf(type) : 0; }
 
 /// Operations of an elementwise op on one element: those of the code that the f32 functions become (a multiply-add is two,
 /// bits and permutations none), one for any other.

@@ -137,11 +137,12 @@ std::optional<ChannelConstant> lathe::matchChannelConstant(Value v) {
 int64_t lathe::bytesOf(Type tensor) {
   auto type = cast<RankedTensorType>(tensor);
   Type element = type.getElementType();
-  auto complex = dyn_cast<ComplexType>(element);
-  if (complex)
+  int64_t bytes = 1;
+  if (auto complex = dyn_cast<ComplexType>(element)) {
     element = complex.getElementType();
-  int64_t bytes = element.isIntOrFloat() ? std::max(1u, element.getIntOrFloatBitWidth() / 8) : 8;
-  bytes *= complex ? 2 : 1;
+    bytes = 2;
+  }
+  bytes *= element.isIntOrFloat() ? std::max(1u, element.getIntOrFloatBitWidth() / 8) : 8;
   constexpr int64_t most = int64_t(1) << 40;
   for (int64_t size : type.getShape())
     if (!ShapedType::isDynamic(size))

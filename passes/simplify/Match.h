@@ -51,7 +51,7 @@ hlo::ConvDimensionNumbersAttr plainConvDimensions(mlir::MLIRContext *context, in
 /// The op of a reduction's body that combines its two arguments, or null if there is more to it.
 mlir::Operation *simpleCombiner(mlir::Region &body);
 
-/// The bytes of a tensor, for estimates: run-time sizes count as one, and the result stays below 2^40.
+/// The bytes of a tensor, for estimates: run-time sizes count as one, and the result is at most 2^40.
 int64_t bytesOf(mlir::Type tensor);
 
 /// How often a loop's body runs, when its condition compares a counter with a number.
