@@ -232,9 +232,10 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
 LogicalResult Packer::tryStrassen(kernel::DotOp op, int64_t rows, const MatrixView &view, bool &done) {
   // the rows of a tile stand for pairs
   const KernelPlan plan = KernelPlan::of(op);
-  const int64_t width =
-      chooseTile(target, op.getAccType().getElementType(), llvm::divideCeil(rows, 2), view.n, plan).columns();
-  if (!paysStrassen(target, rows, view.n, view.k, width))
+  const TileShape tile =
+      chooseTile(target, op.getAccType().getElementType(), llvm::divideCeil(rows, 2), view.n, plan);
+  const int64_t width = tile.columns();
+  if (!paysStrassen(target, rows, view.n, view.k, tile))
     return success();
   FailureOr<Tensor> tensor = hlo::readConstant(constantBehind(op.getRhs()).getValue());
   if (failed(tensor))
@@ -398,8 +399,9 @@ LogicalResult Packer::packSpread(kernel::ConvOp op) {
 struct PackWeights : impl::PackWeightsBase<PackWeights> {
   using PackWeightsBase::PackWeightsBase;
   void runOnOperation() override {
-    FailureOr<PackStatistics> n =
-        packWeights(getOperation(), CpuTarget::get(triple.getValue(), features.getValue()), {exact, explain});
+    CpuTarget target = CpuTarget::get(triple.getValue(), features.getValue());
+    target.threads = threads;
+    FailureOr<PackStatistics> n = packWeights(getOperation(), target, {exact, explain});
     if (failed(n))
       return signalPassFailure();
     numPacked += n->packed;

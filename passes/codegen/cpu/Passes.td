@@ -10,7 +10,7 @@ def PackWeights : Pass<"kernel-pack-weights", "::mlir::ModuleOp"> {
     panels `[n / panel][k][panel]` in the order in which the register tiles of the target read them, and sets `panel`.
     Convolutions of stride 1 in f32 with up to seven taps in one direction or both are done by Winograd's algorithm, as
     F(4x4, 3x3), F(4x4, 5x5) or F(2, 7) (attribute `winograd`, filters transformed in double), where estimates say that it is faster and a sample with the actual filter that its error
-    stays below the limit; never with `exact`. So are f32 products of many rows, columns and steps done by one level of Strassen's
+    stays below the limit; never with `exact`. So are f32 products of enough rows, columns and steps for each thread done by one level of Strassen's
     algorithm (attribute `strassen`).
     Equal constants are packed once. Operands of unknown size, complex ones and those that are not constant stay
     as they are. Packed ops are left alone, so the pass is idempotent.
@@ -18,6 +18,7 @@ def PackWeights : Pass<"kernel-pack-weights", "::mlir::ModuleOp"> {
   let options = [
     Option<"triple", "triple", "std::string", "\"x86_64-linux-gnu\"", "Target triple">,
     Option<"features", "features", "std::string", "\"\"", "LLVM feature string of the target, e.g. +avx2,+fma">,
+    Option<"threads", "threads", "int", "1", "Threads that share a kernel">,
     Option<"exact", "exact", "bool", "false", "No algorithm that trades accuracy for speed">,
     Option<"explain", "explain", "bool", "false", "A remark at each convolution that Winograd does not compute">
   ];

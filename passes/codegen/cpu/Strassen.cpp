@@ -12,6 +12,9 @@
 //   U2 = P1 + P6   U3 = U2 + P7
 //   C11 = P1 + P2   C12 = U2 + P5 + P3   C21 = U3 + P4   C22 = U3 + P5
 //
+// In the order P1, P5, P6, P7, P4, P3, P2 a tile of a product is added to what is kept of those before while
+// it is in registers, and the last four end in parts of the result.
+//
 // The sums of rows are made once for a block of rows, those of panels once for each block of rows that meets
 // them. (Winograd, "On multiplication of 2x2 matrices", 1971.)
 #include "passes/codegen/cpu/Strassen.h"
@@ -33,14 +36,16 @@ namespace {
 
 // Left operands in scratch, in the order of the products that take them; the last is for a panel without a
 // partner.
-enum Left { leftA11, leftA12, leftS4, leftS1, leftS2, leftS3, leftA22, leftA21 };
-constexpr int64_t numProducts = 7, numSums = 4;
+enum Left { leftA11, leftS1, leftS2, leftS3, leftA22, leftS4, leftA12, leftA21 };
+// What is kept of products: P1, P5, U2 and later U3, and U2 + P5.
+enum Kept { keptP1, keptP5, keptU, keptV };
+constexpr int64_t numProducts = 7, numSums = 4, numKept = 4;
 
 /// Most pairs of rows in a block: three quarters of L2 hold the left operands, the panels, their
 /// sums and those that come next, and the products.
 int64_t rowPairsPerBlock(const CpuTarget &target, int64_t m, int64_t half, int64_t width) {
   const int64_t room = target.l2 * 3 / 4 - 4 * (8 + 2) * half * width,
-                each = 4 * numProducts * (half + 16 + width);
+                each = 4 * (numProducts * (half + 16) + numKept * width);
   return std::clamp<int64_t>(room / each, 1, llvm::divideCeil(m, 2));
 }
 
@@ -56,9 +61,9 @@ private:
   void emitGroup();
   void sumRows(Value k0);
   void emitPair(Value pair, Value k0);
-  void combine(Value pair);
+  SmallVector<TileOperands::Stream, 2> resultRows(Value at, Value pair, Value part);
+  void emitPart(TileShape s, Value at, Value pair, Value part, SmallVector<Value> accs);
   void emitSingle(Value k0);
-  LogicalResult finish(Value row, Value pair);
 
   /// A sum of the blocks of the depth before this one.
   Value soFar(Value sum) { return b.select(isFirst, b.cst(sum.getType(), 0.0), sum); }
@@ -67,6 +72,11 @@ private:
     Value steps = b.add(b.mul(groupFirst, b.i64(2 * k)),
                         b.add(b.mul(k0, groupPanels), b.mul(b.sub(pair, groupFirst), b.i64(2 * depth))));
     return b.ptrAt(bBase, f32, b.mul(steps, b.i64(width)));
+  }
+  /// The first row and column of a part of the result, from a pair of rows of the block on.
+  std::pair<Value, Value> startOf(Value at, Value pair, Value part) {
+    return {b.add(b.mul(b.add(blockRow, at), b.i64(2)), b.divU(part, b.i64(2))),
+            b.mul(b.add(b.mul(pair, b.i64(2)), b.remU(part, b.i64(2))), b.i64(width))};
   }
   Value left(Value index) { return b.ptrAt(lefts, f32, b.mul(index, b.i64(matrix))); }
   Value sumsOf(Value pair) {
@@ -89,7 +99,7 @@ private:
   int64_t tilesPerBlock = 1, blocks = 1;
   int64_t rowStride = 0, sumRowsCount = 0;
   int64_t matrix = 0, rightEach = 0, sumsEach = 0; // distances of matrices in scratch
-  Value lefts, rights, products, sums, rowBuffer;
+  Value lefts, rights, products, sums;
 
   // of the block being emitted
   SmallVector<Value> batchIndex;
@@ -154,8 +164,7 @@ void StrassenEmitter::plan() {
   };
   lefts = take((numProducts + panels % 2) * matrix);
   rights = take(2 * rightEach);
-  products = take(numProducts * sumsEach);
-  rowBuffer = take(numSums * width);
+  products = take(numKept * sumsEach);
   if (blocksOfDepth > 1)
     sums = take(group * numSums * sumsEach);
   b.setScratch(scratch);
@@ -285,20 +294,31 @@ void StrassenEmitter::emitPair(Value pair, Value k0) {
   Value b11 = panel, b21 = b.ptrAt(panel, f32, b.i64(size)), b22 = b.ptrAt(panel, f32, b.i64(2 * size)),
         b12 = b.ptrAt(panel, f32, b.i64(3 * size));
   auto right = [&](int64_t i) { return b.ptrAt(rights, f32, b.i64(i * rightEach)); };
-  // the left and the right operand, what is taken from the right one, and where the difference is kept
-  const Value operandsOf[numProducts][3] = {{b11},
-                                            {b21},
-                                            {b22},
-                                            {b12, b11, right(0)},
-                                            {b22, right(0), right(1)},
-                                            {b22, b12, right(0)},
-                                            {b21, right(1), right(1)}};
-  auto choose = [&](Value i, unsigned which) {
+  auto kept = [&](Kept which) { return b.ptrAt(products, f32, b.i64(which * sumsEach)); };
+  // what is added to the product and where the sum is kept; its right operand, what is taken from that, and
+  // where the difference is kept
+  struct Product {
+    Value add, keep, raw, less, difference;
+  };
+  const Product all[numProducts] = {
+      {{}, kept(keptP1), b11, {}, {}},                      // P1
+      {{}, kept(keptP5), b12, b11, right(0)},               // P5
+      {kept(keptP1), kept(keptU), b22, right(0), right(1)}, // U2 = P1 + P6
+      {kept(keptU), kept(keptU), b22, b12, right(0)},       // U3 = U2 + P7, and C22 = U3 + P5
+      {kept(keptU), {}, b21, right(1), right(1)},           // C21 = U3 + P4
+      {kept(keptV), {}, b22, {}, {}},                       // C12 = U2 + P5 + P3
+      {kept(keptP1), {}, b21, {}, {}},                      // C11 = P1 + P2
+  };
+  constexpr int64_t firstSum = 1, lastSum = 4, firstAdded = 2, lastKept = 3, firstPart = 3;
+  auto choose = [&](Value i, Value Product::*which) {
     Value v;
     for (int64_t p = numProducts; p-- > 0;)
-      if (Value x = operandsOf[p][which])
+      if (Value x = all[p].*which)
         v = v ? arith::SelectOp::create(b, b.eq(i, b.i64(p)), x, v).getResult() : x;
     return v;
+  };
+  auto isIn = [&](Value i, int64_t first, int64_t last) {
+    return b.both(b.ge(i, b.i64(first)), b.lt(i, b.i64(last + 1)));
   };
   TileOperands operands;
   operands.aElem = operands.bElem = f32;
@@ -309,109 +329,135 @@ void StrassenEmitter::emitPair(Value pair, Value k0) {
   operands.prefetchLines = llvm::divideCeil(4 * size / 16, shares * std::max<int64_t>(1, half / 4));
   const int64_t share = llvm::divideCeil(half, 4) * 64 * operands.prefetchLines;
   b.loop(b.i64(0), b.i64(numProducts), [&](Value i) {
-    Value a = left(i), to = b.ptrAt(products, f32, b.mul(i, b.i64(sumsEach)));
-    Value raw = choose(i, 0), less = choose(i, 1), kept = choose(i, 2);
-    auto tiles = [&](Value first, Value end) {
-      rows.forEach(b, first, end, [&](unsigned height, Value row) {
-        TileShape s = tile;
-        s.rows = height;
-        Value at = b.sub(row, blockRow);
-        Value before =
-            b.add(b.mul(i, b.i64(tilesPerBlock)), b.divU(at, b.i64(std::max<int64_t>(1, rows.low))));
-        operands.prefetch = b.ptrBytes(next, b.mul(before, b.i64(share)));
-        operands.a = b.ptrAt(a, f32, b.mul(at, b.i64(rowStride)));
-        SmallVector<Value> accs = emitTile(b, s, f32, operands, {{b.i64(half), b.i64(1), b.i64(width)}});
-        storeTile(b, s, f32, accs, b.ptrAt(to, f32, b.mul(at, b.i64(width))));
-      });
-    };
-    Value isSum = b.ge(i, b.i64(3)), second = b.add(firstTile, b.select(isSum, b.i64(1), b.i64(0)));
-    b.ifThen(isSum, [&] {
-      operands.b = raw;
-      operands.bLess = less;
-      operands.bKept = kept;
-      tiles(firstTile, second);
-      operands.bLess = operands.bKept = Value();
-    });
-    operands.b = arith::SelectOp::create(b, isSum, kept, raw);
-    tiles(second, lastTile);
-  });
-  combine(pair);
-}
-
-/// The four parts of the result of a pair of panels, row by row.
-void StrassenEmitter::combine(Value pair) {
-  b.loop(b.i64(0), rowCount, [&](Value r) {
-    Value row = b.mul(r, b.i64(width));
-    auto parts = [&](Value c) {
-      Value p[numProducts];
-      for (int64_t i = 0; i < numProducts; ++i)
-        p[i] = b.loadElem(f32, products, b.add(b.add(row, c), b.i64(i * sumsEach)), lanes);
-      auto plus = [&](Value x, Value y) -> Value { return arith::AddFOp::create(b, x, y); };
-      Value u2 = plus(p[leftA11], p[leftS2]), u3 = plus(u2, p[leftS3]);
-      return SmallVector<Value>{plus(p[leftA11], p[leftA12]), plus(plus(u2, p[leftS1]), p[leftS4]),
-                                plus(u3, p[leftA22]), plus(u3, p[leftS1])};
-    };
-    auto add = [&](bool toBuffer) {
-      b.loop(b.i64(0), b.i64(width), b.i64(lanes), [&](Value c) {
-        SmallVector<Value> values = parts(c);
-        for (int64_t q = 0; q < numSums; ++q) {
-          Value before =
-              sums ? b.ptrAt(sumsOf(pair), f32, b.add(b.add(row, c), b.i64(q * sumsEach))) : Value();
-          if (before)
-            values[q] = arith::AddFOp::create(b, values[q], soFar(b.loadElem(f32, before, b.i64(0), lanes)));
-          b.storeElem(f32, values[q], toBuffer ? b.ptrAt(rowBuffer, f32, b.add(c, b.i64(q * width))) : before,
-                      b.i64(0));
-        }
-      });
-      if (toBuffer && failed(finish(r, pair)))
-        ok = failure();
-      return SmallVector<Value>();
-    };
-    if (!isLast)
-      add(true);
-    else
+    Value a = left(i), added = choose(i, &Product::add), keep = choose(i, &Product::keep);
+    Value raw = choose(i, &Product::raw), less = choose(i, &Product::less),
+          difference = choose(i, &Product::difference);
+    Value isSum = isIn(i, firstSum, lastSum), isNew = b.lt(i, b.i64(firstAdded)),
+          part = b.sub(b.i64(numProducts - 1), i);
+    rows.forEach(b, firstTile, lastTile, [&](unsigned height, Value row) {
+      TileShape s = tile;
+      s.rows = height;
+      Value at = b.sub(row, blockRow), offset = b.mul(at, b.i64(width));
+      Value before = b.add(b.mul(i, b.i64(tilesPerBlock)), b.divU(at, b.i64(std::max<int64_t>(1, rows.low))));
+      operands.prefetch = b.ptrBytes(next, b.mul(before, b.i64(share)));
+      operands.a = b.ptrAt(a, f32, b.mul(at, b.i64(rowStride)));
+      operands.streams = resultRows(at, pair, b.min(part, b.i64(numSums - 1)));
+      const SmallVector<Type> types(height * s.vecs, VectorType::get({lanes}, f32));
+      const ReductionLoop steps{b.i64(half), b.i64(1), b.i64(width)};
+      SmallVector<Value> accs = b.ifElse(
+          b.both(isSum, b.eq(at, b.i64(0))), types,
+          [&] {
+            operands.b = raw;
+            operands.bLess = less;
+            operands.bKept = difference;
+            return emitTile(b, s, f32, operands, {steps});
+          },
+          [&] {
+            operands.b = arith::SelectOp::create(b, isSum, difference, raw);
+            operands.bLess = operands.bKept = Value();
+            return emitTile(b, s, f32, operands, {steps});
+          });
+      auto plus = [&](Value from) {
+        SmallVector<Value> all;
+        for (auto [acc, v] : llvm::zip(accs, loadTile(b, s, f32, b.ptrAt(from, f32, offset))))
+          all.push_back(arith::AddFOp::create(b, acc, v));
+        return all;
+      };
+      accs = b.ifElse(
+          isNew, types, [&] { return accs; }, [&] { return plus(added); });
+      b.ifThen(b.lt(i, b.i64(lastKept + 1)), [&] { storeTile(b, s, f32, accs, b.ptrAt(keep, f32, offset)); });
+      accs = b.ifElse(
+          isIn(i, firstAdded, lastKept), types, [&] { return plus(kept(keptP5)); }, [&] { return accs; });
       b.ifElse(
-          isLast, TypeRange{}, [&] { return add(true); }, [&] { return add(false); });
+          b.lt(i, b.i64(firstPart)), TypeRange{},
+          [&]() -> SmallVector<Value> {
+            b.ifThen(b.eq(i, b.i64(firstAdded)),
+                     [&] { storeTile(b, s, f32, accs, b.ptrAt(kept(keptV), f32, offset)); });
+            return {};
+          },
+          [&]() -> SmallVector<Value> {
+            emitPart(s, at, pair, part, accs);
+            return {};
+          });
+    });
   });
 }
 
-/// The epilogue of two rows of a pair of panels: those of the first one, then those of the second.
-LogicalResult StrassenEmitter::finish(Value r, Value pair) {
-  Value first = b.mul(b.add(blockRow, r), b.i64(2)), column = b.mul(pair, b.i64(2 * width));
-  auto count = [&](int64_t each) {
-    Value all = b.i64(2 * each);
-    return m % 2 == 0 ? all : b.min(all, b.mul(b.sub(b.i64(m), first), b.i64(each)));
+/// What the epilogue reads and writes of a tile of a part of the result, see emitPart.
+SmallVector<TileOperands::Stream, 2> StrassenEmitter::resultRows(Value at, Value pair, Value part) {
+  SmallVector<TileOperands::Stream, 2> all;
+  if (!spec.resultRow || spec.columnDim + 1 != epilogue.type().getRank())
+    return all;
+  auto [row, column] = startOf(at, pair, part);
+  const SmallVector<Value> index = spec.index(batchIndex, row, column);
+  for (const Epilogue::Stream &stream : epilogue.streams())
+    all.push_back({epilogue.streamAt(stream, index),
+                   b.mul(epilogue.streamStep(stream, spec.resultRow), b.i64(2)),
+                   elemBytes(stream.elem) * width});
+  return all;
+}
+
+/// A tile of a part of the result: of C11, C12, C21 or C22, as the number says.
+void StrassenEmitter::emitPart(TileShape s, Value at, Value pair, Value part, SmallVector<Value> accs) {
+  Value offset = b.mul(at, b.i64(width));
+  auto store = [&] {
+    Value first, column;
+    std::tie(first, column) = startOf(at, pair, part);
+    auto index = [&](Value r) { return spec.index(batchIndex, b.add(first, b.mul(r, b.i64(2))), column); };
+    auto whole = [&] {
+      if (failed(epilogue.emitTile(s, accs, spec.columnDim, Value(), index)))
+        ok = failure();
+    };
+    // P5 is not needed any more
+    Value buffer = b.ptrAt(products, f32, b.add(b.i64(keptP5 * sumsEach), offset));
+    auto some = [&](int64_t columns) {
+      Value count = b.i64(s.rows);
+      if (m % 2)
+        count = b.min(count, b.divU(b.add(b.sub(b.i64(m), first), b.i64(1)), b.i64(2)));
+      storeTile(b, s, f32, accs, buffer);
+      if (failed(epilogue.emitBuffered(s, buffer, count, spec.columnDim,
+                                       columns == width ? Value() : b.i64(columns), index)))
+        ok = failure();
+    };
+    auto either = [&](Value condition, function_ref<void()> then, function_ref<void()> otherwise) {
+      b.ifElse(
+          condition, TypeRange{},
+          [&] {
+            then();
+            return SmallVector<Value>();
+          },
+          [&] {
+            otherwise();
+            return SmallVector<Value>();
+          });
+    };
+    auto rowsLeft = [&] {
+      if (m % 2)
+        either(b.lt(b.add(first, b.i64(2 * (s.rows - 1))), b.i64(m)), whole, [&] { some(width); });
+      else
+        whole();
+    };
+    if (const int64_t tail = n % width; tail && panels % 2 == 0)
+      either(
+          b.eq(column, b.i64((panels - 1) * width)), [&] { some(tail); }, rowsLeft);
+    else
+      rowsLeft();
   };
-  auto rest = [&]() -> SmallVector<Value> {
-    Value two = b.i64(2);
-    if (failed(epilogue.emitBuffered(tile, rowBuffer, count(2), spec.columnDim, Value(), [&](Value q) {
-          return spec.index(batchIndex, b.add(first, b.divU(q, two)),
-                            b.add(column, b.mul(b.remU(q, two), b.i64(width))));
-        })))
-      ok = failure();
-    return {};
-  };
-  const int64_t tail = n % width;
-  if (!tail || panels % 2) {
-    rest();
-    return ok;
-  }
+  if (!sums)
+    return store();
+  Value sum = b.ptrAt(sumsOf(pair), f32, b.add(b.mul(part, b.i64(sumsEach)), offset));
+  for (auto [acc, v] : llvm::zip(accs, loadTile(b, s, f32, sum)))
+    acc = arith::AddFOp::create(b, acc, soFar(v));
   b.ifElse(
-      b.eq(pair, b.i64(pairs - 1)), TypeRange{},
+      isLast, TypeRange{},
       [&] {
-        b.loop(b.i64(0), count(1), [&](Value q) {
-          for (int64_t p : {0, 1})
-            if (failed(epilogue.emitBuffered(
-                    tile, b.ptrAt(rowBuffer, f32, b.mul(b.add(b.mul(q, b.i64(2)), b.i64(p)), b.i64(width))),
-                    b.i64(1), spec.columnDim, p ? b.i64(tail) : Value(), [&](Value) {
-                      return spec.index(batchIndex, b.add(first, q), b.add(column, b.i64(p * width)));
-                    })))
-              ok = failure();
-        });
+        store();
         return SmallVector<Value>();
       },
-      rest);
-  return ok;
+      [&] {
+        storeTile(b, s, f32, accs, sum);
+        return SmallVector<Value>();
+      });
 }
 
 /// The last panel of an odd number: as it is.
@@ -423,10 +469,9 @@ void StrassenEmitter::emitSingle(Value k0) {
   operands.aRowStride = b.i64(rowStride);
   operands.b = panelAt(pair, k0);
   b.loop(b.i64(0), b.i64(2), [&](Value odd) {
-    // of the odd rows the second half lies before the first
     Value isOdd = b.eq(odd, b.i64(1));
     Value start = left(b.mul(odd, b.i64(leftA21)));
-    Value step = b.select(isOdd, b.i64(-matrix), b.i64(matrix));
+    Value step = b.select(isOdd, b.i64((leftA22 - leftA21) * matrix), b.i64((leftA12 - leftA11) * matrix));
     Value to = sums ? b.ptrAt(sumsOf(pair), f32, b.mul(odd, b.i64(sumsEach)))
                     : b.ptrAt(products, f32, b.mul(odd, b.i64(sumsEach)));
     rows.forEach(b, firstTile, lastTile, [&](unsigned height, Value row) {
@@ -461,18 +506,58 @@ void StrassenEmitter::emitSingle(Value k0) {
 
 } // namespace
 
-/// Estimated cycles with blocks of the sum this deep, an even divisor of k.
+namespace {
+
+/// Estimated cycles of the parts of a block of the sum (measured), with panels of one vector's multiples.
+struct StrassenCosts {
+  double rowSums;     ///< of a pair of rows
+  double panelSums;   ///< of a pair of panels, for each block of rows that meets them
+  double product;     ///< of a pair of rows and a pair of panels
+  double withoutPair; ///< of a pair of rows and the panel without a partner
+  int64_t rows;       ///< pairs of them that fit a block
+
+  StrassenCosts(const CpuTarget &target, int64_t m, int64_t k, int64_t width, int64_t depth) {
+    const double lanes = std::max(1, target.vectorBits / 32), vecs = width / lanes, half = depth / 2,
+                 each = 2. / target.fmas;
+    rowSums = each * 1.6 * numProducts * half / lanes;
+    panelSums = each * 2 * 4 * half * vecs;
+    product = each * (numProducts * half * vecs / 2 + vecs * (depth < k ? 25 : 10));
+    withoutPair = each * 4 * half * vecs / 2;
+    rows = rowPairsPerBlock(target, m, depth / 2, width);
+  }
+};
+
+} // namespace
+
+/// Estimated cycles of one thread with blocks of the sum this deep, an even divisor of k.
 static double strassenCycles(const CpuTarget &target, int64_t m, int64_t n, int64_t k, int64_t width,
                              int64_t depth) {
-  const double lanes = std::max(1, target.vectorBits / 32), vecs = width / lanes, half = depth / 2,
-               rows = llvm::divideCeil(m, 2), pairs = llvm::divideCeil(llvm::divideCeil(n, width), 2),
-               blocks = std::ceil(rows / rowPairsPerBlock(target, m, half, width));
-  // for each block of the depth: products; panels read, and again by every block of rows; sums of rows;
-  // products stored and put together, and added to those of the blocks before (measured)
-  const double cycles = numProducts * rows * half * pairs * vecs / 2 +
-                        (2 * blocks - 1.5) * pairs * 4 * half * vecs +
-                        1.3 * rows * numProducts * half / lanes + rows * pairs * vecs * (depth < k ? 30 : 20);
-  return cycles * (k / depth) * (2 / target.fmas);
+  const StrassenCosts costs(target, m, k, width, depth);
+  const int64_t rows = llvm::divideCeil(m, 2), panels = llvm::divideCeil(n, width), pairs = panels / 2;
+  // the first block of rows finds the panels nearer
+  const double blocks = llvm::divideCeil(rows, costs.rows) - 0.75;
+  return (rows * (costs.rowSums + pairs * costs.product + panels % 2 * costs.withoutPair) +
+          panels / 2. * blocks * costs.panelSums) *
+         (k / depth);
+}
+
+/// The same for the slowest of the threads that share pairs of panels and blocks of whole tiles.
+static double strassenShareCycles(const CpuTarget &target, int64_t m, int64_t n, int64_t k,
+                                  const TileShape &tile, int64_t depth) {
+  const StrassenCosts costs(target, m, k, tile.columns(), depth);
+  const int64_t rows = llvm::divideCeil(m, 2), tiles = llvm::divideCeil(rows, tile.rows),
+                pairs = llvm::divideCeil(llvm::divideCeil(n, tile.columns()), 2),
+                fewest = llvm::divideCeil(rows, costs.rows);
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t blocks = fewest; blocks <= std::max<int64_t>(fewest, tiles); ++blocks) {
+    const int64_t inBlock = llvm::divideCeil(rows * llvm::divideCeil(tiles, blocks), tiles),
+                  units = llvm::divideCeil(blocks * pairs, target.threads),
+                  entered = llvm::divideCeil(units, pairs);
+    // many blocks make the first tile of a panel frequent, whose sums arithmetic hides for the most part
+    least = std::min(least, entered * inBlock * costs.rowSums +
+                                units * (0.25 * costs.panelSums + inBlock * costs.product));
+  }
+  return least * (k / depth);
 }
 
 int64_t strassenDepth(const CpuTarget &target, const KernelPlan &plan, int64_t m, int64_t n, int64_t k,
@@ -503,16 +588,19 @@ int64_t strassenGroup(const CpuTarget &target, int64_t m, int64_t n, int64_t k, 
   return llvm::divideCeil(pairs, groups);
 }
 
-bool paysStrassen(const CpuTarget &target, int64_t m, int64_t n, int64_t k, int64_t width) {
-  // A few rows wait for the panels, which are read more often here; few columns do not pay for the sums of
-  // rows.
-  if (m < 96 || n < 4 * width)
+bool paysStrassen(const CpuTarget &target, int64_t m, int64_t n, int64_t k, const TileShape &tile) {
+  const int64_t width = tile.columns();
+  // A few rows wait for the panels, which are read more often here.
+  if (m < 24 * target.fmas || n < 2 * width)
     return false;
-  const int64_t sum = strassenSum(k);
-  const double direct =
-      double(m) * k * llvm::divideCeil(n, width) * width / (target.vectorBits / 32. * target.fmas);
-  return strassenCycles(target, m, n, sum, width, strassenDepth(target, {}, m, n, sum, width)) <
-         0.965 * direct;
+  // plain products leave out vectors of a panel that hold no columns
+  const int64_t sum = strassenSum(k), depth = strassenDepth(target, {}, m, n, sum, width),
+                lanes = std::max(1, target.vectorBits / 32);
+  const double direct = double(m) * k * llvm::divideCeil(n, lanes) / target.fmas;
+  if (strassenCycles(target, m, n, sum, width, depth) >= 0.97 * direct)
+    return false;
+  return target.threads <= 1 ||
+         strassenShareCycles(target, m, n, sum, tile, depth) < 0.97 * direct / target.threads;
 }
 
 double sampleStrassenError(int64_t k, int64_t n, int64_t depth, int64_t width,
@@ -538,9 +626,9 @@ double sampleStrassenError(int64_t k, int64_t n, int64_t depth, int64_t width,
           const float b11 = right(i, column), b12 = right(i, column + width), b21 = right(i + half, column),
                       b22 = right(i + half, column + width);
           const float s1 = a21 + a22, s2 = s1 - a11, t1 = b12 - b11, t2 = b22 - t1;
-          const float factors[numProducts][2] = {{a11, b11},     {a12, b21}, {a12 - s2, b22},
-                                                 {s1, t1},       {s2, t2},   {a11 - a21, b22 - b12},
-                                                 {a22, b21 - t2}};
+          const float factors[numProducts][2] = {
+              {a11, b11},      {s1, t1},        {s2, t2},  {a11 - a21, b22 - b12},
+              {a22, b21 - t2}, {a12 - s2, b22}, {a12, b21}};
           for (int64_t j = 0; j < numProducts; ++j)
             p[j] = std::fma(factors[j][0], factors[j][1], p[j]);
           exact[0] += double(a11) * b11 + double(a12) * b21;

@@ -23,9 +23,9 @@ int64_t strassenDepth(const CpuTarget &target, const KernelPlan &plan, int64_t m
 /// the number of panels is odd, the last one comes whole behind the pairs of its group.
 int64_t strassenGroup(const CpuTarget &target, int64_t m, int64_t n, int64_t k, int64_t width, int64_t depth);
 
-/// Whether it is estimated to be faster than the product itself. Does not depend on the number of threads
-/// either.
-bool paysStrassen(const CpuTarget &target, int64_t m, int64_t n, int64_t k, int64_t width);
+/// Whether it is estimated to be faster than the product itself, with as many threads as the target has. The
+/// tile is one of pairs of rows.
+bool paysStrassen(const CpuTarget &target, int64_t m, int64_t n, int64_t k, const TileShape &tile);
 
 /// Largest error of some results, as a share of the largest of them, for random rows and the columns of a
 /// right operand [k, n], k even; infinite where numbers are not finite.
