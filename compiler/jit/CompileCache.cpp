@@ -44,6 +44,12 @@ bool holds(const LoadedCluster &cluster, const lathe_compile_request &request) {
   return true;
 }
 
+/// What the object is for. Sessions that were built before requests could say it have shorter ones.
+StringRef cpuOf(const lathe_compile_request &request) {
+  bool says = request.struct_size >= offsetof(lathe_compile_request, cpu) + sizeof(request.cpu);
+  return says && request.cpu ? StringRef(request.cpu) : StringRef("host");
+}
+
 /// What a request says, but for the values of its arguments.
 std::string requestKeyOf(const lathe_compile_request &request) {
   llvm::BLAKE3 hash;
@@ -56,6 +62,7 @@ std::string requestKeyOf(const lathe_compile_request &request) {
   };
   text(StringRef(request.graph.data, request.graph.size));
   text(request.function);
+  text(cpuOf(request));
   number(request.threads);
   number(request.dynamic_dims);
   number(request.num_args);
@@ -89,9 +96,10 @@ std::string keyOf(const LaunchGraph &cluster, const lathe_compile_request &reque
   // dtypes and sizes are in the graph's nodes, but for sizes that are left open
   number(request.threads);
   number(request.dynamic_dims);
-  std::string build = buildIdentity();
-  number(static_cast<int64_t>(build.size()));
-  hash.update(build);
+  for (const std::string &text : {buildIdentity(), cpuOf(request).str()}) {
+    number(static_cast<int64_t>(text.size()));
+    hash.update(text);
+  }
   return llvm::toHex(hash.final<16>(), true);
 }
 
@@ -180,6 +188,7 @@ std::shared_ptr<const LoadedCluster> CompileCache::get(const lathe_compile_reque
     ClusterCompileOptions options;
     options.threads = std::max(1, request.threads);
     options.dynamicDims = request.dynamic_dims != 0;
+    options.cpu = cpuOf(request).str();
     object = {};
     if (compileCluster(*cluster, args, options, object, failure)) {
       values.assign(args.size(), "");

@@ -181,7 +181,7 @@ bool Attempt::run(const std::vector<uint8_t> &fixed, const std::vector<uint8_t> 
   o.targets = cluster.targets;
   o.keepVariables = true;
   o.onlyListedInputs = true;
-  o.cpu = "host";
+  o.cpu = options.cpu;
   o.threads = options.threads;
   o.symbolPrefix = "lathe_cluster";
   o.dumpDir = options.dumpDir;

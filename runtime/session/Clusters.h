@@ -19,6 +19,7 @@ struct ClusterOptions {
   int minSize = 0;
   std::string flags;     ///< as LATHE_FLAGS
   std::string cacheDir;
+  std::string cpu;       ///< as lathe_compile_request's; "": this machine
   bool dynamicDims = false;
   bool background = false; ///< host kernels run while a cluster compiles
   int threads = 1;

@@ -47,6 +47,7 @@ struct SessionOptions {
   int minClusterSize = 0;
   std::string clusterFlags;       ///< as LATHE_FLAGS
   std::string clusterCacheDir;    ///< compiled clusters on disk; "": none
+  std::string clusterCpu;         ///< what clusters are compiled for, as `lathe compile --cpu`; "": this machine
   bool dynamicClusters = false;   ///< a new leading size is no recompile
   /// Clusters whose nodes all have host kernels compile in the background; until then the host kernels run. LATHE_FLAGS has
   /// it as "background=1".

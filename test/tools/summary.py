@@ -1,34 +1,41 @@
-"""summary.py RESULTS_DIR FLOOR.json
+"""summary.py RESULTS_DIR
 
-Adds up lit's results and prints the closing line "N passed, N failed". The conformance cases count as one test, which
-passes while no case crashes or times out and at least as many pass as FLOOR.json says.
+Adds up what lit (lit.json) and the conformance cases (conform-*.json, of test/conform/run.py) say, names what failed and why
+tests were skipped, and prints the closing line "N passed, N failed, N skipped".
 """
+import collections
+import glob
 import json
 import os
+import re
 import sys
 
-results, floor_file = sys.argv[1:3]
+results = sys.argv[1]
 passed = failed = 0
+skipped = collections.Counter()  # by reason
 with open(os.path.join(results, "lit.json")) as f:
     for test in json.load(f)["tests"]:
         if test["code"] in ("PASS", "XFAIL"):
             passed += 1
-        elif test["code"] not in ("UNSUPPORTED", "SKIPPED", "EXCLUDED"):
+        elif test["code"] in ("UNSUPPORTED", "SKIPPED", "EXCLUDED"):
+            missing = re.search(r"unavailable features: (.*)", test.get("output", ""))
+            reason = f"needs {missing[1]}" if missing else test["code"].lower()
+            skipped[reason] += 1
+            print(f"SKIPPED {test['name']}: {reason}")
+        else:
             failed += 1
             print("FAILED", test["name"])
-conform = os.path.join(results, "conform.json")
-if os.path.exists(conform):
-    with open(conform) as f:
-        reasons = [reason for _, _, reason in json.load(f)]
-    with open(floor_file) as f:
-        floor = json.load(f)["share"]
-    good = sum(r is None for r in reasons)
-    broken = [r for r in reasons if r and r.split(":")[0] in ("crash", "timeout")]
-    print(f"conformance: {good} of {len(reasons)} cases pass")
-    if broken or good < floor * len(reasons):
-        print(f"FAILED conformance: expected a share of {floor}; crashes and timeouts: {broken}")
-        failed += 1
-    else:
-        passed += 1
-print(f"{passed} passed, {failed} failed")
+for file in sorted(glob.glob(os.path.join(results, "conform-*.json"))):
+    with open(file) as f:
+        report = json.load(f)
+    mode = os.path.basename(file)[len("conform-"):-len(".json")]
+    if "skipped" in report:
+        skipped[report["skipped"]] += 1
+        print(f"SKIPPED conformance cases, {mode}: {report['skipped']}")
+        continue
+    passed += report["passed"]
+    failed += report["failed"]
+    ran = ", ".join(f"{n} {how}" for how, n in report["ran"].items())
+    print(f"conformance cases, {mode}: {report['passed']} passed, {report['failed']} failed ({ran}; {report['known']} known to fail)")
+print(f"{passed} passed, {failed} failed, {sum(skipped.values())} skipped")
 sys.exit(failed != 0)

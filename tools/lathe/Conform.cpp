@@ -33,6 +33,7 @@ struct ConformArgs {
   int threads = 1, optLevel = 1;
   bool session = false, noSession = false;
   int clusterMode = 1;
+  std::string cpu = "host";
   std::string sanitize;
   std::string reference; ///< evaluate after this phase instead of compiling
 };
@@ -40,6 +41,7 @@ struct ConformArgs {
 /// How a case ended.
 struct Outcome {
   std::string status = "ok", message;
+  std::string ran; ///< of its steps the one with the least compiled: "whole", "clusters" or "host"
 };
 
 /// What the ops without a compiled form say; see LegalizeContext.
@@ -55,6 +57,9 @@ public:
   /// One execution; outputs in fetch order.
   llvm::Expected<std::vector<Tensor>> step(const NamedTensors &feeds, const std::vector<std::string> &fetches,
                                            const std::vector<std::string> &targets);
+
+  /// What the steps so far ran on; as Outcome::ran.
+  llvm::StringRef ran() const { return hostOnly ? "host" : session ? "clusters" : "whole"; }
 
 private:
   struct Step {
@@ -80,6 +85,7 @@ private:
   NamedTensors variables; ///< by name, carried from step to step
   std::vector<Step> past; ///< for a session that takes over later
   std::unique_ptr<lathe::Session> session;
+  bool hostOnly = false; ///< a step of the session launched no compiled cluster
 };
 
 /// Small integers: what shapes, axes and permutations are fed as.
@@ -115,7 +121,7 @@ CompilerOptions Case::makeOptions(const NamedTensors &feeds, const std::vector<s
   o.targets = targets;
   o.keepVariables = true;
   o.onlyListedInputs = true;
-  o.cpu = "host";
+  o.cpu = args.cpu;
   o.fuse = !args.noFuse;
   o.optLevel = args.optLevel;
   o.threads = args.threads;
@@ -161,6 +167,7 @@ llvm::Error Case::startSession() {
   options.clusterMode = args.clusterMode;
   options.intraOpThreads = args.threads;
   options.interOpThreads = 2;
+  options.clusterCpu = args.cpu;
   session = std::make_unique<lathe::Session>(options);
   absl::Status created = session->Create(graph);
   if (!created.ok())
@@ -173,9 +180,14 @@ llvm::Error Case::startSession() {
 
 llvm::Expected<std::vector<Tensor>> Case::sessionStep(const Step &s) {
   std::vector<Tensor> outputs;
-  absl::Status status = session->Run(s.feeds, s.fetches, s.targets, &outputs);
+  RunOptions options;
+  options.traceLevel = RunOptions::SoftwareTrace;
+  RunMetadata metadata;
+  absl::Status status = session->Run(options, s.feeds, s.fetches, s.targets, &outputs, &metadata);
   if (!status.ok())
     return toError(status);
+  hostOnly |= std::none_of(metadata.stepStats.begin(), metadata.stepStats.end(),
+                           [](const NodeExecStats &node) { return node.op == "LatheLaunch"; });
   return outputs;
 }
 
@@ -330,6 +342,7 @@ Outcome runCase(const ConformArgs &args, const std::string &dir) {
     }
     ++s;
   }
+  outcome.ran = c.ran();
   return outcome;
 }
 
@@ -352,6 +365,8 @@ int runBatch(const ConformArgs &args) {
     Json line = {{"name", name}, {"status", o.status}};
     if (!o.message.empty())
       line["message"] = o.message;
+    if (!o.ran.empty())
+      line["ran"] = o.ran;
     say(line);
   }
   return Fine;
@@ -394,6 +409,8 @@ Command addConform(CLI::App &root) {
       ->check(CLI::Range(0, 2));
   app->add_option("--sanitize", a->sanitize, "address: run instrumented code, buffers apart")
       ->check(CLI::IsMember({"address"}));
+  app->add_option("--cpu", a->cpu, "What to compile for, clusters of sessions too: host, v2, v3, v4 or a processor's name")
+      ->capture_default_str();
   app->add_option("--threads", a->threads, "Threads")->check(CLI::Range(1, 64));
   app->add_option("--opt-level", a->optLevel, "LLVM's optimisation level")->check(CLI::Range(0, 3))->capture_default_str();
   return [a] {
