@@ -189,6 +189,19 @@ std::string Graph::uniqueName(std::string_view base) {
   return out;
 }
 
+std::string Graph::uniqueScope(std::string_view base) const {
+  std::string name = text(base);
+  auto isTaken = [&] {
+    for (auto &node : all)
+      if (node && (node->name() == name || node->name().compare(0, name.size() + 1, name + "/") == 0))
+        return true;
+    return false;
+  };
+  for (int i = 1; isTaken(); ++i)
+    name = absl::StrCat(text(base), "_", i);
+  return name;
+}
+
 absl::Status Graph::checkName(const tf::NodeDef &def) const {
   const std::string &name = def.name();
   auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };

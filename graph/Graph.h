@@ -175,6 +175,8 @@ public:
 
   /// A name that no node has: `base`, or "base_1" ... as TensorFlow numbers them.
   std::string uniqueName(std::string_view base);
+  /// The same for the first part of names "base/...".
+  std::string uniqueScope(std::string_view base) const;
 
 private:
   absl::Status checkName(const tf::NodeDef &def) const;

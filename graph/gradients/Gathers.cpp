@@ -1,0 +1,119 @@
+// Gathers, scatters and the largest of many.
+#include "graph/gradients/Expr.h"
+#include "graph/gradients/Rules.h"
+
+namespace lathe::graphdef {
+namespace {
+
+Val asVector(Val scalar) { return Reshape(scalar, ints(scalar, {1})); }
+
+/// What was gathered along `axis` (a scalar within the rank) of something of `shape`, summed by index.
+Val gathered(Val dy, Val shape, Val indices, Val axis) {
+  Val rank = Size(shape), zero = intOf(dy, 0), one = intOf(dy, 1);
+  auto piece = [&](Val from, Val to) { return gather(shape, Range(from, to, one)); };
+  Val outer = piece(zero, axis), inner = piece(axis + 1, rank);
+  Val rows = Reshape(dy, Concat({outer, asVector(Size(indices)), inner}, zero));
+  // the axis in front, and back again
+  Val perm = Concat({asVector(axis), upTo(axis), Range(axis + 1, rank, one)}, zero);
+  Val sums = call("UnsortedSegmentSum", {Transpose(rows, perm), flat(indices), gather(shape, axis)});
+  return Transpose(sums, InvertPermutation(perm));
+}
+
+/// The same along the first dimension.
+Val gatheredRows(Val dy, Val shape, Val indices) {
+  Val rows = Reshape(dy, Concat({asVector(Size(indices)), part(shape, 1)}, intOf(dy, 0)));
+  return call("UnsortedSegmentSum", {rows, flat(indices), element(shape, 0)});
+}
+
+/// With batch dimensions: one gather from rows of all batches, at indices moved by the batch's start.
+Val gatheredBatches(Val dy, Val shape, Val indices, Val axis, int64_t batchDims) {
+  Val zero = intOf(dy, 0), one = intOf(dy, 1), rank = Size(shape);
+  int b = static_cast<int>(batchDims);
+  Val batch = part(shape, 0, b), count = call("Prod", {batch, zero});
+  auto piece = [&](Val from, Val to) { return gather(shape, Range(from, to, one)); };
+  Val outer = piece(intOf(dy, b), axis), inner = piece(axis + 1, rank);
+  Val size = gather(shape, axis), perBatch = FloorDiv(Size(indices), Maximum(count, one));
+  auto prod = [&](Val v) { return call("Prod", {v, zero}); };
+  // [batch, outer, indices, inner] with indices in front of outer
+  Val rows = Transpose(Reshape(dy, Pack({count, prod(outer), perBatch, prod(inner)})), ints(dy, {0, 2, 1, 3}));
+  Val starts = Reshape(upTo(count) * size, ints(dy, {-1, 1}));
+  Val where = Reshape(Cast(indices, DType::Int32), Pack({count, perBatch})) + starts;
+  Val sums = call("UnsortedSegmentSum", {Reshape(rows, Pack({count * perBatch, prod(outer), prod(inner)})), flat(where), count * size});
+  Val back = Transpose(Reshape(sums, Pack({count, size, prod(outer), prod(inner)})), ints(dy, {0, 2, 1, 3}));
+  return Reshape(back, shape);
+}
+
+void gatherV2(Grad &g) {
+  Val shape = Shape(g.in(0)), indices = g.in(1);
+  Val rank = Size(shape), axis = Reshape(FloorMod(Cast(g.in(2), DType::Int32) + rank, rank), g.e.int32s({}));
+  int64_t batch = g.intAttr("batch_dims");
+  if (batch < 0) {
+    g.fail("batch_dims counted from the end have no gradient");
+    return;
+  }
+  g.set(0, batch ? gatheredBatches(g.dy(), shape, indices, axis, batch) : gathered(g.dy(), shape, indices, axis));
+}
+
+Val variableShape(Grad &g, DType type) { return call("VariableShape", {g.in(0)}, {{"out_type", type}}); }
+
+/// Elements equal to the result share its gradient.
+void tensorScatterExtreme(Grad &g) {
+  Val x = g.in(0), indices = g.in(1), updates = g.in(2);
+  DType type = x.type();
+  Val own = Cast(Equal(x, g.out()), type), theirs = Cast(Equal(updates, GatherNd(g.out(), indices)), type);
+  Val share = g.dy() / (own + ScatterNd(indices, theirs, Shape(x, indices.type())));
+  g.set(0, share * own);
+  g.set(2, GatherNd(share, indices) * theirs);
+}
+
+/// dy at the positions of the last dimension that were chosen.
+void topK(Grad &g) {
+  Val shape = Shape(g.in(0)), width = element(shape, -1);
+  Val chosen = Cast(g.out(1), DType::Int32);
+  Val rows = Reshape(chosen, Concat({ints(shape, {-1}), part(Shape(chosen), -1)}, intOf(shape, 0)));
+  Val starts = Reshape(upTo(element(Shape(rows), 0)) * width, ints(shape, {-1, 1}));
+  Val flatIndices = Reshape(rows + starts, ints(shape, {-1, 1}));
+  Val count = asVector(call("Prod", {shape, intOf(shape, 0)}));
+  g.set(0, Reshape(ScatterNd(flatIndices, flat(g.dy()), count), shape));
+}
+
+} // namespace
+
+void addGatherRules(Rules &r) {
+  r.add({"Gather"}, [](Grad &g) { g.set(0, gatheredRows(g.dy(), Shape(g.in(0)), g.in(1))); });
+  r.add({"GatherV2"}, gatherV2);
+  r.add({"GatherNd"}, [](Grad &g) {
+    DType type = g.node.inputType(1);
+    Val indices = type == DType::Int16 ? Cast(g.in(1), DType::Int32) : g.in(1);
+    g.set(0, ScatterNd(indices, g.dy(), Shape(g.in(0), indices.type())));
+  });
+  r.add({"ReadVariableOp"}, [](Grad &g) { g.set(0, g.dy()); });
+  r.add({"ResourceGather"}, [](Grad &g) {
+    Val shape = variableShape(g, DType::Int32);
+    int64_t batch = g.intAttr("batch_dims");
+    g.set(0, batch > 0 ? gatheredBatches(g.dy(), shape, g.in(1), g.e.int32(static_cast<int32_t>(batch)), batch)
+                       : gatheredRows(g.dy(), shape, g.in(1)));
+  });
+  r.add({"ResourceGatherNd"}, [](Grad &g) { g.set(0, ScatterNd(g.in(1), g.dy(), variableShape(g, g.node.inputType(1)))); });
+  r.add({"ScatterNd"}, [](Grad &g) { g.set(1, GatherNd(g.dy(), g.in(0))); });
+  r.add({"ScatterNdNonAliasingAdd", "TensorScatterAdd"}, [](Grad &g) {
+    g.set(0, g.dy());
+    g.set(2, GatherNd(g.dy(), g.in(1)));
+  });
+  r.add({"TensorScatterSub"}, [](Grad &g) {
+    g.set(0, g.dy());
+    g.set(2, -GatherNd(g.dy(), g.in(1)));
+  });
+  r.add({"TensorScatterUpdate"}, [](Grad &g) {
+    g.set(0, call("TensorScatterUpdate", {g.dy(), g.in(1), ZerosLike(g.in(2))}));
+    g.set(2, GatherNd(g.dy(), g.in(1)));
+  });
+  r.add({"TensorScatterMax", "TensorScatterMin"}, tensorScatterExtreme);
+  r.add({"TopK", "TopKV2"}, topK);
+  r.add({"NthElement"}, [](Grad &g) {
+    Val mask = Cast(Equal(expandAt(g.out(), -1), g.in(0)), g.node.inputType(0));
+    g.set(0, mask / sumAt(mask, -1, true) * expandAt(g.dy(), -1));
+  });
+}
+
+} // namespace lathe::graphdef

@@ -1,0 +1,197 @@
+"""gradients.py --tool add-gradients [--filter REGEX] [--lathe lathe] [--record FILE]: TensorFlow's gradients against ours.
+
+For each case of gradient_cases.py the same forward graph is differentiated by tf.gradients and by the tool, and TensorFlow runs both.
+Gradients that exist on one side only are a difference, except zeros against none. With --lathe, our graph also runs there."""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import numpy as np
+import tensorflow as tf
+
+from gradient_cases import CASES
+
+tf1 = tf.compat.v1
+tf1.disable_eager_execution()
+
+
+def differentiable(t):
+    return t.dtype.base_dtype.is_floating or t.dtype.base_dtype.is_complex
+
+
+def flatten(outs):
+    if isinstance(outs, (list, tuple)):
+        return [t for o in outs for t in flatten(o)]
+    return [outs]
+
+
+def prepare(number, op, fn, args, options, folder):
+    """Writes the request; returns what is needed to compare."""
+    graph = tf1.Graph()
+    with graph.as_default():
+        xs = []
+        for k, a in enumerate(args):
+            a = np.asarray(a)
+            xs.append(tf.constant(a) if k in options.get("constant", []) else tf1.placeholder(a.dtype, a.shape, name="x%d" % k))
+        feeds = {x: np.asarray(a) for x, a in zip(xs, args) if x.op.type == "Placeholder"}
+        ys = [tf.identity(y) for y in flatten(fn(*xs)) if differentiable(y)]
+        wanted = [x for x in xs if differentiable(x) and x.op.type == "Placeholder"]
+        with tf1.Session() as s:
+            values = s.run(ys, feeds)
+        rng = np.random.RandomState(number)
+        dys = []
+        for k, v in enumerate(values):
+            v = np.asarray(v)
+            d = rng.uniform(-1, 1, v.shape)
+            if v.dtype.kind == "c":
+                d = d + 1j * rng.uniform(-1, 1, v.shape)
+            dys.append(tf1.placeholder(v.dtype, v.shape, name="dy%d" % k))
+            feeds[dys[-1]] = d.astype(v.dtype)
+        forward = graph.as_graph_def()
+        base = os.path.join(folder, str(number))
+        open(base + ".pb", "wb").write(forward.SerializeToString())
+        again = options.get("second", True) is True
+        with open(base + ".txt", "w") as out:
+            for kind, list_ in (("y", ys), ("dy", dys), ("x", wanted)):
+                for t in list_:
+                    out.write("%s %s\n" % (kind, t.name))
+            if again:
+                out.write("again\n")
+        return dict(op=op, base=base, forward=forward, feeds={t.name: v for t, v in feeds.items()}, ys=[y.name for y in ys],
+                    dys=[d.name for d in dys], xs=[x.name for x in wanted], again=again, tol=options.get("tol", None))
+
+
+def reference(c):
+    """TensorFlow's gradients, first and second; None where there are none."""
+    graph = tf1.Graph()
+    with graph.as_default():
+        tf1.import_graph_def(c["forward"], name="")
+        t = graph.get_tensor_by_name
+        xs = [t(x) for x in c["xs"]]
+        grads = tf1.gradients([t(y) for y in c["ys"]], xs, [t(d) for d in c["dys"]])
+        second = []
+        if c["again"]:
+            real = [g for g in grads if g is not None]
+            try:
+                second = tf1.gradients(real, xs) if real else [None] * len(xs)
+            except (LookupError, TypeError, NotImplementedError):
+                c["again"] = False
+        dense = [tf.convert_to_tensor(g) if g is not None else None for g in list(grads) + list(second)]
+        with tf1.Session() as s:
+            values = iter(s.run([g for g in dense if g is not None], {t(k): v for k, v in c["feeds"].items()}))
+        return [next(values) if g is not None else None for g in dense]
+
+
+def ours(c):
+    lines = open(c["base"] + ".out.txt").read().split("\n")
+    lines = [l for l in lines if l]
+    n = len(c["xs"])
+    if lines and lines[0].startswith("error"):
+        raise ValueError(lines[0])
+    if any(l.startswith("second error") for l in lines) and c["again"]:
+        raise ValueError(lines[-1])
+    lines = lines[:2 * n if c["again"] else n]
+    graph = tf1.Graph()
+    with graph.as_default():
+        def_ = tf1.GraphDef()
+        def_.ParseFromString(open(c["base"] + ".out.pb", "rb").read())
+        tf1.import_graph_def(def_, name="")
+        t = lambda name: graph.get_tensor_by_name(name if ":" in name else name + ":0")
+        with tf1.Session() as s:
+            values = iter(s.run([t(l) for l in lines if l != "none"], {t(k): v for k, v in c["feeds"].items()}))
+        c["lines"] = lines
+        return [next(values) if l != "none" else None for l in lines]
+
+
+def differs(want, got, tol):
+    if want is None or got is None:
+        present = want if got is None else got
+        if present is None or not np.any(present):
+            return None
+        return "only %s has a gradient" % ("TensorFlow" if got is None else "ours")
+    want, got = np.asarray(want), np.asarray(got)
+    if want.shape != got.shape:
+        return "shapes %s and %s" % (want.shape, got.shape)
+    tol = tol or (1e-8 if want.dtype in (np.float64, np.complex128) else 2e-5)
+    if not np.allclose(want, got, rtol=tol, atol=tol, equal_nan=True):
+        return "largest difference %g of %g" % (np.nanmax(np.abs(want - got)), np.nanmax(np.abs(want)))
+    return None
+
+
+def run_lathe(lathe, c, want):
+    """The first gradients by Lathe's own session."""
+    names = [l for l in c["lines"][:len(c["xs"])] if l != "none"]
+    if not names:
+        return None
+    np.savez(c["base"] + ".npz", **{k: v for k, v in c["feeds"].items()})
+    command = [lathe, "run", c["base"] + ".out.pb", "--feeds", c["base"] + ".npz", "--out", c["base"] + ".got.npz"]
+    for name in names:
+        command += ["--fetch", name]
+    r = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if r.returncode:
+        return "lathe run: " + (r.stderr.strip().split("\n") or ["?"])[-1][:200]
+    got = np.load(c["base"] + ".got.npz")
+    k = 0
+    for w, l in zip(want, c["lines"][:len(c["xs"])]):
+        if l != "none":
+            d = differs(w, got[names[k]], max(c["tol"] or 0, 1e-5))
+            k += 1
+            if d:
+                return "lathe run: " + d
+    return None
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--tool", required=True)
+    p.add_argument("--filter", default="")
+    p.add_argument("--lathe")
+    p.add_argument("-v", action="store_true")
+    a = p.parse_args()
+    bad, skipped, good, ops = [], [], 0, set()
+    with tempfile.TemporaryDirectory() as folder:
+        prepared = []
+        for number, (op, fn, args, options) in enumerate(CASES):
+            if a.filter and not re.search(a.filter, op):
+                continue
+            try:
+                prepared.append((prepare(number, op, fn, args, options, folder)))
+            except Exception as e:
+                skipped.append("%s (case %d): the forward graph: %s" % (op, number, str(e).split("\n")[0][:150]))
+        bases = [c["base"] for c in prepared]
+        subprocess.run([a.tool] + bases, check=True)
+        for c in prepared:
+            number = os.path.basename(c["base"])
+            try:
+                want = reference(c)
+            except Exception as e:
+                skipped.append("%s (case %s): TensorFlow: %s" % (c["op"], number, str(e).split("\n")[0][:150]))
+                continue
+            try:
+                got = ours(c)
+                problems = [d for d in (differs(w, g, c["tol"]) for w, g in zip(want, got)) if d]
+                if not problems and a.lathe:
+                    problems = [d for d in [run_lathe(a.lathe, c, want)] if d]
+            except Exception as e:
+                problems = [str(e)[:400]]
+            if problems:
+                bad.append("%s (case %s): %s" % (c["op"], number, "; ".join(problems)))
+            else:
+                good += 1
+                ops.add(c["op"])
+                if a.v:
+                    print("ok", c["op"], number)
+    for line in skipped:
+        print("SKIP", line)
+    for line in bad:
+        print("FAIL", line)
+    print("%d cases of %d ops agree, %d differ, %d skipped" % (good, len(ops), len(bad), len(skipped)))
+    return 1 if bad or skipped else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
