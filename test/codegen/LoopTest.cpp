@@ -535,4 +535,24 @@ TEST(Loop, RoundsHalvesOfDoubles) {
                {randomTensor(DType::Float64, {19}, 1, 20)}, 0);
 }
 
+// Short rows whose results or values on the way are complex numbers are left to plain loops: as vectors they have no lanes.
+TEST(Loop, ShortRowsOfComplexNumbers) {
+  for (std::string part : {"f32", "f64"})
+    for (std::string size : {"2", "3", "5", "8"}) {
+      const std::string x = "tensor<200x" + size + "x" + part + ">", z = "tensor<200x" + size + "xcomplex<" + part + ">>",
+                        bias = "tensor<" + size + "x" + part + ">";
+      const int64_t n = std::stoll(size);
+      const std::vector<Tensor> in = {randomTensor(dtypeOf(part), {200, n}, 1), randomTensor(dtypeOf(part), {200, n}, 2),
+                                      randomTensor(dtypeOf(part), {n}, 3)};
+      const std::string spread = "%b = \"hlo.broadcast_in_dim\"(%a2) {broadcast_dimensions = array<i64: 1>} : (" + bias + ") -> " + x +
+                                 "\n%c = \"hlo.add\"(%a0, %b) : (" + x + ", " + x + ") -> " + x + "\n",
+                        complex = "\"hlo.complex\"(%c, %a1) : (" + x + ", " + x + ") -> " + z + "\n";
+      EXPECT_MATCH(kernelOf("loop", {x, x, bias}, z, spread + "%y = " + complex), in, 1e-5);
+      EXPECT_MATCH(kernelOf("loop", {x, x, bias}, x,
+                            spread + "%z = " + complex + "%w = \"hlo.multiply\"(%z, %z) : (" + z + ", " + z + ") -> " + z +
+                                "\n%y = \"hlo.real\"(%w) : (" + z + ") -> " + x),
+                   in, 1e-5);
+    }
+}
+
 } // namespace lathe::test

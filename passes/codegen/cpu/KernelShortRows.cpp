@@ -9,6 +9,7 @@
 #include "passes/codegen/cpu/Reducer.h"
 #include "passes/codegen/cpu/Rows.h"
 #include "passes/codegen/cpu/Softmax.h"
+#include "passes/codegen/cpu/Special.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -24,12 +25,14 @@ namespace {
 class ShortRowsEmitter {
 public:
   ShortRowsEmitter(Operation *op, KernelBuilder &b) : b(b), body(op->getRegion(0).front()), scalars(b) {}
-  bool fits();
+  WhyNot whyNot();
   LogicalResult emit();
 
 private:
   enum class Kind { Full, Row, Other }; // an element of its own, one for its row, the same for all rows
 
+  WhyNot sizesFit();
+  WhyNot typesFit();
   Kind kindOf(Value v) const;
   bool fitsBroadcast(hlo::BroadcastInDimOp op) const;
   /// What is the same for all rows: element j of a row's length, or the only one.
@@ -49,7 +52,7 @@ private:
   RankedTensorType full;
   SmallVector<Value> roots;
   AffineExpr rowCount;
-  int64_t length = 0;
+  int64_t length = 0, fewestRows = 1;
   unsigned lanes = 16;
   std::map<std::pair<void *, int64_t>, Value> known; // of the block
   LogicalResult ok = success();
@@ -84,7 +87,7 @@ bool ShortRowsEmitter::fitsBroadcast(hlo::BroadcastInDimOp op) const {
 /// Permutations that dealElements takes.
 static int64_t permutations(int64_t n) { return n == 1 ? 0 : n % 2 ? n * (n - 1) : n + 2 * permutations(n / 2); }
 
-bool ShortRowsEmitter::fits() {
+WhyNot ShortRowsEmitter::sizesFit() {
   // beyond that, vectors of a row's own elements are as fast
   const int64_t mostElements = longestShortRow(b.target), mostPermutations = 64;
   roots.assign(body.getTerminator()->operand_begin(), body.getTerminator()->operand_end());
@@ -94,40 +97,51 @@ bool ShortRowsEmitter::fits() {
   if (!full)
     full = tensorType(roots[0]);
   if (full.getRank() < 2)
-    return false;
+    return WhyNot::notMeant("there are no rows");
   auto dims = hlo::getDims(full);
   length = hlo::constantValue(dims.back()).value_or(0);
   if (length < 2 || length > mostElements || permutations(length) > mostPermutations)
-    return false;
+    return WhyNot::notMeant("rows are long");
   rowCount = b.getAffineConstantExpr(1);
-  int64_t fewestRows = 1; // a batch may be of one
+  fewestRows = 1; // a batch may be of one
   for (AffineExpr d : ArrayRef<AffineExpr>(dims).drop_back()) {
     rowCount = hlo::simplify(rowCount * d);
     fewestRows *= hlo::constantValue(d).value_or(1);
   }
-  auto fitsType = [&](Value v) {
+  return WhyNot::none();
+}
+
+WhyNot ShortRowsEmitter::typesFit() {
+  const WhyNot complex = WhyNot::lacks("complex numbers have no lanes here");
+  SmallVector<Value> values(body.getArguments());
+  for (Operation &o : body)
+    values.append(o.result_begin(), o.result_end());
+  for (Value v : values) {
     Type elem = elementType(v);
     if (!elem.isIntOrFloat())
-      return false;
+      return complex;
     if (tensorType(v).getRank() > 0)
       lanes = std::min(lanes, b.target.lanes(elem));
-    return true;
-  };
+  }
   for (Value v : body.getArguments())
-    if (!fitsType(v) || (kindOf(v) != Kind::Other && elementType(v).getIntOrFloatBitWidth() < 8))
-      return false;
+    if (kindOf(v) != Kind::Other && elementType(v).getIntOrFloatBitWidth() < 8)
+      return WhyNot::notMeant("operands of less than a byte");
   for (Value v : roots)
     if (kindOf(v) == Kind::Other || elementType(v).getIntOrFloatBitWidth() < 8)
-      return false;
-  for (Operation &o : body) {
-    if (o.hasTrait<OpTrait::IsTerminator>())
-      continue;
-    if (!llvm::all_of(o.getResults(), fitsType))
-      return false;
+      return WhyNot::notMeant("results of other rows, or of less than a byte");
+  return WhyNot::none();
+}
+
+WhyNot ShortRowsEmitter::whyNot() {
+  if (WhyNot why = sizesFit(); !why.takes())
+    return why;
+  if (WhyNot why = typesFit(); !why.takes())
+    return why;
+  for (Operation &o : body.without_terminator()) {
     if (auto r = dyn_cast<hlo::ReduceOp>(o)) {
       bool along = r.getDimensions().size() == 1 && r.getDimensions()[0] == full.getRank() - 1;
       if (!along || !llvm::all_of(r.getInputs(), [&](Value v) { return kindOf(v) == Kind::Full; }))
-        return false;
+        return WhyNot::notMeant("a reduction is not along the rows");
       continue;
     }
     if (kindOf(o.getResult(0)) == Kind::Other)
@@ -135,9 +149,11 @@ bool ShortRowsEmitter::fits() {
     auto c = dyn_cast<hlo::ConstantOp>(o);
     auto spread = dyn_cast<hlo::BroadcastInDimOp>(o);
     if (!(c && c.getValue().isSplat()) && !(spread && fitsBroadcast(spread)) && !isElementwise(&o))
-      return false;
+      return WhyNot::notMeant("an operation is none of elements, reductions or broadcasts");
   }
-  return lanes >= 4 && fewestRows >= 2 * int64_t(lanes);
+  if (lanes < 4 || fewestRows < 2 * int64_t(lanes))
+    return WhyNot::notMeant("vectors are short, or rows few");
+  return WhyNot::none();
 }
 
 FailureOr<Value> ShortRowsEmitter::common(Value v, int64_t j) {
@@ -323,7 +339,7 @@ LogicalResult ShortRowsEmitter::emit() {
 
 std::optional<LogicalResult> emitShortRows(Operation *op, KernelBuilder &b) {
   ShortRowsEmitter emitter(op, b);
-  if (!emitter.fits())
+  if (!chooseSpecial(b, op, "short-rows", emitter.whyNot()))
     return std::nullopt;
   return emitter.emit();
 }
