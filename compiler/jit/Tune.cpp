@@ -273,7 +273,8 @@ std::optional<TunedKernel> KernelSearch::run() {
   return found;
 }
 
-/// Why this machine does not run code for the target, or "".
+} // namespace
+
 std::string whyNotHere(const ResolvedTarget &target) {
   if (llvm::Triple(llvm::sys::getProcessTriple()).getArch() != llvm::Triple(target.triple).getArch())
     return "its architecture is another one";
@@ -285,8 +286,6 @@ std::string whyNotHere(const ResolvedTarget &target) {
       return "it lacks " + f.drop_front().str();
   return "";
 }
-
-} // namespace
 
 llvm::Expected<TuneReport> tuneKernels(ModuleOp module, const EmitOptions &options, std::map<std::string, TunedKernel> &known,
                                        const std::function<void(const std::string &)> &progress) {

@@ -4,10 +4,14 @@
 
 #include "compiler/driver/TuneFile.h"
 #include "compiler/emit/Emit.h"
+#include "compiler/emit/Target.h"
 
 #include <functional>
 
 namespace lathe {
+
+/// Why this machine does not run code for the target, or "".
+std::string whyNotHere(const ResolvedTarget &target);
 
 struct TuneReport {
   unsigned searched = 0; ///< distinct kernels measured

@@ -2,7 +2,8 @@
 
 Runs conformance cases (see cases.py) through `lathe conform` and compares what comes out with TensorFlow's outputs. Every case
 has to pass, but for those that FILE lists as known to fail, and these have to fail: a case that was repaired is taken off
-the list. Ends with "N passed, N failed"; cases known to fail count as passed.
+the list. Ends with "N passed, N failed, N skipped"; cases known to fail count as passed, those for a CPU that this machine
+lacks, which are only compiled, as skipped.
 
 A line of FILE: MODES SUITE CASE: REASON. MODES is * or a comma-separated list of what --mode may be.
 """
@@ -130,6 +131,8 @@ class Batch:
         case = self.left[folder]
         if line["status"] == "ok":
             self.finish(folder, judge(case, os.path.join(todo, folder)), line)
+        elif line["status"] == "skipped":
+            self.finish(folder, None, line)
         else:
             self.finish(folder, f"{line['status']}: {line.get('message', '')}", line)
         self.drop(todo, folder)
@@ -164,10 +167,14 @@ def main():
         sys.exit("no case was chosen")
     lock = threading.Lock()
     passed, failed, ran, rows, seen = 0, 0, collections.Counter(), [], set()
+    skipped = collections.Counter()  # by reason
 
     def tell(case, reason, line):
         nonlocal passed, failed
         seen.add(case.key)
+        if line.get("status") == "skipped":
+            skipped[line["message"]] += 1
+            return
         ran[line.get("ran", "nothing")] += 1
         rows.append({"case": case.key, "reason": reason, "ran": line.get("ran")})
         if (reason is not None) == (case.key in known):
@@ -192,10 +199,13 @@ def main():
                 print(f"FAIL {args.known}: there is no case {key}")
     if args.json:
         with open(args.json, "w") as out:
-            json.dump({"passed": passed, "failed": failed, "known": len(set(known) & seen), "ran": dict(sorted(ran.items())),
+            json.dump({"passed": passed, "failed": failed, "skipped": dict(skipped), "known": len(set(known) & seen),
+                       "ran": dict(sorted(ran.items())),
                        "cases": sorted(rows, key=lambda r: r["case"])}, out, indent=0)
     print("ran " + ", ".join(f"{n} {how}" for how, n in sorted(ran.items())) + f"; known to fail: {len(set(known) & seen)}")
-    print(f"{passed} passed, {failed} failed")
+    for reason, n in skipped.items():
+        print(f"{n} skipped: {reason}")
+    print(f"{passed} passed, {failed} failed, {sum(skipped.values())} skipped")
     return failed != 0
 
 

@@ -7,6 +7,7 @@
 #include "tools/lathe/Tensors.h"
 
 #include "compiler/jit/ClusterCompiler.h"
+#include "compiler/jit/Tune.h"
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/Graph.h"
 #include "runtime/session/Session.h"
@@ -33,8 +34,8 @@ struct ConformArgs {
   int threads = 1, optLevel = 1;
   bool session = false, noSession = false;
   int clusterMode = 1;
-  std::string cpu = "host";
-  std::string sanitize;
+  std::string sanitize, cpu = "host";
+  std::string lacking;   ///< why this machine does not run code for `cpu`: it is compiled alone
   std::string reference; ///< evaluate after this phase instead of compiling
 };
 
@@ -49,6 +50,9 @@ bool saysUnsupported(const std::string &message) {
   return message.find("no compiled form") != std::string::npos || message.find("not supported") != std::string::npos ||
          message.find("UNIMPLEMENTED") != std::string::npos;
 }
+
+/// How the message of a case begins that is compiled for a level which this machine lacks.
+constexpr const char *skipped = "compiled, but not run: ";
 
 class Case {
 public:
@@ -199,7 +203,7 @@ llvm::Expected<std::vector<Tensor>> Case::step(const NamedTensors &feeds, const 
                                                             graph.find("IsVariableInitialized") != std::string::npos);
   if (!asks && !session && !args.session) {
     auto outputs = compiledStep(s);
-    if (outputs || args.noSession || !args.reference.empty()) {
+    if (outputs || args.noSession || !args.lacking.empty() || !args.reference.empty()) {
       past.push_back(std::move(s));
       return outputs;
     }
@@ -254,6 +258,8 @@ llvm::Expected<std::vector<Tensor>> Case::compiledStep(const Step &s) {
       return llvm::createStringError(message);
   }
 
+  if (!args.lacking.empty())
+    return llvm::createStringError(skipped + args.lacking);
   const lathe_module &m = module->abi();
   const lathe_entry &e = *m.entries[0];
   std::vector<Tensor> inputs(e.num_inputs);
@@ -312,7 +318,7 @@ std::string readText(const std::string &path) {
 Outcome runCase(const ConformArgs &args, const std::string &dir) {
   Outcome outcome;
   auto failWith = [&](const std::string &message) {
-    outcome.status = saysUnsupported(message) ? "unsupported" : "error";
+    outcome.status = llvm::StringRef(message).starts_with(skipped) ? "skipped" : saysUnsupported(message) ? "unsupported" : "error";
     outcome.message = message.substr(0, 2000);
     return outcome;
   };
@@ -407,13 +413,19 @@ Command addConform(CLI::App &root) {
   app->add_flag("--no-session", a->noSession, "Do not fall back to a session where a case does not compile as a whole");
   app->add_option("--cluster-mode", a->clusterMode, "Of sessions: 0 compiles what has no host kernel, 1 what is worth it")
       ->check(CLI::Range(0, 2));
+  app->add_option("--cpu", a->cpu, "Level or LLVM's name, for clusters of sessions too; cases for one that this machine lacks are compiled, and skipped")
+      ->capture_default_str();
   app->add_option("--sanitize", a->sanitize, "address: run instrumented code, buffers apart")
       ->check(CLI::IsMember({"address"}));
-  app->add_option("--cpu", a->cpu, "What to compile for, clusters of sessions too: host, v2, v3, v4 or a processor's name")
-      ->capture_default_str();
   app->add_option("--threads", a->threads, "Threads")->check(CLI::Range(1, 64));
   app->add_option("--opt-level", a->optLevel, "LLVM's optimisation level")->check(CLI::Range(0, 3))->capture_default_str();
   return [a] {
+    EmitOptions level;
+    level.cpu = a->cpu;
+    auto target = resolveTarget(level);
+    if (!target)
+      return fail(target.takeError());
+    a->lacking = whyNotHere(*target);
     if (!a->sanitize.empty())
       if (int status = enterSanitizer())
         return status;
