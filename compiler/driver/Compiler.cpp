@@ -197,10 +197,11 @@ LogicalResult Compiler::runPhase(Phase phase) {
     so.threads = opts.threads;
     if (opts.threads > 1) {
       EmitOptions eo;
+      eo.backend = opts.backend;
       eo.triple = opts.triple;
       eo.cpu = opts.cpu;
       if (auto target = resolveTarget(eo))
-        so.multiplyAdds = target->kernelTarget.fmas * target->kernelTarget.vectorBits / 32;
+        so.multiplyAdds = target->backend->properties().multiplyAdds;
       else
         llvm::consumeError(target.takeError()); // said when code is made
     }
@@ -268,6 +269,7 @@ llvm::Expected<CompiledArtifact> Compiler::emit(EmitWants wants) {
     return llvm::createStringError(""); // said already, through diagnostics
   Stopwatch watch;
   EmitOptions eo;
+  eo.backend = opts.backend;
   eo.triple = opts.triple;
   eo.cpu = opts.cpu;
   if (!opts.symbolPrefix.empty())

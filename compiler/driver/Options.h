@@ -49,7 +49,7 @@ struct CompilerOptions {
   bool onlyListedInputs = false; ///< placeholders that `inputs` does not name are not inputs
   std::vector<std::pair<std::string, Tensor>> constantFeeds; ///< these inputs become constants
 
-  std::string target = "cpu";
+  std::string backend; ///< codegen::backends(); empty: the default one
   std::string triple, cpu = "x86-64-v3";
   std::string className, symbolPrefix;
   int threads = 1;

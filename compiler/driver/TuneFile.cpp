@@ -122,8 +122,8 @@ Error TuneFile::write(const std::string &path) const {
   return Error::success();
 }
 
-cpu::PlanTable TuneFile::plansFor(const std::string &target) const {
-  cpu::PlanTable plans;
+codegen::PlanTable TuneFile::plansFor(const std::string &target) const {
+  codegen::PlanTable plans;
   if (auto found = targets.find(target); found != targets.end())
     for (const auto &[signature, kernel] : found->second)
       plans[signature] = kernel.plan;

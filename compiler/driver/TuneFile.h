@@ -2,7 +2,7 @@
 #ifndef LATHE_COMPILER_DRIVER_TUNEFILE_H
 #define LATHE_COMPILER_DRIVER_TUNEFILE_H
 
-#include "passes/codegen/cpu/Plan.h"
+#include "passes/codegen/Plan.h"
 #include "llvm/Support/Error.h"
 
 #include <map>
@@ -12,7 +12,7 @@ namespace lathe {
 
 /// What a search found for one kernel. An empty plan: nothing was faster than what estimates choose.
 struct TunedKernel {
-  cpu::KernelPlan plan;
+  codegen::KernelPlan plan;
   double us = 0, estimatedUs = 0; ///< with this plan and with the estimates'; for readers, plans do not depend on them
 };
 
@@ -27,7 +27,7 @@ public:
   /// Writes a new file and renames it.
   llvm::Error write(const std::string &path) const;
 
-  cpu::PlanTable plansFor(const std::string &target) const;
+  codegen::PlanTable plansFor(const std::string &target) const;
   std::map<std::string, TunedKernel> &kernelsOf(const std::string &target) { return targets[target]; }
 
 private:

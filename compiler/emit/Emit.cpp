@@ -4,8 +4,6 @@
 #include "compiler/emit/Header.h"
 #include "compiler/emit/Tables.h"
 #include "compiler/emit/Target.h"
-#include "passes/codegen/cpu/Bf16.h"
-#include "passes/codegen/cpu/Passes.h"
 #include "passes/lower/Lower.h"
 #include "runtime/abi/module_abi.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -36,7 +34,7 @@ double seconds() {
 
 // Attributes that decide code generation; kernels have theirs already.
 void setFunctionAttributes(Module &m, const ResolvedTarget &target, const EmitOptions &options) {
-  std::string width = target.kernelTarget.avx512 ? "512" : "256";
+  const std::string width = std::to_string(std::max(256, target.backend->properties().vectorBits));
   if (options.sanitize == "address")
     for (GlobalVariable &g : m.globals()) { // tables: nothing registers red zones around them
       GlobalValue::SanitizerMetadata none;
@@ -156,38 +154,28 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
   context->appendDialectRegistry(registry);
-  cpu::loadKernelDialects(*context);
+  codegen::Backend &backend = *target->backend;
+  backend.loadDialects(*context);
   context->getOrLoadDialect<mlir::LLVM::LLVMDialect>();
 
   CompiledArtifact artifact;
-  target->kernelTarget.threads = options.threads;
-  if (options.bf16 && !target->kernelTarget.avx512bf16)
-    mlir::emitWarning(mlir::UnknownLoc::get(context))
-        << "--precision bf16: CPU '" << target->cpu << "' has no AVX512_BF16: products and convolutions stay f32";
-  else if (options.bf16) {
-    target->kernelTarget.fastBf16 = target->kernelTarget.avx512bf16;
-    mlir::FailureOr<unsigned> marked = cpu::useBf16(kernelModule, target->kernelTarget, options.exact);
-    if (mlir::failed(marked))
-      return createStringError("the model could not be compiled");
-    artifact.report.bf16Kernels = *marked;
-  }
-  artifact.report.planned = cpu::attachPlans(kernelModule, options.plans);
-  if (mlir::failed(cpu::packWeights(kernelModule, target->kernelTarget, {options.exact, false, options.releaseConstants})))
+  codegen::PrepareOptions prepareOptions{options.exact, options.bf16, options.releaseConstants, &options.plans};
+  mlir::FailureOr<codegen::Prepared> prepared = backend.prepare(kernelModule, prepareOptions);
+  if (mlir::failed(prepared))
     return createStringError("the model could not be compiled");
-  cpu::chainKernels(kernelModule, target->kernelTarget);
-  cpu::fuseAttention(kernelModule, target->kernelTarget);
-  cpu::placeParts(kernelModule); // what kernels write settles last
+  artifact.report.bf16Kernels = prepared->bf16Kernels;
+  artifact.report.planned = prepared->planned;
   artifact.triple = target->triple;
-  artifact.vectorBits = target->kernelTarget.vectorBits;
-  artifact.fma = target->kernelTarget.fma;
+  artifact.vectorBits = backend.properties().vectorBits;
+  artifact.fma = backend.properties().fma;
   artifact.prefix = options.symbolPrefix;
   double start = seconds();
   lower::LowerOptions lowerOptions;
-  lowerOptions.target = target->kernelTarget;
+  lowerOptions.backend = &backend;
   lowerOptions.constantsSymbol = options.symbolPrefix + "_constants";
   lowerOptions.threads = options.threads;
   lowerOptions.profile = options.profile;
-  lowerOptions.amx = artifact.report.bf16Kernels > 0 && target->kernelTarget.amxBf16;
+  lowerOptions.amx = prepared->amx;
   lowerOptions.parallelWork = options.parallelWork;
   lowerOptions.externalWeights = options.externalWeights;
   lowerOptions.separateBuffers = options.sanitize == "address";

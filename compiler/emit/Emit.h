@@ -4,7 +4,7 @@
 #define LATHE_COMPILER_EMIT_EMIT_H
 
 #include "base/DType.h"
-#include "passes/codegen/cpu/Plan.h"
+#include "passes/codegen/Plan.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
@@ -31,6 +31,7 @@ struct HostedPayload {
 };
 
 struct EmitOptions {
+  std::string backend;               ///< a name in codegen::backends(); empty: the default one
   std::string triple;                ///< empty: this machine's
   std::string cpu = "x86-64-v3";     ///< LLVM's name, "v2".."v4" for x86-64-vN, or "host"
   std::string features;              ///< "+a,-b", added to the CPU's
@@ -39,13 +40,13 @@ struct EmitOptions {
   int threads = 1;                   ///< 1: no parallel code at all; more: kernels go through parallel_for
   int optLevel = 3;
   bool exact = false;                ///< no algorithm that trades accuracy for speed
-  int64_t parallelWork = 140000;     ///< work (KernelBuilder::setWork) from which a call is spread over threads
+  int64_t parallelWork = 140000;     ///< work (EmittedKernel::workPerUnit) from which a call is spread over threads
   std::string sanitize;              ///< "address" or empty
   bool bf16 = false;                 ///< products and convolutions of bf16 operands, where the CPU has them
   bool profile = false;              ///< call lathe_run_args.trace around each kernel
   bool releaseConstants = false;     ///< free what is packed or written: nothing else may use the module's constants
   bool externalWeights = false;      ///< constants go to CompiledArtifact::weights instead of into the object
-  cpu::PlanTable plans;              ///< of a tuning file, for this target
+  codegen::PlanTable plans;          ///< of a tuning file, for this target
   const HostedPayload *hosted = nullptr; ///< the object calls host kernels
   bool wantAsm = false, wantLlvm = false;
   bool wantObject = true;

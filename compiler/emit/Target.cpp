@@ -101,8 +101,9 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
     all.push_back(std::string("+") + kv.Key);
   std::sort(all.begin(), all.end());
   t.allFeatures = join(all, ",");
-  t.kernelTarget = cpu::CpuTarget::get(t.triple, t.allFeatures);
-  t.kernelTarget.amxBf16 &= triple.isOSLinux(); // the permission is asked for as Linux wants it
+  t.backend = codegen::makeBackend(options.backend, {t.triple, t.cpu, t.allFeatures, options.threads});
+  if (!t.backend)
+    return createStringError("this build has no backend '" + options.backend + "': expected one of " + codegen::backendNames());
   return t;
 }
 

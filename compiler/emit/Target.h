@@ -3,7 +3,7 @@
 #define LATHE_COMPILER_EMIT_TARGET_H
 
 #include "compiler/emit/Emit.h"
-#include "passes/codegen/cpu/KernelCodegen.h"
+#include "passes/codegen/Backend.h"
 #include "llvm/Target/TargetMachine.h"
 #include <memory>
 
@@ -14,7 +14,7 @@ struct ResolvedTarget {
   std::string features;    ///< what was asked for, sorted
   std::string allFeatures; ///< everything the CPU has: "+avx,+avx2,..."
   std::unique_ptr<llvm::TargetMachine> machine;
-  cpu::CpuTarget kernelTarget;
+  std::unique_ptr<codegen::Backend> backend;
 };
 
 llvm::Expected<ResolvedTarget> resolveTarget(const EmitOptions &options);

@@ -44,11 +44,14 @@ bool holds(const LoadedCluster &cluster, const lathe_compile_request &request) {
   return true;
 }
 
-/// What the object is for. Sessions that were built before requests could say it have shorter ones.
-StringRef cpuOf(const lathe_compile_request &request) {
-  bool says = request.struct_size >= offsetof(lathe_compile_request, cpu) + sizeof(request.cpu);
-  return says && request.cpu ? StringRef(request.cpu) : StringRef("host");
+/// A text at the end of a request. Sessions that were built before requests had it have shorter ones.
+StringRef textOf(const lathe_compile_request &request, const char *const &field, StringRef otherwise) {
+  auto end = static_cast<uint32_t>(reinterpret_cast<const char *>(&field + 1) - reinterpret_cast<const char *>(&request));
+  return request.struct_size >= end && field ? StringRef(field) : otherwise;
 }
+
+StringRef cpuOf(const lathe_compile_request &request) { return textOf(request, request.cpu, "host"); }
+StringRef backendOf(const lathe_compile_request &request) { return textOf(request, request.backend, ""); }
 
 /// What a request says, but for the values of its arguments.
 std::string requestKeyOf(const lathe_compile_request &request) {
@@ -63,6 +66,7 @@ std::string requestKeyOf(const lathe_compile_request &request) {
   text(StringRef(request.graph.data, request.graph.size));
   text(request.function);
   text(cpuOf(request));
+  text(backendOf(request));
   number(request.threads);
   number(request.dynamic_dims);
   number(request.num_args);
@@ -96,7 +100,7 @@ std::string keyOf(const LaunchGraph &cluster, const lathe_compile_request &reque
   // dtypes and sizes are in the graph's nodes, but for sizes that are left open
   number(request.threads);
   number(request.dynamic_dims);
-  for (const std::string &text : {buildIdentity(), cpuOf(request).str()}) {
+  for (const std::string &text : {buildIdentity(), cpuOf(request).str(), backendOf(request).str()}) {
     number(static_cast<int64_t>(text.size()));
     hash.update(text);
   }
@@ -189,6 +193,7 @@ std::shared_ptr<const LoadedCluster> CompileCache::get(const lathe_compile_reque
     options.threads = std::max(1, request.threads);
     options.dynamicDims = request.dynamic_dims != 0;
     options.cpu = cpuOf(request).str();
+    options.backend = backendOf(request).str();
     object = {};
     if (compileCluster(*cluster, args, options, object, failure)) {
       values.assign(args.size(), "");

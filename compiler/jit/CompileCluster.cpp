@@ -182,6 +182,7 @@ bool Attempt::run(const std::vector<uint8_t> &fixed, const std::vector<uint8_t> 
   o.keepVariables = true;
   o.onlyListedInputs = true;
   o.cpu = options.cpu;
+  o.backend = options.backend;
   o.threads = options.threads;
   o.symbolPrefix = "lathe_cluster";
   o.dumpDir = options.dumpDir;

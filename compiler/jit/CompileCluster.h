@@ -13,7 +13,7 @@ namespace lathe {
 struct ClusterCompileOptions {
   int threads = 1;
   bool dynamicDims = false;
-  std::string cpu = "host"; ///< as CompilerOptions'
+  std::string cpu = "host", backend; ///< as CompilerOptions'
   std::string dumpDir; ///< phases are dumped there
 };
 

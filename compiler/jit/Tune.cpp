@@ -1,5 +1,5 @@
-// A search by coordinates: the algorithm first, then the width of tiles, their height, blocks and the depth; each step
-// keeps what was fastest. What wins is measured again in turns with the estimates' plan and must be 3 % faster.
+// A search in the backend's rounds, each of which starts from what was fastest. What wins is measured again in turns with
+// the estimates' plan and must be 3 % faster.
 #include "compiler/jit/Tune.h"
 
 #include "compiler/emit/Target.h"
@@ -7,8 +7,6 @@
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
-#include "passes/codegen/cpu/Tile.h"
-#include "passes/codegen/cpu/Winograd.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -42,14 +40,6 @@ hlo::ConstantOp constantBehind(Value v) {
   return v.getDefiningOp<hlo::ConstantOp>();
 }
 
-/// Steps of the sum of one result.
-int64_t depthOf(Operation *op) {
-  if (auto dot = dyn_cast<kernel::DotOp>(op))
-    return cast<RankedTensorType>(dot.getLhs().getType()).getDimSize(dot.getLhsDims().back());
-  auto filter = cast<RankedTensorType>(op->getOperand(1).getType());
-  return filter.getNumElements() / filter.getShape().back();
-}
-
 RankedTensorType resultOf(Operation *op) {
   auto dot = dyn_cast<kernel::DotOp>(op);
   return dot ? dot.getAccType() : cast<kernel::ConvOp>(op).getAccType();
@@ -57,14 +47,15 @@ RankedTensorType resultOf(Operation *op) {
 
 /// One compiled plan of a kernel.
 struct Candidate {
-  cpu::KernelPlan plan;
+  codegen::KernelPlan plan;
   std::unique_ptr<ModuleRunner> runner;
   double seconds = 1e30;
 };
 
 class KernelSearch {
 public:
-  KernelSearch(Operation *op, const EmitOptions &options, const cpu::CpuTarget &target) : op(op), options(options), target(target) {
+  KernelSearch(Operation *op, const EmitOptions &options, const codegen::Backend &backend)
+      : op(op), options(options), backend(backend) {
     this->options.symbolPrefix = "tuned";
     this->options.className.clear();
     this->options.threads = 1;
@@ -72,32 +63,29 @@ public:
     this->options.wantObject = this->options.releaseConstants = true; // each candidate has constants of its own
     this->options.hosted = nullptr;
     this->options.plans.clear();
-    evicting.resize(std::max<int64_t>(target.l2 * 4, 4 << 20));
+    evicting.resize(std::max<int64_t>(backend.properties().cacheBytes * 4, 4 << 20));
   }
 
   /// Nothing when not even the estimates' plan could be compiled and run.
   std::optional<TunedKernel> run();
 
 private:
-  OwningOpRef<ModuleOp> alone(const cpu::KernelPlan &plan);
+  OwningOpRef<ModuleOp> alone(const codegen::KernelPlan &plan);
   bool prepare(Candidate &c);
   void measure(Candidate &c);
-  void attempt(cpu::KernelPlan plan);
-  void searchAlgorithm();
-  void searchShape();
-  void searchBlocks();
+  void attempt(codegen::KernelPlan plan);
 
   Operation *op;
   EmitOptions options;
-  const cpu::CpuTarget &target;
+  const codegen::Backend &backend;
   std::vector<char> evicting;
   std::vector<Tensor> inputs;
-  std::vector<cpu::KernelPlan> seen;
+  std::vector<codegen::KernelPlan> seen;
   Candidate best;
 };
 
 /// A module of the op only: operands are arguments but for a constant right one, which is copied.
-OwningOpRef<ModuleOp> KernelSearch::alone(const cpu::KernelPlan &plan) {
+OwningOpRef<ModuleOp> KernelSearch::alone(const codegen::KernelPlan &plan) {
   OpBuilder b(op->getContext());
   OwningOpRef<ModuleOp> module(ModuleOp::create(b, op->getLoc()));
   hlo::ConstantOp constant = constantBehind(op->getOperand(1));
@@ -179,7 +167,7 @@ void KernelSearch::measure(Candidate &c) {
   }
 }
 
-void KernelSearch::attempt(cpu::KernelPlan plan) {
+void KernelSearch::attempt(codegen::KernelPlan plan) {
   if (llvm::is_contained(seen, plan))
     return;
   seen.push_back(plan);
@@ -192,61 +180,6 @@ void KernelSearch::attempt(cpu::KernelPlan plan) {
     best = std::move(c);
 }
 
-void KernelSearch::searchAlgorithm() {
-  auto conv = dyn_cast<kernel::ConvOp>(op);
-  if (!conv || options.exact || !cpu::isWinogradWindow(conv) || !constantBehind(conv.getFilter()))
-    return;
-  ArrayRef<int64_t> window = cast<RankedTensorType>(conv.getFilter().getType()).getShape();
-  SmallVector<int64_t> sizes = cpu::winogradTileSizes(window[0], window[1]);
-  sizes.push_back(0);
-  for (int64_t m : llvm::reverse(sizes)) {
-    cpu::KernelPlan plan;
-    plan.winograd = m;
-    attempt(plan);
-  }
-}
-
-void KernelSearch::searchShape() {
-  const int64_t lanes = target.lanes(Float32Type::get(op->getContext()));
-  const int64_t columns = resultOf(op).getShape().back();
-  for (int64_t vecs : {1, 2, 3, 4}) {
-    if (vecs > 1 && columns <= (vecs - 1) * lanes)
-      break;
-    cpu::KernelPlan plan = best.plan;
-    plan.vecs = vecs;
-    attempt(plan);
-  }
-  const int64_t vecs = best.plan.vecs.value_or(2), most = cpu::maxTileRows(target, vecs);
-  for (int64_t rows : {most + 1, most - 1, most - 2, most - 3, most / 2}) {
-    cpu::KernelPlan plan = best.plan;
-    plan.rows = rows;
-    if (rows >= 2 && plan.vecs)
-      attempt(plan);
-  }
-}
-
-void KernelSearch::searchBlocks() {
-  if (best.plan.winograd.value_or(0))
-    for (int64_t perUnit : {1, 2, 4, 8, 16}) {
-      cpu::KernelPlan plan = best.plan;
-      plan.perUnit = perUnit;
-      attempt(plan);
-    }
-  int64_t rows = resultOf(op).getNumElements() / resultOf(op).getShape().back();
-  for (int64_t block : {1, 2, 4, 8, 16, 32, 64, 128}) {
-    cpu::KernelPlan plan = best.plan;
-    plan.block = block;
-    if (block <= rows)
-      attempt(plan);
-  }
-  for (int64_t depth : {0, 256, 512, 1024}) {
-    cpu::KernelPlan plan = best.plan;
-    plan.depth = depth;
-    if (depthOf(op) > std::max<int64_t>(depth, 256) && !best.plan.winograd.value_or(0))
-      attempt(plan);
-  }
-}
-
 std::optional<TunedKernel> KernelSearch::run() {
   Candidate estimated;
   seen.push_back({});
@@ -254,9 +187,13 @@ std::optional<TunedKernel> KernelSearch::run() {
     return std::nullopt;
   measure(estimated);
   best.seconds = estimated.seconds;
-  searchAlgorithm();
-  searchShape();
-  searchBlocks();
+  for (int round = 0;; ++round) {
+    auto plans = backend.plansToTry(op, best.plan, round, options.exact);
+    if (!plans)
+      break;
+    for (const codegen::KernelPlan &plan : *plans)
+      attempt(plan);
+  }
   // what won did so by luck too: both start again
   if (best.runner)
     estimated.seconds = best.seconds = 1e30;
@@ -292,15 +229,17 @@ llvm::Expected<TuneReport> tuneKernels(ModuleOp module, const EmitOptions &optio
   llvm::Expected<ResolvedTarget> target = resolveTarget(options);
   if (!target)
     return target.takeError();
+  if (!target->backend->hasPlans())
+    return llvm::createStringError("--tune: the backend '" + options.backend + "' has nothing to choose");
   if (std::string why = whyNotHere(*target); !why.empty())
     return llvm::createStringError("--tune measures on this machine, which does not run code for " + target->triple + " " +
                                    target->cpu + ": " + why);
   llvm::MapVector<llvm::StringRef, Operation *> kernels;
   llvm::StringSet<> names;
   module.walk([&](Operation *op) {
-    if (!cpu::isTunable(op) || 2.0 * resultOf(op).getNumElements() * depthOf(op) < leastFlops)
+    if (!codegen::isTunable(op) || 2.0 * resultOf(op).getNumElements() * codegen::sumSteps(op) < leastFlops)
       return;
-    auto [name, isNew] = names.insert(cpu::planSignature(op));
+    auto [name, isNew] = names.insert(codegen::planSignature(op));
     if (isNew && !known.count(name->first().str()))
       kernels.insert({name->first(), op});
   });
@@ -308,7 +247,7 @@ llvm::Expected<TuneReport> tuneKernels(ModuleOp module, const EmitOptions &optio
   for (auto [name, op] : kernels) {
     if (progress)
       progress(name.str());
-    std::optional<TunedKernel> found = KernelSearch(op, options, target->kernelTarget).run();
+    std::optional<TunedKernel> found = KernelSearch(op, options, *target->backend).run();
     if (!found)
       continue;
     ++report.searched;

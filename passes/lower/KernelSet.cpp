@@ -7,12 +7,6 @@ using namespace mlir;
 
 namespace lathe::lower {
 
-static AffineExpr exprAttr(func::FuncOp func, StringRef name, int64_t otherwise) {
-  if (auto map = func->getAttrOfType<AffineMapAttr>(name); map && map.getValue().getNumResults() == 1)
-    return map.getValue().getResult(0);
-  return getAffineConstantExpr(otherwise, func.getContext());
-}
-
 LogicalResult KernelSet::add(Operation *op) {
   if (numUpdatedOperands(op))
     op->setAttr("kernel.inplace", UnitAttr::get(op->getContext()));
@@ -38,26 +32,19 @@ LogicalResult KernelSet::add(Operation *op) {
     indexOf[op] = it->second;
     return success();
   }
-  std::string name = "k" + std::to_string(kernels.size()) + "_" + op->getName().stripDialect().str();
-  if (auto winograd = op->getAttrOfType<IntegerAttr>("winograd")) // so that profiles tell
-    name += "_winograd" + std::to_string(winograd.getInt());
-  if (op->hasAttr("strassen"))
-    name += "_strassen";
-  if (op->hasAttr("spread"))
-    name += "_spread";
-  FailureOr<func::FuncOp> func = cpu::emitKernel(op, module, name, target);
-  if (failed(func)) {
+  const std::string name = "k" + std::to_string(kernels.size()) + "_" + backend.kernelName(op);
+  FailureOr<codegen::EmittedKernel> kernel = backend.emitKernel(op, module, name);
+  if (failed(kernel)) {
     it->second = -1;
     return failure();
   }
   KernelInfo info;
-  info.name = func->getName().str();
+  info.name = kernel->function.getName().str();
   info.pointers = op->getNumOperands() + op->getNumResults();
-  info.extent = exprAttr(*func, "kernel.extent", 1);
-  info.scratch = exprAttr(*func, "kernel.scratch", 0);
-  if (auto flops = (*func)->getAttrOfType<IntegerAttr>("kernel.work"))
-    info.workPerUnit = flops.getInt();
-  info.mayFail = !func->getArgument(info.pointers + 2).use_empty();
+  info.extent = kernel->extent;
+  info.scratch = kernel->scratch;
+  info.workPerUnit = kernel->workPerUnit;
+  info.mayFail = kernel->mayFail;
   indexOf[op] = static_cast<int>(kernels.size());
   kernels.push_back(std::move(info));
   return success();

@@ -20,7 +20,7 @@ bool isParallel(const KernelInfo &info, const LowerOptions &options);
 
 class KernelSet {
 public:
-  KernelSet(mlir::ModuleOp module, const cpu::CpuTarget &target) : module(module), target(target) {}
+  KernelSet(mlir::ModuleOp module, codegen::Backend &backend) : module(module), backend(backend) {}
 
   /// Emits the kernel of the op unless an equal op has been; diagnoses. Call it for all ops before infoOf.
   mlir::LogicalResult add(mlir::Operation *op);
@@ -30,7 +30,7 @@ public:
 
 private:
   mlir::ModuleOp module;
-  const cpu::CpuTarget &target;
+  codegen::Backend &backend;
   std::vector<KernelInfo> kernels;
   llvm::StringMap<int> byKey; ///< -1: could not be emitted (told once)
   llvm::DenseMap<mlir::Operation *, int> indexOf;

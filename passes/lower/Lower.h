@@ -9,7 +9,7 @@
 #define LATHE_PASSES_LOWER_LOWER_H
 
 #include "base/DType.h"
-#include "passes/codegen/cpu/KernelCodegen.h"
+#include "passes/codegen/Backend.h"
 #include "passes/lower/ConstantPool.h"
 #include "passes/lower/MemoryPlan.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -17,13 +17,13 @@
 namespace lathe::lower {
 
 struct LowerOptions {
-  cpu::CpuTarget target;
+  codegen::Backend *backend = nullptr; ///< emits the kernels
   std::string constantsSymbol = "lathe_constants";
   int threads = 1;
   bool profile = false;
   bool externalWeights = false;
   bool amx = false; ///< kernels use AMX: run() fails unless PREFIX_module() obtained the permission
-  /// Below this much work (KernelBuilder::setWork) a call stays on one thread: waking others costs more than it brings.
+  /// Below this much work (EmittedKernel::workPerUnit) a call stays on one thread: waking others costs more than it brings.
   int64_t parallelWork = 140000;
   /// Every buffer of the plan, constant and scratch is a heap block of its own (posix_memalign), so that an address
   /// sanitizer sees an access outside it; inside one arena it would be silent.
@@ -76,7 +76,7 @@ struct LoweredModule {
   int64_t kernels = 0, kernelCalls = 0, scratchBytes = 0;
 };
 
-/// Failures of a site, passed to lathe_fail; 1..6 are the kernels' codes (cpu::KernelError).
+/// Failures of a site, passed to lathe_fail; 1..6 are the kernels' codes (KernelError).
 constexpr int siteSizeCheck = 7;
 /// Failures of the call as a whole (site -1).
 enum CallFailure { callWorkspace = 1, callSizes, callWeights, callParallel, callAmx };

@@ -155,27 +155,11 @@ LogicalResult addKernels(func::FuncOp func, KernelSet &kernels) {
   return success(ok);
 }
 
-/// Bytes of all constants beside those that kernels hold.
-static int64_t constantBytes(ModuleOp module) {
-  int64_t bytes = 0;
-  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa_and_nonnull<kernel::KernelDialect>(op->getDialect()))
-      return WalkResult::skip();
-    if (auto constant = dyn_cast<hlo::ConstantOp>(op)) {
-      auto type = cast<RankedTensorType>(constant.getType());
-      bytes += type.getNumElements() * elementBytes(type.getElementType());
-    }
-    return WalkResult::advance();
-  });
-  return bytes;
-}
-
 FailureOr<LoweredModule> lowerModule(ModuleOp input, const LowerOptions &options) {
   LoweredModule result;
   result.module = ModuleOp::create(UnknownLoc::get(input.getContext()));
-  cpu::CpuTarget target = options.target;
-  target.weightsInCache = constantBytes(input) <= 16 << 20; // half of what a few cores of a server share
-  KernelSet kernels(*result.module, target);
+  options.backend->beginKernels(input);
+  KernelSet kernels(*result.module, *options.backend);
   ModuleState state{input, *result.module, options, result, kernels, {}};
   llvm::StringMap<int64_t> variables;
   if (failed(collectSymbols(input, state)) || failed(collectVariables(input, state, variables)))

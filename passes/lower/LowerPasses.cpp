@@ -33,6 +33,15 @@ std::string place(const Buffer &b, int64_t part = 0) {
   return "arena " + std::to_string(b.group) + " +" + std::to_string(b.offset);
 }
 
+/// Null and a diagnostic where the build has none of that name.
+std::unique_ptr<codegen::Backend> makeBackend(ModuleOp module, StringRef name, const std::string &triple,
+                                              const std::string &features, int threads) {
+  auto made = codegen::makeBackend(name, {triple, "", features, threads});
+  if (!made)
+    module.emitError() << "this build has no backend '" << name << "': expected one of " << codegen::backendNames();
+  return made;
+}
+
 struct PlanMemory : impl::KernelPlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -93,11 +102,14 @@ struct MarkSides : impl::SideBySideBase<MarkSides> {
   }
   void runOnOperation() override {
     LowerOptions options;
-    options.target = cpu::CpuTarget::get(triple, features);
-    options.threads = options.target.threads = threads;
+    std::unique_ptr<codegen::Backend> made = makeBackend(getOperation(), backend, triple, features, threads);
+    if (!made)
+      return signalPassFailure();
+    options.backend = made.get();
+    options.threads = threads;
     options.parallelWork = parallelWork;
     OwningOpRef<ModuleOp> scratch = ModuleOp::create(UnknownLoc::get(&getContext()));
-    KernelSet kernels(*scratch, options.target);
+    KernelSet kernels(*scratch, *made);
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (!func.isPublic() || func.isExternal())
         continue;
@@ -120,8 +132,11 @@ struct ToLlvm : impl::KernelToLlvmBase<ToLlvm> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     LowerOptions options;
-    options.target = cpu::CpuTarget::get(triple, features);
-    options.threads = options.target.threads = threads;
+    std::unique_ptr<codegen::Backend> made = makeBackend(module, backend, triple, features, threads);
+    if (!made)
+      return signalPassFailure();
+    options.backend = made.get();
+    options.threads = threads;
     FailureOr<LoweredModule> lowered = lowerModule(module, options);
     if (failed(lowered))
       return signalPassFailure();

@@ -35,6 +35,7 @@ def SideBySide : Pass<"kernel-side-by-side", "::mlir::ModuleOp"> {
     and tests.
   }];
   let options = [
+    Option<"backend", "backend", "std::string", /*default=*/"\"\"", "who emits kernels, by name; empty: the default one">,
     Option<"triple", "triple", "std::string", /*default=*/"\"x86_64-unknown-linux-gnu\"", "target triple">,
     Option<"features", "features", "std::string", /*default=*/"\"+avx,+avx2,+fma,+f16c\"", "features of the CPU, resolved">,
     Option<"threads", "threads", "int", /*default=*/"2", "threads that share the sides">,
@@ -55,6 +56,7 @@ def KernelToLlvm : Pass<"kernel-to-llvm", "::mlir::ModuleOp"> {
     translates, without the tables and the content of the constants.
   }];
   let options = [
+    Option<"backend", "backend", "std::string", /*default=*/"\"\"", "who emits kernels, by name; empty: the default one">,
     Option<"triple", "triple", "std::string", /*default=*/"\"x86_64-unknown-linux-gnu\"", "target triple">,
     Option<"features", "features", "std::string", /*default=*/"\"+avx,+avx2,+fma,+f16c\"", "features of the CPU, resolved">,
     Option<"threads", "threads", "int", /*default=*/"1", "more than 1: kernels go through parallel_for">

@@ -69,6 +69,7 @@ typedef struct lathe_compile_request {
   int32_t dynamic_dims; /* 1: make leading dimensions run-time sizes where possible */
   const char *cache_dir; /* objects kept by content hash; NULL: none */
   const char *cpu;       /* as `lathe compile --cpu`; NULL: the machine that runs this */
+  const char *backend;   /* as `lathe compile --backend`; NULL: the default one */
 } lathe_compile_request;
 
 /* A compiled cluster. */

@@ -206,6 +206,7 @@ absl::StatusOr<const ClusterVariant *> Cluster::compile(const std::vector<Tensor
   request.dynamic_dims = options.dynamicDims;
   request.cache_dir = options.cacheDir.empty() ? nullptr : options.cacheDir.c_str();
   request.cpu = options.cpu.empty() ? nullptr : options.cpu.c_str();
+  request.backend = options.backend.empty() ? nullptr : options.backend.c_str();
   lathe_bytes error = {};
   made->compiled.struct_size = sizeof(made->compiled);
   if (int32_t code = compiler->compile(compiler->context, &request, &made->compiled, &error)) {

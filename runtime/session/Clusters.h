@@ -20,6 +20,7 @@ struct ClusterOptions {
   std::string flags;     ///< as LATHE_FLAGS
   std::string cacheDir;
   std::string cpu;       ///< as lathe_compile_request's; "": this machine
+  std::string backend;   ///< as lathe_compile_request's; "": the default one
   bool dynamicDims = false;
   bool background = false; ///< host kernels run while a cluster compiles
   int threads = 1;

@@ -149,6 +149,7 @@ Builder::Builder(const SessionOptions &options, std::shared_ptr<DeviceSet> d, Gr
   clusterOptions.flags = options.clusterFlags;
   clusterOptions.cacheDir = options.clusterCacheDir;
   clusterOptions.cpu = options.clusterCpu;
+  clusterOptions.backend = options.clusterBackend;
   clusterOptions.dynamicDims = options.dynamicClusters;
   clusterOptions.background = options.backgroundCompile;
   for (const char *flags : {static_cast<const char *>(std::getenv("LATHE_FLAGS")), options.clusterFlags.c_str()})

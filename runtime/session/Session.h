@@ -48,6 +48,7 @@ struct SessionOptions {
   std::string clusterFlags;       ///< as LATHE_FLAGS
   std::string clusterCacheDir;    ///< compiled clusters on disk; "": none
   std::string clusterCpu;         ///< what clusters are compiled for, as `lathe compile --cpu`; "": this machine
+  std::string clusterBackend;     ///< and by which backend, as `lathe compile --backend`; "": the default one
   bool dynamicClusters = false;   ///< a new leading size is no recompile
   /// Clusters whose nodes all have host kernels compile in the background; until then the host kernels run. LATHE_FLAGS has
   /// it as "background=1".

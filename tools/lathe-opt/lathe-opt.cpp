@@ -3,7 +3,7 @@
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/cluster/Passes.h"
-#include "passes/codegen/cpu/Passes.h"
+#include "passes/codegen/Backend.h"
 #include "passes/fusion/Passes.h"
 #include "passes/legalize/Passes.h"
 #include "passes/lower/Passes.h"
@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
   lathe::simplify::registerSimplifyPhase();
   lathe::fusion::registerFusionPhase();
   lathe::lower::registerLowerPhase();
-  lathe::cpu::registerCodegenCpuPhase();
+  lathe::codegen::registerBackendPasses();
   mlir::DialectRegistry registry;
   registry.insert<lathe::graph::GraphDialect, lathe::hlo::HloDialect, lathe::kernel::KernelDialect, mlir::func::FuncDialect,
                   mlir::scf::SCFDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::math::MathDialect,

@@ -31,6 +31,9 @@ struct ModelArgs {
   bool finish();
 };
 
+/// Adds the option of the backend's name, under `names`; `backend` becomes the default one.
+void addBackend(CLI::App &app, const std::string &names, std::string &backend);
+
 using Command = std::function<int()>;
 Command addCompile(CLI::App &root);
 Command addRun(CLI::App &root);

@@ -34,7 +34,7 @@ struct ConformArgs {
   int threads = 1, optLevel = 1;
   bool session = false, noSession = false;
   int clusterMode = 1;
-  std::string sanitize, cpu = "host";
+  std::string sanitize, backend, cpu = "host";
   std::string lacking;   ///< why this machine does not run code for `cpu`: it is compiled alone
   std::string reference; ///< evaluate after this phase instead of compiling
 };
@@ -125,6 +125,7 @@ CompilerOptions Case::makeOptions(const NamedTensors &feeds, const std::vector<s
   o.targets = targets;
   o.keepVariables = true;
   o.onlyListedInputs = true;
+  o.backend = args.backend;
   o.cpu = args.cpu;
   o.fuse = !args.noFuse;
   o.optLevel = args.optLevel;
@@ -172,6 +173,7 @@ llvm::Error Case::startSession() {
   options.intraOpThreads = args.threads;
   options.interOpThreads = 2;
   options.clusterCpu = args.cpu;
+  options.clusterBackend = args.backend;
   session = std::make_unique<lathe::Session>(options);
   absl::Status created = session->Create(graph);
   if (!created.ok())
@@ -417,6 +419,7 @@ Command addConform(CLI::App &root) {
       ->capture_default_str();
   app->add_option("--sanitize", a->sanitize, "address: run instrumented code, buffers apart")
       ->check(CLI::IsMember({"address"}));
+  addBackend(*app, "--backend", a->backend);
   app->add_option("--threads", a->threads, "Threads")->check(CLI::Range(1, 64));
   app->add_option("--opt-level", a->optLevel, "LLVM's optimisation level")->check(CLI::Range(0, 3))->capture_default_str();
   return [a] {

@@ -1,6 +1,7 @@
 #include "tools/lathe/HostRun.h"
 
 #include "compiler/jit/ClusterCompiler.h"
+#include "passes/codegen/Backend.h"
 #include "proto/graph.pb.h"
 #include "runtime/session/SavedModel.h"
 
@@ -77,6 +78,8 @@ int runSavedModel(const ModelArgs &args, const NamedTensors &feeds, const std::v
 
 int runInSession(const ModelArgs &args, const NamedTensors &feeds, const std::vector<std::string> &fetches,
                  const std::vector<std::string> &targets, NamedTensors *results) {
+  if (const std::string known = codegen::backends().front().name.str(); args.options.backend != known)
+    return cli::fail("--backend " + args.options.backend + ": the model needs a session, which compiles for " + known);
   if (llvm::sys::fs::is_directory(args.options.model))
     return runSavedModel(args, feeds, fetches, targets, results);
   auto file = llvm::MemoryBuffer::getFile(args.options.model);

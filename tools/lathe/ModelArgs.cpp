@@ -1,4 +1,5 @@
 #include "base/Memory.h"
+#include "passes/codegen/Backend.h"
 #include "tools/lathe/Commands.h"
 #include "tools/lathe/Sanitize.h"
 
@@ -40,6 +41,16 @@ void limitMemory(int64_t bytes) {
   setrlimit(RLIMIT_DATA, &limit);
 }
 
+void addBackend(CLI::App &app, const std::string &names, std::string &backend) {
+  std::vector<std::string> known;
+  for (const codegen::BackendInfo &info : codegen::backends())
+    known.push_back(info.name.str());
+  backend = known.front();
+  app.add_option(names, backend, "Who makes kernels: cpu, or plain for loops of single elements, which are slow and simple")
+      ->check(CLI::IsMember(known))
+      ->capture_default_str();
+}
+
 void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::string &modelHelp) {
   options.cpu = defaultCpu;
   const std::string &command = app.get_name();
@@ -57,8 +68,8 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
       ->type_name("NAME=FETCHES[/TARGETS]");
   app.add_flag("--keep-variables", options.keepVariables,
                "Keep variables as state of the instance (implied by --entry) instead of freezing them");
-  if (app.get_name() != "run") // there --target names a node to run
-    app.add_option("--target", options.target, "What the code runs on")->check(CLI::IsMember({"cpu"}))->capture_default_str();
+  // of run, --target names a node
+  addBackend(app, command == "run" ? "--backend" : "--backend,--target", options.backend);
   app.add_option("--triple", options.triple, "Target triple (this machine's)")->type_name("TRIPLE");
   app.add_option("--cpu", options.cpu, "host, v2, v3, v4, x86-64-v2 ... or LLVM's name of a CPU")
       ->type_name("NAME")

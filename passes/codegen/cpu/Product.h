@@ -4,7 +4,6 @@
 
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/KernelCodegen.h"
-#include "passes/codegen/cpu/Plan.h"
 #include "passes/codegen/cpu/Tile.h"
 
 #include <functional>

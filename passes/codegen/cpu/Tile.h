@@ -3,13 +3,15 @@
 #ifndef LATHE_PASSES_CODEGEN_CPU_TILE_H
 #define LATHE_PASSES_CODEGEN_CPU_TILE_H
 
+#include "passes/codegen/Plan.h"
 #include "passes/codegen/cpu/ElementEmitter.h"
 #include "passes/codegen/cpu/KernelCodegen.h"
-#include "passes/codegen/cpu/Plan.h"
 
 #include <optional>
 
 namespace lathe::cpu {
+
+using codegen::KernelPlan;
 
 /// Shape of a register tile. One row is a row of the left matrix or an output pixel; columns are lanes.
 struct TileShape {

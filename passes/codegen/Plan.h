@@ -1,7 +1,7 @@
 // What a kernel's generator decides by estimates, as something that can be said from outside: a tuning file names the
 // plan of a kernel, and generators take from it what it says and estimate the rest.
-#ifndef LATHE_PASSES_CODEGEN_CPU_PLAN_H
-#define LATHE_PASSES_CODEGEN_CPU_PLAN_H
+#ifndef LATHE_PASSES_CODEGEN_PLAN_H
+#define LATHE_PASSES_CODEGEN_PLAN_H
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -9,9 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace lathe::cpu {
-
-struct CpuTarget;
+namespace lathe::codegen {
 
 /// How one product or convolution is computed. What is absent is estimated.
 struct KernelPlan {
@@ -39,11 +37,13 @@ using PlanTable = std::map<std::string, KernelPlan>;
 
 /// Whether plans apply to the op: a product or convolution of static f32 shapes that is not packed yet.
 bool isTunable(mlir::Operation *op);
+/// Steps of the sum of one result of such an op.
+int64_t sumSteps(mlir::Operation *op);
 /// What the op computes, as a short readable text and a hash of all of it: equal for ops that share a kernel.
 std::string planSignature(mlir::Operation *op);
 /// Gives each tunable op of the module the plan that the table has for it; returns how many have one.
 unsigned attachPlans(mlir::ModuleOp module, const PlanTable &plans);
 
-} // namespace lathe::cpu
+} // namespace lathe::codegen
 
 #endif

@@ -1,4 +1,4 @@
-#include "passes/codegen/cpu/Plan.h"
+#include "passes/codegen/Plan.h"
 
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
@@ -8,7 +8,7 @@
 
 using namespace mlir;
 
-namespace lathe::cpu {
+namespace lathe::codegen {
 
 static constexpr const char *planAttribute = "kernel.plan";
 
@@ -86,6 +86,13 @@ bool isTunable(Operation *op) {
   return !op->hasAttr("bf16") && llvm::all_of(op->getOperandTypes(), isStatic) && llvm::all_of(op->getResultTypes(), isStatic);
 }
 
+int64_t sumSteps(Operation *op) {
+  if (auto dot = dyn_cast<kernel::DotOp>(op))
+    return cast<RankedTensorType>(dot.getLhs().getType()).getDimSize(dot.getLhsDims().back());
+  auto filter = cast<RankedTensorType>(op->getOperand(1).getType());
+  return filter.getNumElements() / filter.getShape().back();
+}
+
 std::string planSignature(Operation *op) {
   Operation *alone = op->clone(); // values are numbered from here, and operands have no names
   for (const char *name : {planAttribute, "kernel.cost", "kernel.inplace"})
@@ -121,4 +128,4 @@ unsigned attachPlans(ModuleOp module, const PlanTable &plans) {
   return count;
 }
 
-} // namespace lathe::cpu
+} // namespace lathe::codegen

@@ -1,0 +1,113 @@
+// What a target gives the compiler. Everything between fusion and the object (passes/lower, compiler/emit, tuning, the
+// tools) sees a Backend and nothing of the folders that implement one; Backends.cpp is the only file that names them.
+// docs/backends.md leads from the plain backend to a new one.
+//
+// The order of calls, for one module of kernels:
+//   loadDialects, prepare   ops get their algorithm, layout and place in memory; constants are packed
+//   beginKernels            what generators learn from the module as a whole
+//   emitKernel              once for each distinct op
+//
+// A kernel is a function
+//   func.func private @name(%operand..., %result..., %scratch, %sizes, %err: !llvm.ptr, %begin, %end: i64)
+// of the units of work [begin, end): they read nothing of each other, and results do not depend on how the range is cut.
+// Its body uses arith, func, LLVM pointers, math, scf and one-dimensional vectors.
+#ifndef LATHE_PASSES_CODEGEN_BACKEND_H
+#define LATHE_PASSES_CODEGEN_BACKEND_H
+
+#include "passes/codegen/Plan.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/AffineExpr.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace lathe::codegen {
+
+/// The processor that code is made for, in LLVM's terms, and how many of its threads share a kernel.
+struct Processor {
+  std::string triple;
+  std::string cpu;      ///< LLVM's name; for messages
+  std::string features; ///< all that it has: "+avx,+avx2,..."
+  int threads = 1;      ///< never changes a result but by which algorithm pays
+};
+
+/// What others ask about the code that a backend makes.
+struct Properties {
+  int vectorBits = 0;       ///< of the widest vectors in kernels; 0: none
+  bool fma = false;         ///< multiplies and adds in one instruction
+  double multiplyAdds = 1;  ///< of f32, that a thread does in a cycle at best
+  int64_t cacheBytes = 1 << 20; ///< of the cache that a thread has to itself
+};
+
+struct PrepareOptions {
+  bool exact = false;            ///< no algorithm that trades accuracy for speed
+  bool bf16 = false;             ///< products and convolutions of bf16 operands, where the processor has them
+  bool releaseConstants = false; ///< free constants that only exist packed from then on; no other module may use them
+  const PlanTable *plans = nullptr;
+};
+
+struct Prepared {
+  int64_t bf16Kernels = 0; ///< ops that take bf16 operands
+  int64_t planned = 0;     ///< ops whose plan the table named
+  bool amx = false;        ///< kernels use tiles, which a Linux process must ask for
+};
+
+/// A kernel and what calls of it need to know.
+struct EmittedKernel {
+  mlir::func::FuncOp function;
+  mlir::AffineExpr extent;  ///< units of work
+  mlir::AffineExpr scratch; ///< bytes of one call
+  int64_t workPerUnit = 0;  ///< in operations of vectorised elementwise code, some sixteen a cycle; 0: not worth sharing
+  bool mayFail = false;     ///< it may store a KernelError to %err
+};
+/// The same of a function whose generator left it in attributes (`kernel.extent`, `kernel.scratch`, `kernel.work`).
+EmittedKernel describeKernel(mlir::func::FuncOp function);
+
+class Backend {
+public:
+  virtual ~Backend();
+
+  virtual Properties properties() const = 0;
+  /// Loads the dialects of emitted functions.
+  virtual void loadDialects(mlir::MLIRContext &context) const = 0;
+  /// Rewrites kernel ops to the forms that emitKernel is to take. Diagnoses; warns of wishes that it cannot grant.
+  virtual mlir::FailureOr<Prepared> prepare(mlir::ModuleOp module, const PrepareOptions &options) = 0;
+  /// Called before the first kernel of a prepared module.
+  virtual void beginKernels(mlir::ModuleOp module) {}
+  /// The last part of the kernel's name, which profiles show: the op's, and what tells its algorithm.
+  virtual std::string kernelName(mlir::Operation *op) const;
+  /// Emits the function of a kernel op or a bare hlo op into `module`. Diagnoses what it cannot.
+  virtual mlir::FailureOr<EmittedKernel> emitKernel(mlir::Operation *op, mlir::ModuleOp module, llvm::StringRef name) const = 0;
+
+  /// Whether there is anything for --tune to choose.
+  virtual bool hasPlans() const { return false; }
+  /// Plans of a tunable op (isTunable) that are worth measuring in a round, counted from 0, where `best` is the fastest
+  /// so far. Nothing behind the last round.
+  virtual std::optional<mlir::SmallVector<KernelPlan>> plansToTry(mlir::Operation *op, const KernelPlan &best, int round,
+                                                                  bool exact) const {
+    return std::nullopt;
+  }
+};
+
+/// A backend of this build.
+struct BackendInfo {
+  llvm::StringRef name;
+  std::unique_ptr<Backend> (*create)(const Processor &processor);
+  void (*registerPasses)(); ///< for lathe-opt; null: it has none
+};
+
+/// All of them, the default one first.
+llvm::ArrayRef<BackendInfo> backends();
+/// Their names, joined by ", ".
+std::string backendNames();
+/// Null where the build has no backend of that name; "" is the default one.
+std::unique_ptr<Backend> makeBackend(llvm::StringRef name, const Processor &processor);
+/// Registers the passes of all backends.
+void registerBackendPasses();
+
+} // namespace lathe::codegen
+
+#endif

@@ -1,0 +1,38 @@
+// The backends of this build (LATHE_BACKENDS): the one place outside their folders that knows them.
+#include "passes/codegen/Backend.h"
+#ifdef LATHE_BACKEND_CPU
+#include "passes/codegen/cpu/CpuBackend.h"
+#include "passes/codegen/cpu/Passes.h"
+#endif
+
+namespace lathe::codegen {
+
+static const BackendInfo all[] = {
+#ifdef LATHE_BACKEND_CPU
+    {"cpu", cpu::makeCpuBackend, cpu::registerCodegenCpuPhase},
+#endif
+};
+
+llvm::ArrayRef<BackendInfo> backends() { return all; }
+
+std::string backendNames() {
+  std::string names;
+  for (const BackendInfo &info : backends())
+    names += (names.empty() ? "" : ", ") + info.name.str();
+  return names;
+}
+
+std::unique_ptr<Backend> makeBackend(llvm::StringRef name, const Processor &processor) {
+  for (const BackendInfo &info : backends())
+    if (name.empty() || info.name == name)
+      return info.create(processor);
+  return nullptr;
+}
+
+void registerBackendPasses() {
+  for (const BackendInfo &info : backends())
+    if (info.registerPasses)
+      info.registerPasses();
+}
+
+} // namespace lathe::codegen

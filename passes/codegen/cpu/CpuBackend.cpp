@@ -1,0 +1,167 @@
+// CPUs behind the seam: which preparations run in which order, and what tuning may choose.
+#include "passes/codegen/cpu/CpuBackend.h"
+
+#include "dialects/hlo/Hlo.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/Bf16.h"
+#include "passes/codegen/cpu/Passes.h"
+#include "passes/codegen/cpu/Tile.h"
+
+#include "llvm/TargetParser/Triple.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+namespace {
+
+/// Bytes of all constants beside those that kernels hold.
+int64_t constantBytes(ModuleOp module) {
+  int64_t bytes = 0;
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa_and_nonnull<kernel::KernelDialect>(op->getDialect()))
+      return WalkResult::skip();
+    if (auto constant = dyn_cast<hlo::ConstantOp>(op)) {
+      auto type = cast<RankedTensorType>(constant.getType());
+      Type element = type.getElementType();
+      if (element.isIntOrFloat() || isa<ComplexType>(element))
+        bytes += type.getNumElements() * elemBytes(element);
+    }
+    return WalkResult::advance();
+  });
+  return bytes;
+}
+
+hlo::ConstantOp constantBehind(Value v) {
+  while (auto reshape = v.getDefiningOp<hlo::ReshapeOp>())
+    v = reshape->getOperand(0);
+  return v.getDefiningOp<hlo::ConstantOp>();
+}
+
+class CpuBackend : public codegen::Backend {
+public:
+  explicit CpuBackend(const codegen::Processor &processor)
+      : name(processor.cpu), target(CpuTarget::get(processor.triple, processor.features)) {
+    target.amxBf16 &= llvm::Triple(llvm::Triple::normalize(processor.triple)).isOSLinux(); // the permission is asked for as Linux wants it
+    target.threads = processor.threads;
+  }
+
+  codegen::Properties properties() const override {
+    return {target.vectorBits, target.fma, target.fmas * target.vectorBits / 32, target.l2};
+  }
+  void loadDialects(MLIRContext &context) const override { loadKernelDialects(context); }
+
+  FailureOr<codegen::Prepared> prepare(ModuleOp module, const codegen::PrepareOptions &options) override;
+  /// Half of what a few cores of a server share.
+  void beginKernels(ModuleOp module) override { target.weightsInCache = constantBytes(module) <= 16 << 20; }
+  std::string kernelName(Operation *op) const override;
+  FailureOr<codegen::EmittedKernel> emitKernel(Operation *op, ModuleOp module, StringRef name) const override {
+    FailureOr<func::FuncOp> function = cpu::emitKernel(op, module, name, target);
+    if (failed(function))
+      return failure();
+    return codegen::describeKernel(*function);
+  }
+  bool hasPlans() const override { return true; }
+  std::optional<SmallVector<KernelPlan>> plansToTry(Operation *op, const KernelPlan &best, int round, bool exact) const override;
+
+private:
+  std::string name;
+  CpuTarget target;
+};
+
+} // namespace
+
+FailureOr<codegen::Prepared> CpuBackend::prepare(ModuleOp module, const codegen::PrepareOptions &options) {
+  codegen::Prepared done;
+  if (options.bf16 && !target.avx512bf16)
+    emitWarning(UnknownLoc::get(module.getContext()))
+        << "--precision bf16: CPU '" << name << "' has no AVX512_BF16: products and convolutions stay f32";
+  else if (options.bf16) {
+    target.fastBf16 = target.avx512bf16;
+    FailureOr<unsigned> marked = useBf16(module, target, options.exact);
+    if (failed(marked))
+      return failure();
+    done.bf16Kernels = *marked;
+  }
+  if (options.plans)
+    done.planned = codegen::attachPlans(module, *options.plans);
+  if (failed(packWeights(module, target, {options.exact, false, options.releaseConstants})))
+    return failure();
+  chainKernels(module, target);
+  fuseAttention(module, target);
+  placeParts(module); // what kernels write settles last
+  done.amx = done.bf16Kernels > 0 && target.amxBf16;
+  return done;
+}
+
+std::string CpuBackend::kernelName(Operation *op) const {
+  std::string text = Backend::kernelName(op);
+  if (auto winograd = op->getAttrOfType<IntegerAttr>("winograd"))
+    text += "_winograd" + std::to_string(winograd.getInt());
+  if (op->hasAttr("strassen"))
+    text += "_strassen";
+  if (op->hasAttr("spread"))
+    text += "_spread";
+  return text;
+}
+
+// One coordinate after the other: the algorithm first, then the width of tiles, their height, blocks and the depth.
+std::optional<SmallVector<KernelPlan>> CpuBackend::plansToTry(Operation *op, const KernelPlan &best, int round,
+                                                              bool exact) const {
+  SmallVector<KernelPlan> plans;
+  auto add = [&](std::optional<int64_t> KernelPlan::*item, int64_t value) {
+    plans.push_back(best);
+    plans.back().*item = value;
+  };
+  auto dot = dyn_cast<kernel::DotOp>(op);
+  auto conv = dyn_cast<kernel::ConvOp>(op);
+  RankedTensorType result = dot ? dot.getAccType() : conv.getAccType();
+  const int64_t columns = result.getShape().back();
+  switch (round) {
+  case 0: {
+    if (!conv || exact || !isWinogradWindow(conv) || !constantBehind(conv.getFilter()))
+      break;
+    ArrayRef<int64_t> window = cast<RankedTensorType>(conv.getFilter().getType()).getShape();
+    SmallVector<int64_t> sizes = winogradTileSizes(window[0], window[1]);
+    sizes.push_back(0);
+    for (int64_t m : llvm::reverse(sizes))
+      add(&KernelPlan::winograd, m);
+    break;
+  }
+  case 1:
+    for (int64_t vecs : {1, 2, 3, 4})
+      if (vecs == 1 || columns > (vecs - 1) * int64_t(target.lanes(Float32Type::get(op->getContext()))))
+        add(&KernelPlan::vecs, vecs);
+    break;
+  case 2: {
+    const int64_t most = maxTileRows(target, best.vecs.value_or(2));
+    for (int64_t rows : {most + 1, most - 1, most - 2, most - 3, most / 2})
+      if (rows >= 2 && best.vecs)
+        add(&KernelPlan::rows, rows);
+    break;
+  }
+  case 3:
+    if (best.winograd.value_or(0))
+      for (int64_t perUnit : {1, 2, 4, 8, 16})
+        add(&KernelPlan::perUnit, perUnit);
+    break;
+  case 4:
+    for (int64_t block : {1, 2, 4, 8, 16, 32, 64, 128})
+      if (columns > 0 && block <= result.getNumElements() / columns)
+        add(&KernelPlan::block, block);
+    break;
+  case 5:
+    for (int64_t depth : {0, 256, 512, 1024})
+      if (codegen::sumSteps(op) > std::max<int64_t>(depth, 256) && !best.winograd.value_or(0))
+        add(&KernelPlan::depth, depth);
+    break;
+  default:
+    return std::nullopt;
+  }
+  return plans;
+}
+
+std::unique_ptr<codegen::Backend> makeCpuBackend(const codegen::Processor &processor) {
+  return std::make_unique<CpuBackend>(processor);
+}
+
+} // namespace lathe::cpu
