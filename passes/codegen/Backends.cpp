@@ -4,12 +4,18 @@
 #include "passes/codegen/cpu/CpuBackend.h"
 #include "passes/codegen/cpu/Passes.h"
 #endif
+#ifdef LATHE_BACKEND_PLAIN
+#include "passes/codegen/plain/PlainBackend.h"
+#endif
 
 namespace lathe::codegen {
 
 static const BackendInfo all[] = {
 #ifdef LATHE_BACKEND_CPU
     {"cpu", cpu::makeCpuBackend, cpu::registerCodegenCpuPhase},
+#endif
+#ifdef LATHE_BACKEND_PLAIN
+    {"plain", plain::makePlainBackend, nullptr},
 #endif
 };
 

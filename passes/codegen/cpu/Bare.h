@@ -6,6 +6,9 @@
 
 namespace lathe::cpu {
 
+/// The one for `op`; diagnoses ops that have none.
+mlir::LogicalResult emitLibraryOp(mlir::Operation *op, KernelBuilder &b);
+
 mlir::LogicalResult emitBitcastConvert(mlir::Operation *op, KernelBuilder &b);
 mlir::LogicalResult emitConcatenate(mlir::Operation *op, KernelBuilder &b);
 mlir::LogicalResult emitAssumeShape(mlir::Operation *op, KernelBuilder &b);

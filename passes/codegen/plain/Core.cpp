@@ -1,0 +1,186 @@
+// The accumulators of products, convolutions and poolings, one at a time: whatever element of one an epilogue asks for, it
+// gets the loops that compute it.
+#include "dialects/hlo/Hlo.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/Expr.h"
+#include "passes/codegen/cpu/Sums.h"
+#include "passes/codegen/plain/Nest.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace lathe::plain {
+
+using cpu::KernelBuilder;
+
+/// The longest loop taken for granted where sizes are known at run time only.
+static constexpr int64_t unknownSteps = 256;
+
+static cpu::Contraction contractionOf(kernel::DotOp op) {
+  cpu::Contraction c;
+  c.lhs = hlo::tensorType(op.getLhs());
+  c.rhs = hlo::tensorType(op.getRhs());
+  RankedTensorType acc = op.getAccType();
+  c.result = acc.getElementType();
+  ArrayRef<int64_t> l = op.getLhsDims(), r = op.getRhsDims(), out = op.getResultDims();
+  const int64_t batch = op.getBatchRank();
+  c.lhsDims.assign(acc.getRank(), -1);
+  c.rhsDims.assign(acc.getRank(), -1);
+  for (int64_t i = 0; i < batch; ++i) { // an operand without batch dimensions is shared by the whole batch
+    if (c.lhs.getRank() == batch + 2)
+      c.lhsDims[out[i]] = l[i];
+    if (c.rhs.getRank() == batch + 2)
+      c.rhsDims[out[i]] = r[i];
+  }
+  c.lhsDims[out[batch]] = l[l.size() - 2];
+  c.rhsDims[out[batch + 1]] = r.back();
+  c.summed.push_back({l.back(), r[r.size() - 2]});
+  return c;
+}
+
+/// kernel.conv and kernel.depthwise_conv: images [n, spatial..., c], filters [spatial..., c of a group, oc].
+template <typename Op>
+static cpu::Convolution convolutionOf(Op op) {
+  cpu::Convolution c;
+  c.lhs = hlo::tensorType(op.getInput());
+  c.rhs = hlo::tensorType(op.getFilter());
+  c.result = op.getAccType();
+  const int64_t spatial = c.lhs.getRank() - 2;
+  c.lhsBatch = c.resultBatch = 0;
+  c.lhsFeature = c.resultFeature = c.rhsOutput = spatial + 1;
+  c.rhsInput = spatial;
+  c.groups = isa<kernel::DepthwiseConvOp>(op) ? c.lhs.getShape().back() : static_cast<int64_t>(op.getGroups());
+  c.batchGroups = op.getBatchGroups();
+  for (int64_t i = 0; i < spatial; ++i)
+    c.spatial.push_back({i + 1, i, i + 1, op.getStrides()[i], op.getPadding()[2 * i], op.getLhsDilation()[i],
+                         op.getRhsDilation()[i], false});
+  return c;
+}
+
+namespace {
+/// One result of a kernel.pool.
+class Pool {
+public:
+  Pool(kernel::PoolOp op, KernelBuilder &b)
+      : op(op), b(b), kind(op.getKind()), input(hlo::tensorType(op.getInput())), acc(op.getAccType().getElementType()),
+        sizes(b.dims(input)) {}
+
+  Value at(ArrayRef<Value> index);
+  int64_t steps() const {
+    int64_t count = 1;
+    for (int64_t taps : op.getWindow())
+      count *= taps;
+    return count;
+  }
+
+private:
+  Value initial();
+  Value combine(Value sum, Value x);
+
+  mutable kernel::PoolOp op;
+  KernelBuilder &b;
+  StringRef kind;
+  RankedTensorType input;
+  Type acc;
+  SmallVector<Value> sizes;
+};
+} // namespace
+
+Value Pool::initial() {
+  Type t = cpu::regType(acc);
+  const bool isMax = kind != "min";
+  if (kind == "max_number") {
+    auto lowest = APFloat::getLargest(cast<FloatType>(input.getElementType()).getFloatSemantics(), /*Negative=*/true);
+    return b.cst(t, lowest.convertToDouble());
+  }
+  if (kind == "sum" || kind == "avg")
+    return b.cstI(t, 0);
+  if (isa<FloatType>(t))
+    return b.cst(t, isMax ? -INFINITY : INFINITY);
+  const unsigned width = t.getIntOrFloatBitWidth();
+  const APInt limit = cpu::isUnsignedElem(acc) ? (isMax ? APInt::getMinValue(width) : APInt::getMaxValue(width))
+                                               : (isMax ? APInt::getSignedMinValue(width) : APInt::getSignedMaxValue(width));
+  return b.cstI(t, limit.getSExtValue());
+}
+
+Value Pool::combine(Value sum, Value x) {
+  const bool isFloat = isa<FloatType>(sum.getType()), isUnsigned = cpu::isUnsignedElem(acc), isMax = kind == "max";
+  if (kind == "max_number") // never a NaN
+    return b.select(arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, sum), x, sum);
+  if (kind != "max" && kind != "min") {
+    if (isFloat)
+      return arith::AddFOp::create(b, sum, x);
+    return arith::AddIOp::create(b, sum, x);
+  }
+  if (isFloat)
+    return isMax ? arith::MaximumFOp::create(b, sum, x).getResult() : arith::MinimumFOp::create(b, sum, x).getResult();
+  if (isUnsigned)
+    return isMax ? arith::MaxUIOp::create(b, sum, x).getResult() : arith::MinUIOp::create(b, sum, x).getResult();
+  return isMax ? arith::MaxSIOp::create(b, sum, x).getResult() : arith::MinSIOp::create(b, sum, x).getResult();
+}
+
+Value Pool::at(ArrayRef<Value> index) {
+  const size_t spatial = op.getWindow().size();
+  SmallVector<Value> from(index);
+  // carried: the sum, and how many elements of the input are in it
+  std::function<SmallVector<Value>(size_t, ValueRange)> nest = [&](size_t i, ValueRange carried) -> SmallVector<Value> {
+    if (i == spatial) {
+      Value x = b.loadElem(input.getElementType(), b.operands[0], b.linearize(from, sizes));
+      return {combine(carried[0], cpu::emitConvert(b, x, input.getElementType(), acc)), b.add(carried[1], b.i64(1))};
+    }
+    return b.loop(b.i64(0), b.i64(op.getWindow()[i]), b.i64(1), carried, [&](Value tap, ValueRange now) {
+      Value first = b.sub(b.mul(index[i + 1], b.i64(op.getStrides()[i])), b.i64(op.getPadding()[2 * i]));
+      Value place = b.add(first, b.mul(tap, b.i64(op.getWindowDilation()[i])));
+      return b.ifElse(b.inRange(place, b.i64(0), sizes[i + 1]), now.getTypes(), [&] {
+        from[i + 1] = place;
+        return nest(i + 1, now);
+      }, [&] { return SmallVector<Value>(now); });
+    });
+  };
+  SmallVector<Value> done = nest(0, ValueRange{initial(), b.i64(0)});
+  if (kind != "avg")
+    return done[0];
+  Value count = cpu::emitConvert(b, b.max(done[1], b.i64(1)), b.getI64Type(), acc);
+  if (isa<FloatType>(done[0].getType()))
+    return arith::DivFOp::create(b, done[0], count);
+  return arith::DivSIOp::create(b, done[0], count);
+}
+
+/// `core`: anything with at(index).
+template <typename Core>
+static void bind(cpu::ElementEmitter &e, Value accumulator, std::shared_ptr<Core> core) {
+  e.bindElement(accumulator, [core](ArrayRef<Value> index, unsigned) -> FailureOr<Value> { return core->at(index); });
+}
+
+FailureOr<int64_t> bindCore(Operation *op, KernelBuilder &b, cpu::ElementEmitter &e) {
+  Value accumulator = kernel::hasCore(op) ? Value(op->getRegion(0).getArgument(0)) : Value(op->getResult(0));
+  auto contraction = [&](cpu::Contraction c) {
+    auto sum = std::make_shared<cpu::ContractionSum>(b, std::move(c));
+    bind(e, accumulator, sum);
+    return sum->steps().value_or(unknownSteps);
+  };
+  auto convolution = [&](cpu::Convolution c) {
+    auto sum = std::make_shared<cpu::ConvolutionSum>(b, std::move(c));
+    bind(e, accumulator, sum);
+    return sum->steps().value_or(unknownSteps);
+  };
+  if (auto dot = dyn_cast<kernel::DotOp>(op))
+    return contraction(contractionOf(dot));
+  if (isa<hlo::DotOp, hlo::DotGeneralOp>(op))
+    return contraction(cpu::contractionOf(op));
+  if (auto conv = dyn_cast<kernel::ConvOp>(op))
+    return convolution(convolutionOf(conv));
+  if (auto conv = dyn_cast<kernel::DepthwiseConvOp>(op))
+    return convolution(convolutionOf(conv));
+  if (auto conv = dyn_cast<hlo::ConvolutionOp>(op))
+    return convolution(cpu::Convolution::of(conv));
+  if (auto pool = dyn_cast<kernel::PoolOp>(op)) {
+    auto one = std::make_shared<Pool>(pool, b);
+    bind(e, accumulator, one);
+    return one->steps();
+  }
+  return op->emitError() << "no plain loops for " << op->getName();
+}
+
+} // namespace lathe::plain

@@ -1,0 +1,141 @@
+// Which nest an op has, and the one of most: an element of the results a unit.
+#include "passes/codegen/plain/Nest.h"
+
+#include "dialects/hlo/Hlo.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/Elemental.h"
+
+using namespace mlir;
+
+namespace lathe::plain {
+
+using cpu::ElementEmitter;
+using cpu::KernelBuilder;
+
+/// hlo ops outside kernels whose elements an ElementEmitter knows.
+static bool isElemental(Operation *op) {
+  return cpu::isElementwise(op) ||
+         isa<hlo::BroadcastInDimOp, hlo::BroadcastOp, hlo::ReshapeOp, hlo::TransposeOp, hlo::SliceOp, hlo::DynamicSliceOp,
+             hlo::PadOp, hlo::IotaOp, hlo::ReverseOp, hlo::GatherOp, hlo::MapOp, hlo::SizeOp, hlo::GetDimensionSizeOp,
+             hlo::OptimizationBarrierOp>(op);
+}
+
+bool hasNest(Operation *op) {
+  return kernel::isKernelOp(op) || isElemental(op) ||
+         isa<hlo::ReduceOp, hlo::DotOp, hlo::DotGeneralOp, hlo::ConvolutionOp>(op);
+}
+
+/// What preparations for another backend have made of an op, or "".
+static StringRef foreignForm(Operation *op) {
+  if (isa<kernel::ChainOp, kernel::AttentionOp>(op))
+    return "a group of kernels";
+  for (StringRef name : {"panel", "bf16", "interleaved", "strassen", "winograd", "spread", "kernel.result_rows",
+                         "kernel.operand_rows"})
+    if (op->hasAttr(name))
+      return name;
+  return "";
+}
+
+static Elements bindOperands(Operation *op, KernelBuilder &b) {
+  Elements elements{std::make_shared<ElementEmitter>(b), {}};
+  if (!kernel::isKernelOp(op)) {
+    for (auto [operand, pointer] : llvm::zip(op->getOperands(), b.operands))
+      elements.emitter->bindBuffer(operand, pointer);
+    elements.roots.assign(op->result_begin(), op->result_end());
+    return elements;
+  }
+  Block &body = op->getRegion(0).front();
+  // an op with a core has the accumulator first, and what the core reads has no argument
+  ArrayRef<BlockArgument> arguments = body.getArguments();
+  if (kernel::hasCore(op))
+    arguments = arguments.drop_front();
+  for (auto [argument, pointer] : llvm::zip(arguments, ArrayRef<Value>(b.operands).take_back(arguments.size())))
+    elements.emitter->bindBuffer(argument, pointer);
+  elements.roots.assign(body.getTerminator()->operand_begin(), body.getTerminator()->operand_end());
+  return elements;
+}
+
+int64_t costOf(ValueRange roots) {
+  for (Value root : roots)
+    if (Operation *op = root.getDefiningOp(); op && !kernel::isKernelOp(op->getParentOp()))
+      return 4;
+  return cpu::elementCost(SmallVector<Value>(roots));
+}
+
+Nest elementNest(KernelBuilder &b, Elements elements, int64_t steps) {
+  RankedTensorType type = hlo::tensorType(elements.roots[0]);
+  Nest nest;
+  nest.units = hlo::numElements(type);
+  nest.work = costOf(elements.roots) + 2 * steps;
+  nest.emit = [&b, elements, type](Value unit) -> LogicalResult {
+    ElementEmitter &e = *elements.emitter;
+    ElementEmitter::Scope scope(e);
+    SmallVector<Value> index = b.delinearize(unit, b.dims(type)), values;
+    for (Value root : elements.roots) {
+      FailureOr<Value> v = e.emit(root, index);
+      if (failed(v))
+        return failure();
+      values.push_back(*v);
+    }
+    for (auto [root, v, pointer] : llvm::zip(elements.roots, values, b.results))
+      b.storeElem(hlo::elementType(root), v, pointer, unit);
+    return success();
+  };
+  return nest;
+}
+
+/// Results of several shapes cannot share a numbering: all of them are one unit.
+static Nest wholeNest(KernelBuilder &b, Elements elements) {
+  Nest nest;
+  nest.units = b.getAffineConstantExpr(1);
+  nest.emit = [&b, elements](Value) -> LogicalResult {
+    LogicalResult ok = success();
+    for (auto [root, pointer] : llvm::zip(elements.roots, b.results)) {
+      Value to = pointer;
+      SmallVector<Value> sizes = b.dims(hlo::tensorType(root));
+      b.nest(sizes, [&, root = root](ValueRange index) {
+        ElementEmitter::Scope scope(*elements.emitter);
+        FailureOr<Value> v = elements.emitter->emit(root, SmallVector<Value>(index));
+        if (failed(v))
+          ok = failure();
+        else
+          b.storeElem(hlo::elementType(root), *v, to, b.linearize(index, sizes));
+      });
+    }
+    return ok;
+  };
+  return nest;
+}
+
+FailureOr<Nest> makeNest(Operation *op, KernelBuilder &b) {
+  if (StringRef form = foreignForm(op); !form.empty())
+    return op->emitError() << "no plain loops: prepared for another backend (" << form << ")";
+  Elements elements = bindOperands(op, b);
+  if (isa<kernel::ReduceOp, hlo::ReduceOp>(op))
+    return reduceNest(op, b, elements);
+  if (isa<kernel::RowsOp>(op) && !op->getRegion(0).getOps<hlo::ReduceOp>().empty())
+    return rowsNest(op, b, elements);
+  if (kernel::hasCore(op) || isa<hlo::DotOp, hlo::DotGeneralOp, hlo::ConvolutionOp>(op)) {
+    FailureOr<int64_t> steps = bindCore(op, b, *elements.emitter);
+    if (failed(steps))
+      return failure();
+    return elementNest(b, elements, *steps);
+  }
+  auto same = [&](Value root) { return hlo::getDims(hlo::tensorType(root)) == hlo::getDims(hlo::tensorType(elements.roots[0])); };
+  return llvm::all_of(elements.roots, same) ? elementNest(b, elements) : wholeNest(b, elements);
+}
+
+LogicalResult emitNest(Operation *op, KernelBuilder &b) {
+  // Work is counted in operations of vectorised code; one of a single element takes as long as so many.
+  constexpr int64_t scalarWork = 8;
+  FailureOr<Nest> nest = makeNest(op, b);
+  if (failed(nest))
+    return failure();
+  b.setExtent(nest->units);
+  b.setWork(nest->work * scalarWork);
+  LogicalResult ok = success();
+  b.units([&](Value unit) { ok = nest->emit(unit); });
+  return ok;
+}
+
+} // namespace lathe::plain

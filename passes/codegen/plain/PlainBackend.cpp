@@ -1,0 +1,78 @@
+// The plain backend behind the seam. Nothing is prepared: kernels are what fusion made, in the layouts that it left.
+#include "passes/codegen/plain/PlainBackend.h"
+
+#include "dialects/hlo/Shape.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/Bare.h"
+#include "passes/codegen/plain/Nest.h"
+
+using namespace mlir;
+
+namespace lathe::plain {
+namespace {
+
+/// The processor for code of single elements: no vectors, and of its instructions those alone that multiply and add, or
+/// round.
+cpu::CpuTarget scalarTarget(const codegen::Processor &processor) {
+  const cpu::CpuTarget all = cpu::CpuTarget::get(processor.triple, processor.features);
+  cpu::CpuTarget t;
+  t.vectorBits = 8; // of the narrowest element: one lane of any
+  t.x86 = t.avx = t.avx2 = t.f16c = false;
+  t.fma = all.fma;
+  t.rounds = all.rounds;
+  t.l2 = all.l2;
+  t.fmas = 1;
+  return t;
+}
+
+class PlainBackend : public codegen::Backend {
+public:
+  explicit PlainBackend(const codegen::Processor &processor) : target(scalarTarget(processor)) {}
+
+  codegen::Properties properties() const override { return {0, target.fma, 1, target.l2}; }
+  void loadDialects(MLIRContext &context) const override { cpu::loadKernelDialects(context); }
+  FailureOr<codegen::Prepared> prepare(ModuleOp module, const codegen::PrepareOptions &options) override {
+    if (options.bf16)
+      emitWarning(UnknownLoc::get(module.getContext()))
+          << "--precision bf16: not with the plain backend: products and convolutions stay f32";
+    return codegen::Prepared();
+  }
+  FailureOr<codegen::EmittedKernel> emitKernel(Operation *op, ModuleOp module, StringRef name) const override;
+
+private:
+  cpu::CpuTarget target;
+};
+
+} // namespace
+
+/// The values whose sizes code needs, those of regions included.
+static LogicalResult checkSizes(Operation *op) {
+  SmallVector<Value> values(op->getOperands());
+  llvm::append_range(values, op->getResults());
+  for (Region &region : op->getRegions())
+    region.walk([&](Operation *inner) { llvm::append_range(values, inner->getResults()); });
+  for (Value v : values) {
+    auto type = dyn_cast<RankedTensorType>(v.getType());
+    if (!type || !hlo::hasKnownDims(type))
+      return op->emitError() << "code generation needs ranked tensors of known sizes, found " << v.getType();
+  }
+  return success();
+}
+
+FailureOr<codegen::EmittedKernel> PlainBackend::emitKernel(Operation *op, ModuleOp module, StringRef name) const {
+  if (failed(checkSizes(op)))
+    return failure();
+  cpu::KernelBuilder b(op, module, name, target);
+  // sorts, decompositions, scatters: functions that count in units of their own
+  if (failed(hasNest(op) ? emitNest(op, b) : cpu::emitLibraryOp(op, b))) {
+    b.func.erase();
+    return failure();
+  }
+  return codegen::describeKernel(b.func);
+}
+
+std::unique_ptr<codegen::Backend> makePlainBackend(const codegen::Processor &processor) {
+  return std::make_unique<PlainBackend>(processor);
+}
+
+} // namespace lathe::plain

@@ -1,0 +1,169 @@
+// Nests with reductions: all results of one are computed in one pass and stand for it from then on.
+#include "dialects/hlo/Hlo.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/codegen/plain/Nest.h"
+
+using namespace mlir;
+
+namespace lathe::plain {
+
+using cpu::ElementEmitter;
+using cpu::KernelBuilder;
+
+/// Computes the results of `r` where the dimensions that it keeps are at `kept`, in the order of memory, and binds them.
+static LogicalResult bindReduction(KernelBuilder &b, ElementEmitter &e, hlo::ReduceOp r, ArrayRef<Value> kept) {
+  RankedTensorType in = hlo::tensorType(r.getInputs()[0]);
+  SmallVector<Value> sizes = b.dims(in), index(in.getRank()), accumulators;
+  SmallVector<int64_t> over;
+  unsigned next = 0;
+  for (int64_t i = 0; i < in.getRank(); ++i)
+    if (llvm::is_contained(r.getDimensions(), i))
+      over.push_back(i);
+    else
+      index[i] = kept[next++];
+  for (Value init : r.getInitValues()) {
+    FailureOr<Value> v = e.emit(init, SmallVector<Value>(hlo::tensorType(init).getRank(), b.i64(0)));
+    if (failed(v))
+      return failure();
+    accumulators.push_back(*v);
+  }
+  LogicalResult ok = success();
+  auto step = [&](ValueRange now) -> FailureOr<SmallVector<Value>> {
+    SmallVector<Value> arguments(now);
+    for (Value input : r.getInputs()) {
+      FailureOr<Value> v = e.emit(input, index);
+      if (failed(v))
+        return failure();
+      arguments.push_back(*v);
+    }
+    return cpu::emitScalarBody(b, r.getBody().front(), arguments);
+  };
+  std::function<SmallVector<Value>(unsigned, ValueRange)> nest = [&](unsigned level, ValueRange now) -> SmallVector<Value> {
+    if (level < over.size())
+      return b.loop(b.i64(0), sizes[over[level]], b.i64(1), now, [&](Value i, ValueRange inner) {
+        ElementEmitter::Scope scope(e);
+        index[over[level]] = i;
+        return nest(level + 1, inner);
+      });
+    FailureOr<SmallVector<Value>> out = step(now);
+    if (succeeded(out))
+      return *out;
+    ok = failure();
+    return SmallVector<Value>(now);
+  };
+  accumulators = nest(0, accumulators);
+  for (auto [result, v] : llvm::zip(r.getResults(), accumulators))
+    e.bindElement(result, [v = Value(v)](ArrayRef<Value>, unsigned) -> FailureOr<Value> { return v; });
+  return ok;
+}
+
+static int64_t stepsOf(ArrayRef<hlo::ReduceOp> reductions) {
+  int64_t steps = 0;
+  for (hlo::ReduceOp r : reductions) {
+    RankedTensorType in = hlo::tensorType(r.getInputs()[0]);
+    int64_t count = 1;
+    for (int64_t d : r.getDimensions())
+      count *= in.isDynamicDim(d) ? 256 : in.getDimSize(d);
+    steps += count * costOf(r.getInputs());
+  }
+  return steps;
+}
+
+static SmallVector<hlo::ReduceOp> reductionsOf(Operation *op) {
+  if (auto r = dyn_cast<hlo::ReduceOp>(op))
+    return {r};
+  return llvm::to_vector(op->getRegion(0).getOps<hlo::ReduceOp>());
+}
+
+FailureOr<Nest> reduceNest(Operation *op, KernelBuilder &b, Elements elements) {
+  SmallVector<hlo::ReduceOp> reductions = reductionsOf(op);
+  for (hlo::ReduceOp r : reductions)
+    if (r.getDimensions() != reductions[0].getDimensions())
+      return op->emitError("kernel.reduce with reductions over different dimensions");
+  RankedTensorType type = hlo::tensorType(elements.roots[0]);
+  Nest nest = elementNest(b, elements, stepsOf(reductions));
+  nest.emit = [&b, elements, reductions, type, store = nest.emit](Value unit) -> LogicalResult {
+    ElementEmitter::Scope scope(*elements.emitter);
+    SmallVector<Value> index = b.delinearize(unit, b.dims(type));
+    for (hlo::ReduceOp r : reductions)
+      if (failed(bindReduction(b, *elements.emitter, r, index)))
+        return failure();
+    return store(unit);
+  };
+  return nest;
+}
+
+namespace {
+/// What the reductions of a kernel.rows share: rows are all that lies in the trailing dimensions.
+struct RowShape {
+  SmallVector<AffineExpr> dims;
+  int64_t lead = 0; ///< dimensions that number the rows
+
+  bool isFull(Value v) const { return hlo::getDims(hlo::tensorType(v)) == dims; }
+  AffineExpr count(MLIRContext *context) const { return hlo::numElements(ArrayRef<AffineExpr>(dims).take_front(lead), context); }
+};
+} // namespace
+
+static FailureOr<RowShape> rowShape(Operation *op, ArrayRef<hlo::ReduceOp> reductions) {
+  RowShape shape;
+  for (hlo::ReduceOp r : reductions) {
+    SmallVector<AffineExpr> dims = hlo::getDims(hlo::tensorType(r.getInputs()[0]));
+    const int64_t rank = dims.size(), lead = rank - static_cast<int64_t>(r.getDimensions().size());
+    if (shape.dims.empty())
+      shape = {dims, lead};
+    bool fits = dims == shape.dims && lead == shape.lead;
+    for (int64_t i = 0; fits && i < rank; ++i)
+      fits = llvm::is_contained(r.getDimensions(), i) == (i >= lead);
+    if (!fits)
+      return op->emitError("kernel.rows with reductions that are not along the same trailing dimensions");
+  }
+  return shape;
+}
+
+FailureOr<Nest> rowsNest(Operation *op, KernelBuilder &b, Elements elements) {
+  SmallVector<hlo::ReduceOp> reductions = reductionsOf(op);
+  FailureOr<RowShape> shape = rowShape(op, reductions);
+  if (failed(shape))
+    return failure();
+  Nest nest;
+  nest.units = shape->count(op->getContext());
+  nest.work = 2 * stepsOf(reductions);
+  nest.emit = [&b, elements, reductions, shape = *shape](Value unit) -> LogicalResult {
+    ElementEmitter &e = *elements.emitter;
+    ElementEmitter::Scope scope(e);
+    SmallVector<Value> sizes;
+    for (AffineExpr d : shape.dims)
+      sizes.push_back(b.dim(d));
+    ArrayRef<Value> all(sizes);
+    SmallVector<Value> lead = b.delinearize(unit, all.take_front(shape.lead));
+    for (hlo::ReduceOp r : reductions)
+      if (failed(bindReduction(b, e, r, lead)))
+        return failure();
+    LogicalResult ok = success();
+    auto store = [&](size_t k, ArrayRef<Value> index, Value place) {
+      FailureOr<Value> v = e.emit(elements.roots[k], index);
+      if (failed(v))
+        ok = failure();
+      else
+        b.storeElem(hlo::elementType(elements.roots[k]), *v, b.results[k], place);
+    };
+    // results of a row first: they are read nowhere in it
+    for (auto [k, root] : llvm::enumerate(elements.roots))
+      if (!shape.isFull(root))
+        store(k, b.delinearize(unit, b.dims(hlo::tensorType(root))), unit);
+    if (llvm::none_of(elements.roots, [&](Value root) { return shape.isFull(root); }))
+      return ok;
+    b.nest(all.drop_front(shape.lead), [&](ValueRange inner) {
+      ElementEmitter::Scope inside(e);
+      SmallVector<Value> index(lead);
+      llvm::append_range(index, inner);
+      for (auto [k, root] : llvm::enumerate(elements.roots))
+        if (shape.isFull(root))
+          store(k, index, b.linearize(index, sizes));
+    });
+    return ok;
+  };
+  return nest;
+}
+
+} // namespace lathe::plain
