@@ -4,7 +4,9 @@
 #include "passes/codegen/cpu/Bare.h"
 #include "passes/codegen/cpu/Elemental.h"
 #include "passes/codegen/cpu/Expr.h"
+#include "passes/codegen/cpu/LongSums.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -139,7 +141,11 @@ private:
   SmallVector<Value> combine(ValueRange x, ValueRange y, unsigned width);
   SmallVector<Value> shuffled(ValueRange x, ValueRange y, ArrayRef<int64_t> pick);
   void across(Value outer, Value lo, Value hi);
+  void sumsAcross(Value outer, Value lo, Value hi);
+  SmallVector<Value> vectorsOfRow(Value base, Value first, Value last, SmallVector<Value> carried, ValueRange before);
+  SmallVector<Value> elementsOfRow(Value base, Value first, Value last, SmallVector<Value> carried, ValueRange before);
   void alongRow(Value row);
+  SmallVector<Value> after(ValueRange before, ValueRange sums);
   Value inOrder(Value t) { return window.reverse ? b.sub(b.sub(count, b.i64(1)), t) : t; }
 
   KernelBuilder &b;
@@ -151,13 +157,17 @@ private:
   Value inner, count;
   unsigned lanes = 64;
   bool masked = true;
+  const bool adds; ///< floats: in blocks
   LogicalResult ok = success();
 };
 } // namespace
 
+// Elements in a row, or vectors of a row, that running sums take in a block.
+static constexpr int64_t runningBlock = 64;
+
 Running::Running(KernelBuilder &b, hlo::ReduceWindowOp op, hlo::RunningWindow window)
     : b(b), body(op.getBody().front()), window(window),
-      starts(ArrayRef<Value>(b.operands).drop_front(op.getInputs().size())) {
+      starts(ArrayRef<Value>(b.operands).drop_front(op.getInputs().size())), adds(isFloatSum(body)) {
   outerE = innerE = b.getAffineConstantExpr(1);
   for (auto [i, size] : llvm::enumerate(hlo::getDims(tensorType(op.getInputs()[0])))) {
     if (int64_t(i) == window.dim)
@@ -237,49 +247,111 @@ void Running::across(Value outer, Value lo, Value hi) {
   });
 }
 
-// A row that lies in a piece: within a vector by doubling steps, then on from the last of the vector before.
-void Running::alongRow(Value row) {
-  Value base = b.mul(row, count), begin = b.i64(0);
-  SmallVector<Value> sums = inits(1);
-  if (lanes > 1) {
-    int64_t width = lanes;
-    begin = b.mul(b.divU(count, b.i64(width)), b.i64(width));
-    sums = b.loop(b.i64(0), begin, b.i64(width), sums, [&](Value t, ValueRange carried) {
-      Value first = window.reverse ? b.sub(b.sub(count, b.i64(width)), t) : t, at = b.add(base, first);
-      SmallVector<Value> v = load(b.operands, at, lanes);
-      for (int64_t step = 1; step < width; step *= 2) {
-        SmallVector<int64_t> pick, keep;
-        SmallVector<bool> on;
-        for (int64_t l = 0; l < width; ++l) {
-          int64_t from = window.reverse ? l + step : l - step;
-          on.push_back(from >= 0 && from < width);
-          pick.push_back(on.back() ? from : l);
-          keep.push_back(on.back() ? l : l + width);
-        }
-        v = shuffled(combine(shuffled(v, v, pick), v, lanes), v, keep);
-      }
-      SmallVector<Value> splats, last, next;
-      for (auto [elem, x] : llvm::zip(elems, carried))
-        splats.push_back(b.splatElem(elem, x, lanes));
-      v = combine(splats, v, lanes);
-      for (Value x : v)
-        next.push_back(vector::ExtractOp::create(b, x, window.reverse ? int64_t(0) : width - 1));
-      if (window.exclusive) { // what was carried comes first, the last is carried on
-        SmallVector<int64_t> pick;
-        for (int64_t l = 0; l < width; ++l)
-          pick.push_back(window.reverse ? (l + 1 < width ? l + 1 : 2 * width - 1) : (l ? l - 1 : width));
-        v = shuffled(v, splats, pick);
-      }
-      store(v, at);
-      return next;
+/// Sums, and what comes before their block, if it is apart.
+SmallVector<Value> Running::after(ValueRange before, ValueRange sums) {
+  return before.empty() ? SmallVector<Value>(sums) : addAll(b, before, sums);
+}
+
+// The same for sums: a strip of columns in registers, from block to block.
+void Running::sumsAcross(Value outer, Value lo, Value hi) {
+  Type elem = elems[0];
+  auto strip = [&](Value j, unsigned vecs, unsigned width, Value mask) {
+    SmallVector<Value> start;
+    for (unsigned v = 0; v < vecs; ++v)
+      start.append(inits(width));
+    runningBlocks(b, b.i64(0), count, runningBlock, start, [&](Value from, Value to, ValueRange before) {
+      SmallVector<Value> zeros;
+      for (Value v : before)
+        zeros.push_back(b.cst(v.getType(), -0.0));
+      return b.loop(from, to, b.i64(1), zeros, [&](Value t, ValueRange sums) {
+        Value at = b.add(b.mul(b.add(b.mul(outer, count), inOrder(t)), inner), j);
+        SmallVector<Value> next;
+        for (unsigned v = 0; v < vecs; ++v)
+          next.push_back(arith::AddFOp::create(
+              b, sums[v], b.loadElem(elem, b.operands[0], b.add(at, b.i64(v * width)), width, mask)));
+        SmallVector<Value> out = addAll(b, before, window.exclusive ? sums : ValueRange(next));
+        for (unsigned v = 0; v < vecs; ++v)
+          b.storeElem(elem, out[v], b.results[0], b.add(at, b.i64(v * width)), mask);
+        return next;
+      });
     });
+  };
+  constexpr int64_t vecs = 8;
+  Value wide = b.i64(vecs * lanes), rest = lo;
+  if (lanes > 1) {
+    rest = b.add(lo, b.mul(b.divU(b.sub(hi, lo), wide), wide));
+    b.loop(lo, rest, wide, [&](Value j) { strip(j, vecs, lanes, Value()); });
   }
-  b.loop(begin, count, b.i64(1), sums, [&](Value t, ValueRange carried) {
-    Value at = b.add(base, inOrder(t));
-    SmallVector<Value> next = combine(carried, load(b.operands, at, 1), 1);
-    store(window.exclusive ? carried : ValueRange(next), at);
+  (void)vectorLoop(b, rest, hi, lanes, masked, [&](Value j, unsigned width, Value mask) {
+    strip(j, 1, width, mask);
+    return success();
+  });
+}
+
+// A row that lies in a piece: within a vector by doubling steps, then on from the last of the vector before.
+SmallVector<Value> Running::vectorsOfRow(Value base, Value from, Value to, SmallVector<Value> carried, ValueRange before) {
+  const int64_t width = lanes;
+  return b.loop(from, to, b.i64(width), carried, [&](Value t, ValueRange carried) {
+    Value first = window.reverse ? b.sub(b.sub(count, b.i64(width)), t) : t, at = b.add(base, first);
+    SmallVector<Value> v = load(b.operands, at, lanes);
+    for (int64_t step = 1; step < width; step *= 2) {
+      SmallVector<int64_t> pick, keep;
+      SmallVector<bool> on;
+      for (int64_t l = 0; l < width; ++l) {
+        int64_t from = window.reverse ? l + step : l - step;
+        on.push_back(from >= 0 && from < width);
+        pick.push_back(on.back() ? from : l);
+        keep.push_back(on.back() ? l : l + width);
+      }
+      v = shuffled(combine(shuffled(v, v, pick), v, lanes), v, keep);
+    }
+    SmallVector<Value> splats, last, next;
+    for (auto [elem, x] : llvm::zip(elems, carried))
+      splats.push_back(b.splatElem(elem, x, lanes));
+    v = combine(splats, v, lanes);
+    for (Value x : v)
+      next.push_back(vector::ExtractOp::create(b, x, window.reverse ? int64_t(0) : width - 1));
+    if (window.exclusive) { // what was carried comes first, the last is carried on
+      SmallVector<int64_t> pick;
+      for (int64_t l = 0; l < width; ++l)
+        pick.push_back(window.reverse ? (l + 1 < width ? l + 1 : 2 * width - 1) : (l ? l - 1 : width));
+      v = shuffled(v, splats, pick);
+    }
+    SmallVector<Value> whole;
+    for (auto [elem, x] : llvm::zip(elems, before))
+      whole.push_back(b.splatElem(elem, x, lanes));
+    store(after(whole, v), at);
     return next;
   });
+}
+
+SmallVector<Value> Running::elementsOfRow(Value base, Value from, Value to, SmallVector<Value> carried, ValueRange before) {
+  return b.loop(from, to, b.i64(1), carried, [&](Value t, ValueRange carried) {
+    Value at = b.add(base, inOrder(t));
+    SmallVector<Value> next = combine(carried, load(b.operands, at, 1), 1);
+    store(after(before, window.exclusive ? carried : ValueRange(next)), at);
+    return next;
+  });
+}
+
+void Running::alongRow(Value row) {
+  Value base = b.mul(row, count), begin = b.i64(0);
+  if (lanes > 1)
+    begin = b.mul(b.divU(count, b.i64(lanes)), b.i64(lanes));
+  SmallVector<Value> sums = inits(1);
+  if (!adds) {
+    if (lanes > 1)
+      sums = vectorsOfRow(base, b.i64(0), begin, sums, {});
+    elementsOfRow(base, begin, count, sums, {});
+    return;
+  }
+  SmallVector<Value> zero{b.cst(sums[0].getType(), -0.0)};
+  if (lanes > 1)
+    sums = runningBlocks(b, b.i64(0), begin, runningBlock * lanes, sums, [&](Value from, Value to, ValueRange before) {
+      return vectorsOfRow(base, from, to, zero, before);
+    });
+  runningBlocks(b, begin, count, runningBlock, sums,
+                [&](Value from, Value to, ValueRange before) { return elementsOfRow(base, from, to, zero, before); });
 }
 
 LogicalResult Running::emit() {
@@ -304,7 +376,8 @@ LogicalResult Running::emit() {
   Value each = b.dim(pieces);
   b.units([&](Value unit) {
     Value lo = b.mul(b.remU(unit, each), b.i64(piece));
-    across(b.divU(unit, each), lo, b.min(b.add(lo, b.i64(piece)), inner));
+    Value outer = b.divU(unit, each), hi = b.min(b.add(lo, b.i64(piece)), inner);
+    adds ? sumsAcross(outer, lo, hi) : across(outer, lo, hi);
   });
   return ok;
 }
@@ -325,6 +398,10 @@ LogicalResult emitReduceWindow(Operation *op, KernelBuilder &b) {
   unsigned lanes = 64;
   for (Type t : elems)
     lanes = std::min(lanes, b.target.lanes(t));
+  const bool adds = isFloatSum(body);
+  SmallVector<Value> sizes; // of the window
+  for (int64_t size : w.size)
+    sizes.push_back(b.i64(size));
   LogicalResult ok = success();
   auto inits = [&](unsigned width) {
     SmallVector<Value> v;
@@ -377,7 +454,7 @@ LogicalResult emitReduceWindow(Operation *op, KernelBuilder &b) {
           at[i] = index[i];
           return nest(i + 1, acc);
         }
-        return b.loop(b.i64(0), b.i64(w.size[i]), b.i64(1), acc, [&](Value k, ValueRange a) -> SmallVector<Value> {
+        auto tap = [&](Value k, ValueRange a) -> SmallVector<Value> {
           Value pos = b.sub(b.add(b.mul(index[i], b.i64(w.stride[i])), b.mul(k, b.i64(w.dilation[i]))),
                             b.i64(w.padding[i].first));
           Value inside = b.ge(pos, b.i64(0));
@@ -394,7 +471,10 @@ LogicalResult emitReduceWindow(Operation *op, KernelBuilder &b) {
             at[i] = pos;
             return nest(i + 1, a);
           }, [&] { return SmallVector<Value>(a); });
-        });
+        };
+        SumBlocks how;
+        how.perStep = additionsIn(ArrayRef<Value>(sizes).drop_front(i + 1));
+        return adds ? sumLoop(b, b.i64(0), sizes[i], 1, acc, how, tap) : b.loop(b.i64(0), sizes[i], b.i64(1), acc, tap);
       };
       store(nest(0, inits(width)), b.linearize(index, outDims));
       return success();

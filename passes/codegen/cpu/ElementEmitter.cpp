@@ -7,6 +7,8 @@
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/Expr.h"
 #include "passes/codegen/cpu/NarrowFloat.h"
+#include "passes/codegen/cpu/Reducer.h"
+#include "passes/codegen/cpu/LongSums.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -618,12 +620,20 @@ FailureOr<Value> ElementEmitter::reduce(Value result, Index index, unsigned lane
     acc.push_back(*v);
   }
   LogicalResult ok = success();
+  SmallVector<Type> elems;
+  for (Value v : r.getInputs())
+    elems.push_back(elementType(v));
+  const Reducer reducer(b, r.getBody().front(), elems, acc);
   std::function<SmallVector<Value>(unsigned, ValueRange)> nest = [&](unsigned level, ValueRange acc) {
-    if (level < over.size())
-      return b.loop(b.i64(0), dims[over[level]], b.i64(1), acc, [&](Value iv, ValueRange a) {
+    if (level < over.size()) {
+      SmallVector<Value> inner;
+      for (int64_t d : ArrayRef<int64_t>(over).drop_front(level + 1))
+        inner.push_back(dims[d]);
+      return reduceLoop(b, reducer, b.i64(0), dims[over[level]], 1, additionsIn(inner), acc, [&](Value iv, ValueRange a) {
         at[over[level]] = iv;
         return nest(level + 1, a);
       });
+    }
     Scope scope(*this);
     SmallVector<Value> args(acc);
     for (Value x : r.getInputs()) {

@@ -100,9 +100,8 @@ void ConvEmitter::sumBlocked(TileShape shape, TileOperands operands, SmallVector
           }
           operands.a = b.ptrAt(rowBase, operands.aElem, b.mul(x, operands.aRowStride));
           Value sums = b.ptrAt(scratchC, accElem, b.mul(pixel, b.i64(shape.columns())));
-          SmallVector<Value> accs = loadTile(b, s, accElem, sums);
           ReductionLoop part{b.i64(block), inner.aStride, inner.bStride};
-          storeTile(b, s, accElem, emitTile(b, s, accElem, operands, part, accs), sums);
+          addToTile(b, s, accElem, emitTile(b, s, accElem, operands, part), sums);
         });
       });
     });
@@ -172,7 +171,7 @@ void ConvEmitter::sumTrimmed(TileShape shape, TileOperands operands, Value a) {
             Value x = b.add(r, x0);
             part.a = b.ptrAt(rowBase, operands.aElem, b.mul(x, operands.aRowStride));
             Value sums = b.ptrAt(scratchC, accElem, b.mul(b.add(b.mul(y, pixel.out), x), b.i64(shape.columns())));
-            storeTile(b, s, accElem, emitTile(b, s, accElem, part, ReductionLoop{b.i64(block), b.i64(1), bStep}, loadTile(b, s, accElem, sums)), sums);
+            addToTile(b, s, accElem, emitTile(b, s, accElem, part, ReductionLoop{b.i64(block), b.i64(1), bStep}), sums);
           });
         });
       });

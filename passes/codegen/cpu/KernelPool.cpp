@@ -44,6 +44,7 @@ private:
   Value average(Value a, Value taps, unsigned lanes);
   Value initial(unsigned lanes);
   Value combine(Value acc, Value x);
+  bool addsFloats() const { return (kind == Kind::Sum || kind == Kind::Average) && isa<FloatType>(accElem); }
 
   Kind kind = Kind::Max;
 };
@@ -121,7 +122,7 @@ void PoolEmitter::emitPixel(Value x, Value channel, unsigned vecs, unsigned lane
       now[v] = combine(now[v], in);
     }
     return now;
-  });
+  }, addsFloats());
   if (kind == Kind::Average) {
     Value count = b.i64(1);
     for (WindowDim &d : dims)
@@ -172,7 +173,7 @@ void PoolEmitter::emitTile(Value x, unsigned height, int64_t known, Value channe
     for (auto [column, place] : columns)
       now[place] = combine(now[place], loadInput(b.add(first, b.mul(b.i64(column), d.inStep)), channel, lanes));
     return now;
-  });
+  }, addsFloats());
   Value others = b.i64(1); // taps of the other dimensions
   for (WindowDim &o : MutableArrayRef<WindowDim>(dims).drop_back())
     others = b.mul(others, b.max(b.sub(o.position.lastTap, o.position.firstTap), b.i64(0)));

@@ -5,6 +5,7 @@
 #include "passes/codegen/cpu/Blocking.h"
 #include "passes/codegen/cpu/Elemental.h"
 #include "passes/codegen/cpu/Reducer.h"
+#include "passes/codegen/cpu/LongSums.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -125,6 +126,13 @@ static LogicalResult emitReductions(KernelBuilder &b, SmallVector<hlo::ReduceOp>
     return v;
   };
 
+  // how many times a step of the loop over overDims[level] adds to an accumulator, less the loops that keep their own
+  auto inner = [&](unsigned level, unsigned own) {
+    SmallVector<Value> trips;
+    for (unsigned i = level + 1; i + own < overDims.size(); ++i)
+      trips.push_back(dims[overDims[i]]);
+    return additionsIn(trips);
+  };
   int64_t cost = elementCost(collapsed.roots) + 1;
   AffineExpr keptCount = b.getAffineConstantExpr(1), overCount = keptCount;
   for (int64_t i = 0; i < rank; ++i)
@@ -165,7 +173,7 @@ static LogicalResult emitReductions(KernelBuilder &b, SmallVector<hlo::ReduceOp>
           }
           int64_t d = overDims[level];
           if (level + 1 < overDims.size())
-            return b.loop(b.i64(0), dims[d], b.i64(1), acc, [&](Value iv, ValueRange a) {
+            return reduceLoop(b, reducer, b.i64(0), dims[d], 1, inner(level, 1), acc, [&](Value iv, ValueRange a) {
               ElementEmitter::Scope inner(e);
               index[d] = iv;
               return nest(level + 1, a);
@@ -237,10 +245,10 @@ static LogicalResult emitReductions(KernelBuilder &b, SmallVector<hlo::ReduceOp>
       std::function<SmallVector<Value>(unsigned, ValueRange)> nest = [&](unsigned level,
                                                                         ValueRange a) -> SmallVector<Value> {
         if (level < overDims.size())
-          return b.loop(b.i64(0), dims[overDims[level]], b.i64(1), a, [&](Value iv, ValueRange inner) {
+          return reduceLoop(b, reducer, b.i64(0), dims[overDims[level]], 1, inner(level, 0), a, [&](Value iv, ValueRange now) {
             ElementEmitter::Scope s(e);
             index[overDims[level]] = iv;
-            return nest(level + 1, inner);
+            return nest(level + 1, now);
           });
         SmallVector<Value> out;
         for (unsigned c = 0; c < count; ++c) {

@@ -11,6 +11,7 @@
 #include "passes/codegen/cpu/Reducer.h"
 #include "passes/codegen/cpu/Rows.h"
 #include "passes/codegen/cpu/Softmax.h"
+#include "passes/codegen/cpu/LongSums.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -303,10 +304,13 @@ LogicalResult RowsEmitter::emitReduction(hlo::ReduceOp r) {
     return out;
   };
   SmallVector<Value> outer;
+  auto inner = [&](unsigned level) { // rows that an outer step adds to an accumulator
+    return additionsIn(ArrayRef<Value>(rowDims).slice(level + 1, rowDims.size() - level - 2));
+  };
   std::function<SmallVector<Value>(ValueRange)> nest = [&](ValueRange acc) -> SmallVector<Value> {
     unsigned level = outer.size();
     if (level + 1 < rowDims.size())
-      return b.loop(b.i64(0), rowDims[level], b.i64(1), acc, [&](Value iv, ValueRange a) {
+      return reduceLoop(b, reducer, b.i64(0), rowDims[level], 1, inner(level), acc, [&](Value iv, ValueRange a) {
         SmallVector<std::unique_ptr<ElementEmitter::Scope>> inner;
         for (auto &row : rows)
           inner.push_back(std::make_unique<ElementEmitter::Scope>(row->e));

@@ -63,7 +63,7 @@ void WindowEmitter::emitPixel(Value x, Value channel, unsigned vecs, unsigned la
       now[v] = multiplyAdd(b, in, toAccumulator(b, w, bElem, accElem), now[v], accElem);
     }
     return now;
-  });
+  }, isa<FloatType>(accElem));
   finishPixels({1, vecs, lanes}, x, channel, accs);
 }
 
@@ -95,7 +95,7 @@ void WindowEmitter::emitTile(Value x, unsigned height, int64_t known, Value chan
       }
     }
     return now;
-  });
+  }, isa<FloatType>(accElem), taps);
   finishPixels({height, 1, lanes}, x, channel, accs);
 }
 

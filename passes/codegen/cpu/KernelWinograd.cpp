@@ -319,11 +319,12 @@ void WinogradEmitter::products(Value group) {
           Value share = b.i64(steps / 4 * 64 * operands.prefetchLines);
           operands.prefetch = b.ptrBytes(next, b.mul(b.divU(row, b.i64(rows.low)), share));
           Value target = b.ptrAt(to, f32, b.mul(row, b.i64(panel)));
-          SmallVector<Value> init;
-          if (k0)
-            init = loadTile(b, s, f32, target);
           ReductionLoop reduction{b.i64(steps), b.i64(perStep), b.i64(perStep * panel)};
-          storeTile(b, s, f32, emitTile(b, s, f32, operands, reduction, init), target);
+          SmallVector<Value> accs = emitTile(b, s, f32, operands, reduction);
+          if (k0)
+            addToTile(b, s, f32, accs, target);
+          else
+            storeTile(b, s, f32, accs, target);
         });
       }
     });

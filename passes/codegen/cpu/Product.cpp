@@ -371,8 +371,7 @@ void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns)
       }
       operands.a = b.ptrAt(operands.a, operands.aElem, b.mul(k0, rowOfA));
       Value sums = b.ptrAt(scratchC, accElem, b.mul(b.sub(row, blockRow), b.i64(shape.columns())));
-      SmallVector<Value> accs = loadTile(b, s, accElem, sums);
-      storeTile(b, s, accElem, emitTile(b, s, accElem, operands, reduction, accs), sums);
+      addToTile(b, s, accElem, emitTile(b, s, accElem, operands, reduction), sums);
     });
   });
   if (failed(epilogue.emitBuffered(shape, scratchC, rowCount, spec.columnDim, validColumns, indexFrom(blockRow))))

@@ -2,6 +2,7 @@
 #include "passes/codegen/cpu/Reducer.h"
 
 #include "dialects/hlo/Hlo.h"
+#include "passes/codegen/cpu/LongSums.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -48,6 +49,7 @@ Reducer::Reducer(KernelBuilder &b, Block &body, SmallVector<Type> elems, SmallVe
       extremum = &op;
   } else if (isa<hlo::AddOp, hlo::XorOp>(op)) {
     kind = Kind::Accumulate;
+    addsUp = isa<hlo::AddOp>(op) && isa<FloatType, ComplexType>(this->elems[0]);
   } else if (isa<hlo::MulOp>(op)) {
     kind = Kind::Accumulate;
     identity = 1;
@@ -152,6 +154,15 @@ FailureOr<SmallVector<Value>> Reducer::finish(SmallVector<Value> acc, unsigned l
   return combine(first, acc, lanes);
 }
 
+SmallVector<Value> reduceLoop(KernelBuilder &b, const Reducer &r, Value lo, Value hi, int64_t step, int64_t perStep,
+                              ValueRange inits, llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  if (!r.adds())
+    return b.loop(lo, hi, b.i64(step), inits, body);
+  SumBlocks how;
+  how.perStep = perStep;
+  return sumLoop(b, lo, hi, step, inits, how, body);
+}
+
 FailureOr<SmallVector<Value>>
 reduceRow(KernelBuilder &b, Reducer &r, Value n, unsigned lanes, bool masked,
           llvm::function_ref<FailureOr<SmallVector<Value>>(Value, unsigned, Value)> values, ValueRange carried) {
@@ -199,15 +210,15 @@ reduceRows(KernelBuilder &b, Reducer &r, unsigned rows, Value n, unsigned lanes,
   };
   if (lanes == 1 || !r.reorderable()) {
     SmallVector<Value> scalarStart = carried.empty() ? start(1, rows) : SmallVector<Value>(carried);
-    auto out = b.loop(b.i64(0), n, b.i64(1), scalarStart,
-                      [&](Value i, ValueRange acc) { return step(acc, i, 1, Value()); });
+    auto out = reduceLoop(b, r, b.i64(0), n, 1, 1, scalarStart,
+                          [&](Value i, ValueRange acc) { return step(acc, i, 1, Value()); });
     if (failed(ok))
       return failure();
     return out;
   }
   Value big = b.sub(n, b.remU(n, b.i64(reduceChains * lanes))), whole = b.sub(n, b.remU(n, b.i64(lanes)));
   SmallVector<Value> acc = start(lanes, reduceChains * rows);
-  acc = b.loop(b.i64(0), big, b.i64(reduceChains * lanes), acc, [&](Value i, ValueRange a) {
+  acc = reduceLoop(b, r, b.i64(0), big, reduceChains * lanes, 1, acc, [&](Value i, ValueRange a) {
     SmallVector<Value> next;
     for (unsigned c = 0; c < reduceChains; ++c)
       next.append(step(a.slice(c * all, all), b.add(i, b.i64(c * lanes)), lanes, Value()));

@@ -18,6 +18,8 @@ public:
 
   /// Whether partial results may be formed in any order and number: sums, products, extrema, arg-extrema.
   bool reorderable() const { return kind != Kind::Other; }
+  /// Whether it adds up floats or complex numbers: long sums are made in blocks (LongSums.h).
+  bool adds() const { return addsUp; }
   unsigned size() const { return elems.size(); }
   /// Of an extremum of floats: NaNs may be lost, where that takes fewer instructions.
   void loseNans();
@@ -39,9 +41,16 @@ private:
   mlir::SmallVector<mlir::Value> inits;
   Kind kind = Kind::Other;
   mlir::Operation *extremum = nullptr; ///< the one op of the body: a maximum or minimum of floats
-  bool losesNans = false;
+  bool losesNans = false, addsUp = false;
   int64_t identity = 0;
 };
+
+/// A loop over what `r` reduces, with accumulators of all it reduces at once: sums in blocks. `perStep`: how many
+/// times a step adds to an accumulator.
+mlir::SmallVector<mlir::Value>
+reduceLoop(KernelBuilder &b, const Reducer &r, mlir::Value lo, mlir::Value hi, int64_t step, int64_t perStep,
+           mlir::ValueRange inits,
+           llvm::function_ref<mlir::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
 
 /// Independent accumulators of a row.
 constexpr unsigned reduceChains = 4;

@@ -479,14 +479,12 @@ void StrassenEmitter::emitSingle(Value k0) {
       s.rows = height;
       Value at = b.sub(row, blockRow), target = b.ptrAt(to, f32, b.mul(at, b.i64(width)));
       operands.a = b.ptrAt(start, f32, b.mul(at, b.i64(rowStride)));
-      SmallVector<Value> init;
+      SmallVector<Value> accs =
+          emitTile(b, s, f32, operands, {{b.i64(2), step, b.i64(size)}, {b.i64(half), b.i64(1), b.i64(width)}});
       if (sums)
-        for (Value sum : loadTile(b, s, f32, target))
-          init.push_back(soFar(sum));
-      storeTile(b, s, f32,
-                emitTile(b, s, f32, operands,
-                         {{b.i64(2), step, b.i64(size)}, {b.i64(half), b.i64(1), b.i64(width)}}, init),
-                target);
+        for (auto [acc, sum] : llvm::zip(accs, loadTile(b, s, f32, target)))
+          acc = arith::AddFOp::create(b, acc, soFar(sum));
+      storeTile(b, s, f32, accs, target);
     });
     auto store = [&] {
       Value first = b.add(b.mul(blockRow, b.i64(2)), odd), count = rowCount;

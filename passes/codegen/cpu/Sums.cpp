@@ -3,6 +3,7 @@
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/Complex.h"
 #include "passes/codegen/cpu/ElementEmitter.h"
+#include "passes/codegen/cpu/LongSums.h"
 
 #include <functional>
 
@@ -32,6 +33,13 @@ Value Accumulator::step(Value sum, Value x, Value y) {
 }
 
 Value Accumulator::finish(Value sum) { return emitConvert(b, sum, acc, result); }
+
+Value Accumulator::loop(Value lo, Value hi, int64_t additions, Value init, llvm::function_ref<Value(Value, Value)> body) {
+  auto one = [&](Value i, ValueRange s) { return SmallVector<Value>{body(i, s[0])}; };
+  SumBlocks how;
+  how.perStep = additions;
+  return isa<IntegerType>(acc) ? b.loop(lo, hi, b.i64(1), init, one)[0] : sumLoop(b, lo, hi, 1, init, how, one)[0];
+}
 
 Contraction contractionOf(Operation *op) {
   Contraction c;
@@ -95,10 +103,13 @@ Value ContractionSum::at(ValueRange index) {
       return accumulator.step(sum, b.loadElem(what.lhs.getElementType(), b.operands[0], b.linearize(l, lhsSizes)),
                               b.loadElem(what.rhs.getElementType(), b.operands[1], b.linearize(r, rhsSizes)));
     auto [inLhs, inRhs] = what.summed[k];
-    return b.loop(b.i64(0), lhsSizes[inLhs], b.i64(1), ValueRange{sum}, [&, inLhs = inLhs, inRhs = inRhs](Value iv, ValueRange s) {
+    SmallVector<Value> inside;
+    for (auto [d, unused] : llvm::drop_begin(what.summed, k + 1))
+      inside.push_back(lhsSizes[d]);
+    return accumulator.loop(b.i64(0), lhsSizes[inLhs], additionsIn(inside), sum, [&, inLhs = inLhs, inRhs = inRhs](Value iv, Value s) {
       l[inLhs] = r[inRhs] = iv;
-      return SmallVector<Value>{nest(k + 1, s[0])};
-    })[0];
+      return nest(k + 1, s);
+    });
   };
   return accumulator.finish(nest(0, accumulator.zero()));
 }
@@ -153,16 +164,18 @@ Value ConvolutionSum::at(ValueRange index) {
   r[what.rhsOutput] = f;
   std::function<Value(size_t, Value)> nest = [&](size_t i, Value sum) -> Value {
     if (i == what.spatial.size())
-      return b.loop(b.i64(0), channels, b.i64(1), ValueRange{sum}, [&](Value c, ValueRange s) {
+      return accumulator.loop(b.i64(0), channels, 1, sum, [&](Value c, Value s) {
         l[what.lhsFeature] = b.add(b.mul(group, channels), c);
         r[what.rhsInput] = c;
-        return SmallVector<Value>{
-            accumulator.step(s[0], b.loadElem(what.lhs.getElementType(), b.operands[0], b.linearize(l, lhsSizes)),
-                             b.loadElem(what.rhs.getElementType(), b.operands[1], b.linearize(r, rhsSizes)))};
-      })[0];
+        return accumulator.step(s, b.loadElem(what.lhs.getElementType(), b.operands[0], b.linearize(l, lhsSizes)),
+                                b.loadElem(what.rhs.getElementType(), b.operands[1], b.linearize(r, rhsSizes)));
+      });
     const Convolution::Spatial &d = what.spatial[i];
     Value taps = rhsSizes[d.rhs];
-    return b.loop(b.i64(0), taps, b.i64(1), ValueRange{sum}, [&](Value k, ValueRange s) {
+    SmallVector<Value> within{channels};
+    for (const Convolution::Spatial &more : llvm::drop_begin(what.spatial, i + 1))
+      within.push_back(rhsSizes[more.rhs]);
+    return accumulator.loop(b.i64(0), taps, additionsIn(within), sum, [&](Value k, Value s) -> Value {
       Value pos = b.sub(b.add(b.mul(index[d.result], b.i64(d.stride)), b.mul(k, b.i64(d.rhsDilation))), b.i64(d.padLow));
       Value inside = b.ge(pos, b.i64(0));
       if (d.lhsDilation != 1) {
@@ -171,12 +184,12 @@ Value ConvolutionSum::at(ValueRange index) {
         pos = arith::DivUIOp::create(b, pos, step);
       }
       inside = b.both(inside, b.lt(pos, lhsSizes[d.lhs]));
-      return b.ifElse(inside, s[0].getType(), [&] {
+      return b.ifElse(inside, s.getType(), [&] {
         l[d.lhs] = pos;
         r[d.rhs] = d.reversed ? b.sub(b.sub(taps, b.i64(1)), k) : k;
-        return SmallVector<Value>{nest(i + 1, s[0])};
-      }, [&] { return SmallVector<Value>{s[0]}; });
-    })[0];
+        return SmallVector<Value>{nest(i + 1, s)};
+      }, [&] { return SmallVector<Value>{s}; })[0];
+    });
   };
   return accumulator.finish(nest(0, accumulator.zero()));
 }

@@ -21,6 +21,9 @@ public:
   mlir::Value zero();
   mlir::Value step(mlir::Value sum, mlir::Value x, mlir::Value y);
   mlir::Value finish(mlir::Value sum);
+  /// As KernelBuilder::loop, for one sum: those of floats in blocks (LongSums.h). `additions`: of a step of the loop.
+  mlir::Value loop(mlir::Value lo, mlir::Value hi, int64_t additions, mlir::Value init,
+                   llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> body);
 
 private:
   KernelBuilder &b;

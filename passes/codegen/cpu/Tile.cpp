@@ -2,6 +2,7 @@
 #include "passes/codegen/cpu/Tile.h"
 
 #include "passes/codegen/cpu/Product.h"
+#include "passes/codegen/cpu/LongSums.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -152,7 +153,7 @@ int64_t rowsAhead(const CpuTarget &target, TileShape shape, int64_t steps) {
 /// Keeps LLVM from unrolling the loop behind `results` altogether: it would move what a short sum loads of the right
 /// operand out of the loop over tiles, into more registers than there are. Pairs of the left operand, which two vectors of columns
 /// share, would all be loaded first: a product 16 deep spilled most of them.
-static void keepRolled(KernelBuilder &b, ArrayRef<Value> results, bool pairs) {
+static void keepRolled(KernelBuilder &b, ValueRange results, bool pairs) {
   auto loop = results.front().getDefiningOp<scf::ForOp>();
   if (!loop || !(b.target.neon || pairs))
     return;
@@ -293,6 +294,20 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
           LLVM::Prefetch::create(b, b.ptrBytes(stream.first, b.add(b.mul(b.i64(row), stream.rowBytes), b.i64(line))), 0, 3, 1);
   };
 
+  // Blocks are longer than elsewhere: each ends with all accumulators on their way through memory.
+  SumBlocks blocks;
+  blocks.inRow = 256;
+  blocks.inMemory = true;
+  auto keep = [&](ValueRange results) { keepRolled(b, results, operands.pairs); };
+  blocks.onLoop = keep;
+  auto sum = [&](Value lo, Value hi, int64_t step, ValueRange inits, const SumBlocks &how,
+                 function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+    if (isa<FloatType, ComplexType>(accElem))
+      return sumLoop(b, lo, hi, step, inits, how, body);
+    SmallVector<Value> sums = b.loop(lo, hi, b.i64(step), inits, body);
+    how.onLoop(sums);
+    return sums;
+  };
   auto innerLoop = [&](Value aBase, Value bBase, Value before, SmallVector<Value> acc) {
     std::optional<int64_t> trips = constantOf(inner.trips);
     Value main = trips ? b.i64(*trips / unroll * unroll) : b.mul(b.divU(inner.trips, b.i64(unroll)), b.i64(unroll));
@@ -308,7 +323,9 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
       fetchStreams(before);
       return steps(b.i64(0), acc, unroll);
     }
-    acc = b.loop(b.i64(0), main, b.i64(unroll), acc, [&](Value k, ValueRange in) {
+    SumBlocks how = blocks;
+    how.perStep = llvm::divideCeil(unroll, sets);
+    acc = sum(b.i64(0), main, unroll, acc, how, [&](Value k, ValueRange in) {
       const unsigned lines = llvm::divideCeil(operands.prefetchLines * std::min<int64_t>(unroll, 4), 4);
       for (unsigned line = 0; operands.prefetch && line < lines; ++line) {
         Value at = b.add(b.mul(k, b.i64(64 / unroll * lines)), b.i64(line * 64));
@@ -324,7 +341,6 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
         fetchStreams(b.add(b.mul(before, b.divU(inner.trips, b.i64(unroll))), b.divU(k, b.i64(unroll))));
       return steps(k, in, unroll);
     });
-    keepRolled(b, acc, operands.pairs);
     if (!trips || *trips % unroll)
       acc = b.loop(main, inner.trips, b.i64(1), acc, [&](Value k, ValueRange in) { return steps(k, in, 1); });
     return acc;
@@ -337,12 +353,16 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
       return innerLoop(aBase, bBase, before, acc);
     if (constantOf(loops[i].trips) == 1)
       return level(i + 1, aBase, bBase, before, acc);
-    acc = b.loop(b.i64(0), loops[i].trips, b.i64(1), acc, [&](Value k, ValueRange in) {
+    SmallVector<Value> inside;
+    for (const ReductionLoop &l : loops.drop_front(i + 1))
+      inside.push_back(l.trips);
+    SumBlocks how = blocks;
+    how.perStep = llvm::divideCeil(additionsIn(inside), sets);
+    acc = sum(b.i64(0), loops[i].trips, 1, acc, how, [&](Value k, ValueRange in) {
       Value aNext = b.ptrAt(aBase, operands.aElem, b.mul(k, loops[i].aStride));
       Value bNext = b.ptrAt(bBase, operands.bElem, b.mul(k, loops[i].bStride));
       return level(i + 1, aNext, bNext, b.add(b.mul(before, loops[i].trips), k), SmallVector<Value>(in));
     });
-    keepRolled(b, acc, operands.pairs);
     return acc;
   };
 
@@ -365,6 +385,15 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
     }
   acc.resize(n);
   return foldSteps(b, shape, acc);
+}
+
+void addToTile(KernelBuilder &b, TileShape shape, Type accElem, ValueRange accs, Value buffer) {
+  SmallVector<Value> sums;
+  for (auto [x, y] : llvm::zip_equal(loadTile(b, shape, accElem, buffer), accs))
+    sums.push_back(isa<FloatType>(getElementTypeOrSelf(y.getType())) ? arith::AddFOp::create(b, x, y).getResult()
+                   : getElementTypeOrSelf(y.getType()).isInteger(1)   ? arith::OrIOp::create(b, x, y).getResult()
+                                                                      : arith::AddIOp::create(b, x, y).getResult());
+  storeTile(b, shape, accElem, sums, buffer);
 }
 
 void storeTile(KernelBuilder &b, TileShape shape, Type accElem, ValueRange accs, Value buffer) {

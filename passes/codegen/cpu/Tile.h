@@ -130,6 +130,8 @@ mlir::SmallVector<mlir::Value> emitTile(KernelBuilder &b, TileShape shape, mlir:
                                         mlir::ArrayRef<ReductionLoop> loops, mlir::ValueRange init = {});
 /// Loads or stores the accumulators of a tile in a buffer of rows of `columns()` elements.
 mlir::SmallVector<mlir::Value> loadTile(KernelBuilder &b, TileShape shape, mlir::Type accElem, mlir::Value buffer);
+/// Adds to those in a buffer.
+void addToTile(KernelBuilder &b, TileShape shape, mlir::Type accElem, mlir::ValueRange accs, mlir::Value buffer);
 void storeTile(KernelBuilder &b, TileShape shape, mlir::Type accElem, mlir::ValueRange accs, mlir::Value buffer);
 
 /// Converts a register value of tensor element type `elem` to the accumulator's type.

@@ -3,6 +3,7 @@
 
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/cpu/Product.h"
+#include "passes/codegen/cpu/LongSums.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -64,16 +65,25 @@ void WindowKernel::setRow(Value unit) {
 
 SmallVector<Value>
 WindowKernel::overTaps(unsigned numDims, SmallVector<Value> accs, Value offset, Value tap,
-                       function_ref<SmallVector<Value>(Value, Value, SmallVector<Value>)> body) {
+                       function_ref<SmallVector<Value>(Value, Value, SmallVector<Value>)> body, bool adds, int64_t additions) {
   std::function<SmallVector<Value>(unsigned, SmallVector<Value>, Value, Value)> level =
       [&](unsigned i, SmallVector<Value> now, Value at, Value tapNow) -> SmallVector<Value> {
     if (i == numDims)
       return body(at, tapNow, now);
     WindowDim &d = dims[i];
-    return b.loop(d.position.firstTap, d.position.lastTap, b.i64(1), now, [&](Value t, ValueRange in) {
+    auto step = [&](Value t, ValueRange in) {
       Value pos = b.add(d.position.start, b.mul(t, b.i64(d.dilation)));
       return level(i + 1, SmallVector<Value>(in), b.add(at, b.mul(pos, d.inStep)), b.add(b.mul(tapNow, d.taps), t));
-    });
+    };
+    // how many taps are inside is known at run time alone, but no more than the window has
+    SmallVector<Value> inner;
+    for (const WindowDim &o : ArrayRef<WindowDim>(dims).slice(i + 1, numDims - i - 1))
+      inner.push_back(o.taps);
+    SumBlocks how;
+    how.perStep = std::min<int64_t>(additions * additionsIn(inner), 1 << 20);
+    if (!adds || additionsIn(d.taps) * how.perStep <= how.inRow)
+      return b.loop(d.position.firstTap, d.position.lastTap, b.i64(1), now, step);
+    return sumLoop(b, d.position.firstTap, d.position.lastTap, 1, now, how, step);
   };
   return level(0, accs, offset, tap);
 }

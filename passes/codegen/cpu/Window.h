@@ -49,12 +49,14 @@ protected:
                         mlir::function_ref<void(mlir::Value x, unsigned height, int64_t known, mlir::Value channel,
                                                 unsigned lanes)>
                             emit);
-  /// Loops over the taps of the first `numDims` dimensions that are inside the image.
+  /// Loops over the taps of the first `numDims` dimensions that are inside the image. Where accumulators add up (floats), long sums
+  /// are made in blocks; `additions`: those of a call of `body` to one of them.
   mlir::SmallVector<mlir::Value>
   overTaps(unsigned numDims, mlir::SmallVector<mlir::Value> accs, mlir::Value offset, mlir::Value tap,
            mlir::function_ref<mlir::SmallVector<mlir::Value>(mlir::Value offset, mlir::Value tap,
                                                              mlir::SmallVector<mlir::Value>)>
-               body);
+               body,
+           bool adds, int64_t additions = 1);
   /// The epilogue of a tile's pixels, from x on in the row, each with the vectors of channels from `channel` on.
   void finishPixels(TileShape shape, mlir::Value x, mlir::Value channel, mlir::ValueRange accs);
   /// `lanes` result channels' inputs, `offset` being that of the pixel.
