@@ -150,6 +150,22 @@ Value Emitter::broadcastInDim(Value v, ArrayRef<AffineExpr> to, ArrayRef<int64_t
   return make<hlo::BroadcastInDimOp>(v, ArrayRef<AffineExpr>(resolved), map);
 }
 
+/// A size that the run finds to be 0 or 1 (`x[:1]`): such dimensions are repeated as those of size 1 are.
+static bool isNoneOrOne(LegalizeContext &ctx, AffineExpr size) {
+  return !constantOf(size) && ctx.upperBound(size) == int64_t(1);
+}
+
+/// The one element that a dimension of size 0 or 1 has, to be repeated `times` times.
+static Value takeOne(Emitter &e, Value v, int64_t axis, AffineExpr times) {
+  Type i64 = e.b.getI64Type();
+  Value have = e.sizeValue(e.dim(v, axis), i64), wanted = e.sizeValue(times, i64);
+  e.check(e.compare(Compare::LE, e.min(wanted, e.scalarInt(1, i64)), have), "sizes cannot be broadcast together");
+  Dims sizes = e.dims(v);
+  sizes[axis] = e.size(1);
+  SmallVector<Value> starts(Emitter::rank(v), e.scalarInt(0, i64));
+  return e.make<hlo::DynamicSliceOp>(v, ValueRange(starts), ArrayRef<AffineExpr>(sizes));
+}
+
 bool Emitter::broadcastDims(ArrayRef<Dims> shapes, Dims &result) {
   size_t rank = 0;
   for (const Dims &shape : shapes)
@@ -162,10 +178,12 @@ bool Emitter::broadcastDims(ArrayRef<Dims> shapes, Dims &result) {
       sofar = ctx.resolve(sofar);
       if (sofar == dim || constantOf(dim) == int64_t(1))
         continue;
-      if (constantOf(sofar) == int64_t(1)) {
+      if (constantOf(sofar) == int64_t(1) || (isNoneOrOne(ctx, sofar) && !isNoneOrOne(ctx, dim))) {
         sofar = dim;
         continue;
       }
+      if (isNoneOrOne(ctx, dim) && !isNoneOrOne(ctx, sofar))
+        continue;
       if (!ctx.unify(sofar, dim, nodeName)) {
         std::string text;
         llvm::raw_string_ostream os(text);
@@ -192,6 +210,10 @@ Value Emitter::broadcastTo(Value v, ArrayRef<AffineExpr> to) {
   for (int64_t i = 0; i < rank(v); ++i) {
     map.push_back(i + offset);
     AffineExpr d = dim(v, i), t = ctx.resolve(to[i + offset]);
+    if (d != t && isNoneOrOne(ctx, d) && !isNoneOrOne(ctx, t)) {
+      v = takeOne(*this, v, i, t);
+      continue;
+    }
     if (d != t && constantOf(d) != int64_t(1) && !ctx.unify(d, t, nodeName)) {
       std::string text;
       llvm::raw_string_ostream os(text);

@@ -87,7 +87,7 @@ LogicalResult lowerReshape(NodeContext &c) {
   auto wanted = c.shapeInput(1);
   if (failed(wanted))
     return failure();
-  Dims from = c.dims(x), to = *wanted;
+  Dims from = c.dims(x), to = c.ctx.resolve(*wanted);
   MLIRContext *context = c.b.getContext();
   int64_t free = -1;
   Dims known;
@@ -108,13 +108,28 @@ LogicalResult lowerReshape(NodeContext &c) {
   if (free >= 0) {
     if (totalSize && restSize && (*restSize == 0 ? *totalSize != 0 : *totalSize % *restSize != 0))
       return c.error("input has " + Twine(*totalSize) + " elements, which is no multiple of " + Twine(*restSize));
-    if (restSize == int64_t(0))
-      to[free] = c.size(0);
-    else
-      to[free] = divideExactly(total, rest);
-    AffineExpr back = productOf({to[free], rest}, context);
-    if (back != total)
-      c.ctx.requireEqual(back, total, c.name());
+    if (restSize == int64_t(0)) {
+      // sizes of 0 count on neither side, so that an empty tensor keeps its other sizes
+      auto isZero = [](AffineExpr e) { return constantOf(e) == int64_t(0); };
+      llvm::erase_if(from, isZero);
+      llvm::erase_if(known, isZero);
+      AffineExpr above = productOf(from, context), below = productOf(known, context);
+      auto a = constantOf(above), b = constantOf(below);
+      if (a && b && *a % *b != 0)
+        return c.error("input has " + Twine(*a) + " elements without sizes of 0, which is no multiple of " + Twine(*b));
+      to[free] = divideExactly(above, below);
+    } else {
+      // what both have goes before sums are multiplied out, and where it is 0 at run time the quotient is none
+      for (AffineExpr size : llvm::to_vector(known))
+        if (auto same = llvm::find(from, size); same != from.end()) {
+          from.erase(same);
+          known.erase(llvm::find(known, size));
+        }
+      AffineExpr above = productOf(from, context), below = productOf(known, context);
+      to[free] = divideExactly(above, below);
+      if (AffineExpr back = productOf({to[free], below}, context); back != above)
+        c.ctx.requireEqual(productOf({to[free], rest}, context), total, c.name());
+    }
   } else if (!c.ctx.unify(total, rest, c.name()) && constantOf(hlo::simplify(c.ctx.resolve(total) - c.ctx.resolve(rest)))) {
     std::string text;
     llvm::raw_string_ostream os(text);

@@ -69,23 +69,70 @@ public:
   SmallVector<SmallVector<Value>> returned;
 
 private:
-  LogicalResult add(StringRef what, ArrayRef<Value> values, int64_t &slot);
+  LogicalResult add(StringRef what, MutableArrayRef<Value> values, int64_t &slot);
+  /// One size for what each branch gives: a symbol that every branch sets where they are not the same.
+  AffineExpr joinSizes(const Dims &sizes);
 
   NodeContext &c;
   MutableArrayRef<Branch> branches;
+  SmallVector<std::pair<Dims, AffineExpr>> joined;
 };
 
-LogicalResult Merger::add(StringRef what, ArrayRef<Value> values, int64_t &slot) {
+/// A size that neither of two sizes exceeds.
+AffineExpr atLeastBoth(LegalizeContext &ctx, AffineExpr a, AffineExpr b) {
+  a = ctx.resolve(a);
+  b = ctx.resolve(b);
+  if (auto difference = constantOf(hlo::simplify(a - b)))
+    return *difference >= 0 ? a : b;
+  auto most = ctx.upperBound(a), other = ctx.upperBound(b);
+  return most && other ? ctx.constant(std::max(*most, *other)) : hlo::simplify(a + b);
+}
+
+AffineExpr Merger::joinSizes(const Dims &sizes) {
+  auto same = [&](AffineExpr e) { return constantOf(hlo::simplify(e - sizes[0])) == int64_t(0); };
+  if (llvm::all_of(sizes, same))
+    return sizes[0];
+  for (auto &[known, symbol] : joined)
+    if (known == sizes)
+      return symbol;
+  AffineExpr bound = sizes[0];
+  for (AffineExpr size : sizes)
+    bound = atLeastBoth(c.ctx, bound, size);
+  AffineExpr symbol = c.ctx.newDataSymbol((c.name() + ".size").str(), bound);
+  for (auto [branch, size] : llvm::zip(branches, sizes)) {
+    OpBuilder::InsertionGuard guard(c.b);
+    c.b.setInsertionPointToEnd(branch.block);
+    hlo::SetSizeOp::create(c.b, c.loc, c.sizeValue(size, c.b.getI64Type()),
+                           int64_t(cast<AffineSymbolExpr>(symbol).getPosition()), c.name());
+  }
+  joined.push_back({sizes, symbol});
+  return symbol;
+}
+
+LogicalResult Merger::add(StringRef what, MutableArrayRef<Value> values, int64_t &slot) {
   for (Value v : values) {
     if (!v)
       return failure();
     if (Emitter::elementType(v) != Emitter::elementType(values[0]) || Emitter::rank(v) != Emitter::rank(values[0]))
       return c.error(what + ": the branches give different types");
   }
-  for (int64_t d = 0; d < Emitter::rank(values[0]); ++d)
+  Dims dims;
+  for (int64_t d = 0; d < Emitter::rank(values[0]); ++d) {
+    Dims sizes;
     for (Value v : values)
-      if (!c.ctx.unify(c.dim(values[0], d), c.dim(v, d), c.name()))
-        return c.error(what + ": the branches give different shapes");
+      sizes.push_back(c.ctx.resolve(c.dim(v, d)));
+    if (!llvm::all_of(sizes, [](AffineExpr e) { return bool(e); }))
+      return c.error(what + ": the branches give sizes that are not known");
+    dims.push_back(joinSizes(sizes));
+  }
+  RankedTensorType type = hlo::makeType(dims, Emitter::elementType(values[0]));
+  for (auto [branch, v] : llvm::zip(branches, values)) {
+    if (v.getType() == type)
+      continue;
+    OpBuilder::InsertionGuard guard(c.b);
+    c.b.setInsertionPointToEnd(branch.block);
+    v = hlo::AssumeShapeOp::create(c.b, c.loc, type, v, "the sizes of a branch's result differ", c.name());
+  }
   slot = returned[0].size();
   for (auto [list, v] : llvm::zip(returned, values))
     list.push_back(v);
@@ -131,15 +178,15 @@ LogicalResult Merger::merge(StringRef what, llvm::function_ref<GraphValue(Branch
       counted |= bool(v.list.count);
       if (v.list.buffer)
         typed = &v.list;
-      counted |= !c.ctx.unify(v.list.length, values[0].list.length, c.name());
+      AffineExpr length = c.ctx.resolve(v.list.length), first = c.ctx.resolve(values[0].list.length);
+      counted |= constantOf(hlo::simplify(length - first)) != int64_t(0);
     }
     if (!typed)
       return counted ? c.error(what + ": the branches give lists of different lengths") : success();
     AffineExpr capacity;
     for (const GraphValue &v : values) {
-      auto n = constantOf(c.ctx.resolve(v.list.length)), sofar = capacity ? constantOf(capacity) : std::nullopt;
-      if (!capacity || (n && sofar && *n > *sofar))
-        capacity = c.ctx.resolve(v.list.length);
+      AffineExpr length = c.ctx.resolve(v.list.length);
+      capacity = capacity ? atLeastBoth(c.ctx, capacity, length) : length;
     }
     Dims element = c.dims(typed->buffer);
     element.erase(element.begin());
@@ -159,6 +206,7 @@ LogicalResult Merger::merge(StringRef what, llvm::function_ref<GraphValue(Branch
       return failure();
     result = values[0];
     result.slot = slot;
+    result.list.elementDims = Dims(ArrayRef<AffineExpr>(c.dims(buffers[0])).drop_front());
     int64_t countSlot;
     if (counted && failed(add(what, counts, countSlot)))
       return failure();

@@ -38,14 +38,6 @@ AffineExpr countSymbol(NodeContext &c, Value count, AffineExpr bound) {
   return symbol;
 }
 
-/// A run-time bound with Python's rules: negative ones count from the end, the rest is clamped.
-Value clampBound(NodeContext &c, Value v, AffineExpr size) {
-  Type t = c.elementType(v);
-  Value n = c.sizeValue(size, t), zero = c.scalarInt(0, t);
-  v = c.select(c.compare(Compare::LT, v, zero), c.add(v, n), v);
-  return c.min(c.max(v, zero), n);
-}
-
 class SlicePlanner {
 public:
   SlicePlanner(NodeContext &c, const Dims &shape, unsigned firstSpec) : c(c), shape(shape), firstSpec(firstSpec) {}
@@ -125,14 +117,16 @@ private:
       return planIndex(k, size, d);
     }
     bool beginKnown = fromStart || begin, endKnown = toEnd || end;
-    if (!beginKnown || !endKnown)
-      return planRunTime(k, size, d, fromStart, toEnd);
-    AffineExpr b = fromStart ? AffineExpr() : (*begin)[k], e = toEnd ? AffineExpr() : (*end)[k];
+    AffineExpr b = fromStart || !begin ? AffineExpr() : (*begin)[k], e = toEnd || !end ? AffineExpr() : (*end)[k];
+    if (!beginKnown || !endKnown) {
+      auto value = [&](unsigned spec, bool open) { return open ? Value() : element(c, c.input(firstSpec + spec), k); };
+      return planClamped(size, b, e, value(0, fromStart), value(1, toEnd), d);
+    }
     auto n = constantOf(size);
     auto bc = b ? constantOf(b) : std::nullopt, ec = e ? constantOf(e) : std::nullopt;
     if (n && (!b || bc) && (!e || ec))
       return planConstant(*n, bc, ec, d);
-    return planSymbolic(k, size, b, e, d);
+    return planSymbolic(size, b, e, d);
   }
 
   FailureOr<SliceDim> planIndex(int64_t k, AffineExpr size, SliceDim d) {
@@ -144,19 +138,27 @@ private:
       return d;
     }
     d.first = (*begin)[k];
-    auto b = constantOf(d.first);
-    if (!b)
-      return d;
-    if (auto n = constantOf(size)) {
+    auto b = constantOf(d.first), n = constantOf(size);
+    if (b && n) {
       if (*b < -*n || *b >= *n)
         return c.error("slice index " + Twine(*b) + " of dimension " + Twine(k) + " of size " + Twine(*n) +
                        " is out of range");
       d.first = c.size(*b < 0 ? *b + *n : *b);
       return d;
     }
-    requireAtLeast(size, *b < 0 ? -*b : *b + 1);
-    if (*b < 0)
+    if (b && *b < 0)
       d.first = hlo::simplify(size + *b);
+    AffineExpr behind = hlo::simplify(size - 1 - d.first);
+    if (neverNegative(d.first) && neverNegative(behind))
+      return d;
+    Type i64 = c.b.getI64Type();
+    Value at = c.sizeValue(d.first, i64);
+    if (!neverNegative(d.first) && !constantOf(behind)) {
+      // it may count from the end
+      at = c.select(c.compare(Compare::LT, at, c.scalarInt(0, i64)), c.add(at, c.sizeValue(size, i64)), at);
+      d.start = at;
+    }
+    checkRange(c, at, size, "slice index is out of range");
     return d;
   }
 
@@ -173,70 +175,108 @@ private:
     return d;
   }
 
-  /// The program is wrong for smaller sizes (TensorFlow would clamp).
-  void requireAtLeast(AffineExpr size, int64_t least) {
-    Type i64 = c.b.getI64Type();
-    c.check(c.compare(Compare::GE, c.sizeValue(size, i64), c.scalarInt(least, i64)), "a sliced dimension is too small");
+  /// Whether a size is at least 0 whatever the symbols are.
+  bool neverNegative(AffineExpr e) {
+    if (auto v = constantOf(e))
+      return *v >= 0;
+    if (isa<AffineSymbolExpr>(e))
+      return true;
+    auto binary = dyn_cast<AffineBinaryOpExpr>(e);
+    if (!binary)
+      return false;
+    if (e.getKind() == AffineExprKind::Mod)
+      return true;
+    if (e.getKind() != AffineExprKind::Add && e.getKind() != AffineExprKind::Mul && !constantOf(binary.getRHS()))
+      return false;
+    return neverNegative(binary.getLHS()) && neverNegative(binary.getRHS());
   }
 
-  FailureOr<SliceDim> planSymbolic(int64_t k, AffineExpr size, AffineExpr b, AffineExpr e, SliceDim d) {
-    if (d.stride < 0) {
-      if (b || e)
-        return c.error("dimension " + Twine(k) + " of unknown size is sliced backwards with bounds");
+  bool atMost(AffineExpr a, AffineExpr b) {
+    if (neverNegative(hlo::simplify(b - a)))
+      return true;
+    auto most = c.ctx.upperBound(a), v = constantOf(b);
+    return most && v && *most <= *v;
+  }
+
+  /// A bound as a place in 0..size, where that needs no clamping; else null.
+  AffineExpr place(AffineExpr bound, AffineExpr size) {
+    auto v = constantOf(bound);
+    if (v && *v >= 0 && atMost(size, bound))
+      return size;
+    AffineExpr at = v && *v < 0 ? hlo::simplify(size + *v) : bound;
+    return neverNegative(at) && atMost(at, size) ? at : AffineExpr();
+  }
+
+  FailureOr<SliceDim> planSymbolic(AffineExpr size, AffineExpr b, AffineExpr e, SliceDim d) {
+    if (d.stride < 0 && !b && !e) {
       d.first = size - 1;
       d.count = hlo::simplify((size + (-d.stride - 1)).floorDiv(-d.stride));
       return d;
     }
-    AffineExpr from = b ? b : c.size(0), to = e ? e : size;
-    auto least = [&](int64_t v) { return v < 0 ? -v : v; };
-    int64_t need = 0;
-    if (auto v = constantOf(from)) {
-      need = least(*v);
-      if (*v < 0)
-        from = size + *v;
-    }
-    if (auto v = constantOf(to); v && !constantOf(size)) {
-      if (*v >= 0 && c.ctx.upperBound(size) && *c.ctx.upperBound(size) <= *v) {
-        to = size;
-      } else if (*v > 0 && (!b || constantOf(b))) {
-        // x[:512] of an unknown size: whatever is there of it
-        Type i64 = c.b.getI64Type();
-        Value n = c.sizeValue(size, i64);
-        Value last = c.min(n, c.scalarInt(*v, i64));
-        Value first = c.min(c.sizeValue(from, i64), last);
-        Value length = c.div(c.add(c.sub(last, first), c.scalarInt(d.stride - 1, i64)), c.scalarInt(d.stride, i64));
+    if (d.stride > 0) {
+      AffineExpr from = b ? place(b, size) : c.size(0), to = e ? place(e, size) : size;
+      AffineExpr distance = from && to ? hlo::simplify(to - from) : AffineExpr();
+      if (distance && (neverNegative(distance) || constantOf(distance))) {
         d.first = from;
-        if (need) {
-          requireAtLeast(size, need);
-          need = 0;
-        }
-        d.count = countSymbol(c, length, c.size((*v + d.stride - 1) / d.stride));
+        d.limit = to;
+        d.count = hlo::simplify((distance + (d.stride - 1)).floorDiv(d.stride));
+        if (auto n = constantOf(d.count); n && *n < 0)
+          d.count = c.size(0);
         return d;
-      } else {
-        need = std::max(need, least(*v));
-        if (*v < 0)
-          to = size + *v;
       }
     }
-    if (need)
-      requireAtLeast(size, need);
-    d.first = hlo::simplify(from);
-    d.limit = hlo::simplify(to);
-    d.count = hlo::simplify((to - from + (d.stride - 1)).floorDiv(d.stride));
-    if (auto n = constantOf(d.count); n && *n < 0)
-      d.count = c.size(0);
-    return d;
+    Type i64 = c.b.getI64Type();
+    return planClamped(size, b, e, b ? c.sizeValue(b, i64) : Value(), e ? c.sizeValue(e, i64) : Value(), d);
   }
 
-  FailureOr<SliceDim> planRunTime(int64_t k, AffineExpr size, SliceDim d, bool fromStart, bool toEnd) {
-    if (d.stride != 1)
-      return c.error("the bounds of dimension " + Twine(k) + " must be compile-time constants where the stride is not 1");
-    Type t = c.elementType(c.input(firstSpec));
-    Value from = fromStart ? c.scalarInt(0, t) : clampBound(c, element(c, c.input(firstSpec), k), size);
-    Value to = toEnd ? c.sizeValue(size, t) : clampBound(c, element(c, c.input(firstSpec + 1), k), size);
-    Value count = c.max(c.sub(to, from), c.scalarInt(0, t));
-    d.start = from;
-    d.count = countSymbol(c, count, size);
+  /// How many elements there are at most.
+  AffineExpr mostElements(AffineExpr size, AffineExpr b, AffineExpr e, int64_t by) {
+    auto first = b ? constantOf(b) : by > 0 ? std::optional<int64_t>(0) : std::nullopt;
+    auto last = e ? constantOf(e) : std::nullopt;
+    AffineExpr most = size;
+    if (first && last && (*first < 0) == (*last < 0))
+      most = c.size(std::max<int64_t>(by > 0 ? *last - *first : *first - *last, 0));
+    else if (first && *first < 0 && !e && by > 0)
+      most = c.size(-*first);
+    else if (e && by > 0 && !constantOf(size) && neverNegative(e))
+      most = e;
+    if (by < 0)
+      by = -by;
+    return hlo::simplify((most + (by - 1)).floorDiv(by));
+  }
+
+  /// Bounds that only the run clamps: how many elements there are becomes a symbol, and the first one where it is no
+  /// expression of that. `b` and `e` are the bounds as far as they are expressions.
+  SliceDim planClamped(AffineExpr size, AffineExpr b, AffineExpr e, Value begin, Value end, SliceDim d) {
+    Type t = c.b.getI64Type();
+    Value n = c.sizeValue(size, t), zero = c.scalarInt(0, t);
+    int64_t by = d.stride > 0 ? d.stride : -d.stride;
+    Value low = d.stride > 0 ? zero : c.scalarInt(-1, t), high = d.stride > 0 ? n : c.sub(n, c.scalarInt(1, t));
+    auto clamp = [&](Value v, Value otherwise) {
+      if (!v)
+        return otherwise;
+      v = c.convert(v, t);
+      v = c.select(c.compare(Compare::LT, v, zero), c.add(v, n), v);
+      return c.min(c.max(v, low), high);
+    };
+    Value from = clamp(begin, d.stride > 0 ? low : high), to = clamp(end, d.stride > 0 ? high : low);
+    Value distance = c.max(d.stride > 0 ? c.sub(to, from) : c.sub(from, to), zero);
+    Value count = by == 1 ? distance : c.div(c.add(distance, c.scalarInt(by - 1, t)), c.scalarInt(by, t));
+    d.count = countSymbol(c, count, begin && !b ? size : mostElements(size, b, e, d.stride));
+    // where nothing is read, it does not matter from where
+    if (d.stride > 0 && (!begin || (b && neverNegative(b)))) {
+      d.first = begin ? b : c.size(0);
+    } else if (d.stride == 1 && !end) {
+      d.first = hlo::simplify(size - d.count);
+    } else if (d.stride == 1) {
+      d.start = from;
+    } else {
+      Value lowest = from;
+      if (d.stride < 0)
+        lowest = c.max(c.sub(from, c.mul(c.sub(count, c.scalarInt(1, t)), c.scalarInt(by, t))), zero);
+      AffineExpr symbol = countSymbol(c, lowest, size);
+      d.first = d.stride > 0 ? symbol : hlo::simplify(symbol + (d.count - 1) * by);
+    }
     return d;
   }
 
@@ -256,15 +296,12 @@ std::pair<AffineExpr, int64_t> ascending(const SliceDim &d) {
 
 Value applyPlan(NodeContext &c, Value x, const SlicePlan &plan) {
   // Run-time starts first, then constant bounds, then what was read backwards is turned round.
-  Type index;
-  for (const SliceDim &d : plan.dims)
-    if (d.start)
-      index = c.elementType(d.start);
-  if (index) {
+  if (llvm::any_of(plan.dims, [](const SliceDim &d) { return bool(d.start); })) {
+    Type index = c.b.getI64Type();
     SmallVector<Value> starts;
     Dims sizes;
     for (auto [i, d] : llvm::enumerate(plan.dims)) {
-      starts.push_back(d.start ? d.start : c.scalarInt(0, index));
+      starts.push_back(d.start ? c.convert(d.start, index) : c.scalarInt(0, index));
       sizes.push_back(d.start ? d.count : c.dim(x, i));
     }
     x = c.make<hlo::DynamicSliceOp>(x, ValueRange(starts), ArrayRef<AffineExpr>(sizes));
@@ -313,13 +350,14 @@ Value placePart(NodeContext &c, const Dims &shape, const SlicePlan &plan, Value 
     return {};
   part = c.reshape(part, partDims(c, plan));
   SmallVector<int64_t> backwards, low, high, interior;
-  Type index;
+  // where it begins in dimensions whose bounds only the run knows
+  SmallVector<Value> placed(plan.dims.size());
   for (auto [i, d] : llvm::enumerate(plan.dims)) {
     low.push_back(0);
     high.push_back(0);
     interior.push_back(0);
     if (d.start) {
-      index = c.elementType(d.start);
+      placed[i] = c.convert(d.start, c.b.getI64Type());
       continue;
     }
     if (d.stride < 0)
@@ -334,20 +372,24 @@ Value placePart(NodeContext &c, const Dims &shape, const SlicePlan &plan, Value 
       continue;
     }
     if (!from || !rest) {
-      (void)c.error("dimension " + Twine(i) + " has symbolic bounds, which this op does not support");
-      return {};
+      if (stride != 1) {
+        (void)c.error("dimension " + Twine(i) + " has bounds that only the run knows and a stride, which has no compiled form");
+        return {};
+      }
+      placed[i] = c.sizeValue(first, c.b.getI64Type());
+      continue;
     }
     low.back() = *from;
     high.back() = *rest;
     interior.back() = stride - 1;
   }
   part = c.pad(c.reverse(part, backwards), fill, low, high, interior);
-  if (!index)
+  if (llvm::none_of(placed, [](Value v) { return bool(v); }))
     return part;
-  SmallVector<Value> starts;
-  for (const SliceDim &d : plan.dims)
-    starts.push_back(d.start ? d.start : c.scalarInt(0, index));
-  return c.make<hlo::DynamicUpdateSliceOp>(c.broadcastInDim(fill, shape, {}), part, ValueRange(starts));
+  for (Value &start : placed)
+    if (!start)
+      start = c.scalarInt(0, c.b.getI64Type());
+  return c.make<hlo::DynamicUpdateSliceOp>(c.broadcastInDim(fill, shape, {}), part, ValueRange(placed));
 }
 
 LogicalResult lowerStridedSlice(NodeContext &c) {
@@ -390,10 +432,13 @@ LogicalResult lowerSlice(NodeContext &c) {
       if ((w && l && *l > *w) || (s && *s < 0) || (s && l && *l < *s))
         return c.error("dimension " + Twine(i) + " of size " + textOf(whole) + " cannot be sliced from " + textOf(b) +
                        " to " + textOf(limits[i]));
-      if (!w && l && limits[i] != whole) {
-        Type i64 = c.b.getI64Type();
-        c.check(c.compare(Compare::GE, c.sizeValue(whole, i64), c.scalarInt(*l, i64)), "a slice is out of range");
-      }
+      Type i64 = c.b.getI64Type();
+      if ((!w || !l) && limits[i] != whole)
+        c.check(c.compare(Compare::GE, c.sizeValue(whole, i64), c.sizeValue(limits[i], i64)), "a slice is out of range");
+      if (!s)
+        c.check(c.compare(Compare::GE, c.sizeValue(b, i64), c.scalarInt(0, i64)), "a slice is out of range");
+      if (!l || !s) // nothing below 0 is read, and no size is negative
+        c.check(c.compare(Compare::GE, c.sizeValue(limits[i], i64), c.sizeValue(b, i64)), "a slice is out of range");
     }
     return c.setResult(0, c.slice(x, *from, limits));
   }

@@ -98,6 +98,10 @@ LogicalResult lowerReshape(NodeContext &c) {
     linear = c.div(linear, n);
   }
   Value result = columns.empty() ? c.splatInt(0, Dims{c.dim(indices, 0), c.size(0)}, i64) : table(c, columns);
+  if (*wide == *rank && *rank > 0) { // the same shape leaves them as they are, also those that lie outside
+    Value same = c.reduceAnd(c.compare(Compare::EQ, shape, from), {0});
+    result = c.select(c.broadcastInDim(same, c.dims(result), {}), indices, result);
+  }
   return success(succeeded(c.setResult(0, result)) && succeeded(c.setResult(1, shape)));
 }
 

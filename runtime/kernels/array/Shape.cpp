@@ -62,9 +62,12 @@ LATHE_HOST_FUNCTION(Rank, rank);
 absl::Status reshape(KernelContext &context) {
   Tensor in = context.input(0);
   LATHE_TRY_VALUE(dims, dimsOf(context.input(1), "shape"));
-  int64_t known = 1, free = -1;
+  // beside a free size, sizes of 0 count on neither side: an empty tensor keeps its other sizes
+  int64_t known = 1, free = -1, zeros = 0;
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == -1) {
+    if (dims[i] == 0) {
+      ++zeros;
+    } else if (dims[i] == -1) {
       if (free >= 0)
         return invalid("Only one input size may be -1, not both ", free, " and ", i);
       free = static_cast<int64_t>(i);
@@ -75,15 +78,19 @@ absl::Status reshape(KernelContext &context) {
     }
   }
   if (free >= 0) {
-    if (known == 0)
-      return invalid("Reshape cannot infer the missing input size for an empty tensor unless all specified input sizes "
-                     "are non-zero");
-    if (in.numElements() % known)
-      return invalid("Input to reshape is a tensor with ", in.numElements(), " values, but the requested shape requires "
+    int64_t counted = zeros ? 1 : in.numElements();
+    if (zeros)
+      for (int64_t d : in.dims())
+        if (d > 0 && __builtin_mul_overflow(counted, d, &counted))
+          return invalid("the shape ", dimsToString(in.dims()), " has too many elements");
+    if (counted % known)
+      return invalid("Input to reshape is a tensor with ", counted, " values, but the requested shape requires "
                      "a multiple of ", known);
-    dims[free] = in.numElements() / known;
+    dims[free] = counted / known;
     known *= dims[free];
   }
+  if (zeros)
+    known = 0;
   if (known != in.numElements())
     return invalid("Input to reshape is a tensor with ", in.numElements(), " values, but the requested shape has ", known);
   // a zero before them hides sizes whose product overflows

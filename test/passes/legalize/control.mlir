@@ -86,3 +86,30 @@ graph.func private @body(%i: tensor<*xi32>, %l: tensor<*x!graph.variant>, %x: te
   %push, %c3 = graph.node "TensorListPushBack"(%l, %x) {element_dtype = f32} : (tensor<*x!graph.variant>, tensor<*xf32>) -> tensor<*x!graph.variant>
   graph.return %next, %push, %x : tensor<*xi32>, tensor<*x!graph.variant>, tensor<*xf32>
 }
+
+// -----
+
+// Branches whose results have different sizes: each sets the size that the result has, and nothing says that they agree.
+// CHECK-LABEL: func.func @branches_of_two_sizes
+// CHECK: "hlo.if"
+// CHECK: hlo.set_size %{{.*}} {{.*}}symbol = [[N:[0-9]+]]
+// CHECK: hlo.assume_shape
+// CHECK: hlo.return
+// CHECK: hlo.set_size %{{.*}} {{.*}}symbol = [[N]]
+// CHECK: hlo.assume_shape
+// CHECK: hlo.return
+graph.func @branches_of_two_sizes(%p: tensor<i1> {graph.name = "p"}, %x: tensor<8xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %c = graph.node "If"(%p, %x) {then_branch = #graph.func<@all>, else_branch = #graph.func<@some>} : (tensor<i1>, tensor<8xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+graph.func private @all(%x: tensor<*xf32>) -> tensor<*xf32> {
+  %y, %c = graph.node "Neg"(%x) {} : (tensor<*xf32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+graph.func private @some(%x: tensor<*xf32>) -> tensor<*xf32> {
+  %b, %c0 = graph.node "Const"() {value = dense<2> : tensor<1xi32>} : () -> tensor<1xi32>
+  %e, %c1 = graph.node "Const"() {value = dense<5> : tensor<1xi32>} : () -> tensor<1xi32>
+  %s, %c2 = graph.node "Const"() {value = dense<1> : tensor<1xi32>} : () -> tensor<1xi32>
+  %y, %c3 = graph.node "StridedSlice"(%x, %b, %e, %s) {} : (tensor<*xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}

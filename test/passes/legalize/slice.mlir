@@ -49,3 +49,33 @@ graph.func @strided_slice_index_masked(%x: tensor<5x4xf32> {graph.name = "x"}) -
   %y, %yc = graph.node "StridedSlice"(%x, %i, %i, %s) {begin_mask = 1 : i64, ellipsis_mask = 0 : i64, end_mask = 1 : i64, new_axis_mask = 0 : i64, shrink_axis_mask = 1 : i64} : (tensor<5x4xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// Bounds beyond a size that only the run knows are clamped: the number of elements is found there.
+// CHECK-LABEL: func.func @strided_slice_clamped
+// CHECK: hlo.size
+// CHECK: hlo.minimum
+// CHECK: hlo.set_size
+// CHECK: hlo.slice
+graph.func @strided_slice_clamped(%x: tensor<?x4xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %b, %bc = graph.node "Const"() {value = dense<2> : tensor<1xi32>} : () -> tensor<1xi32>
+  %s, %sc = graph.node "Const"() {value = dense<1> : tensor<1xi32>} : () -> tensor<1xi32>
+  %y, %yc = graph.node "StridedSlice"(%x, %b, %b, %s) {begin_mask = 0 : i64, ellipsis_mask = 0 : i64, end_mask = 1 : i64, new_axis_mask = 0 : i64, shrink_axis_mask = 0 : i64} : (tensor<?x4xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+
+// -----
+
+// Where the bounds are known to fit, sizes stay expressions.
+// CHECK-LABEL: func.func @strided_slice_fits
+// CHECK-NOT: hlo.set_size
+// CHECK: return %arg0
+graph.func @strided_slice_fits(%x: tensor<?x4xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %b, %bc = graph.node "Const"() {value = dense<0> : tensor<1xi32>} : () -> tensor<1xi32>
+  %s, %sc = graph.node "Const"() {value = dense<1> : tensor<1xi32>} : () -> tensor<1xi32>
+  %shape, %shc = graph.node "Shape"(%x) {} : (tensor<?x4xf32>) -> tensor<*xi32>
+  %e, %ec = graph.node "StridedSlice"(%shape, %b, %s, %s) {begin_mask = 0 : i64, ellipsis_mask = 0 : i64, end_mask = 0 : i64, new_axis_mask = 0 : i64, shrink_axis_mask = 0 : i64} : (tensor<*xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<1xi32>
+  %y, %yc = graph.node "StridedSlice"(%x, %b, %e, %s) {begin_mask = 0 : i64, ellipsis_mask = 0 : i64, end_mask = 0 : i64, new_axis_mask = 0 : i64, shrink_axis_mask = 0 : i64} : (tensor<?x4xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
