@@ -90,9 +90,9 @@ LogicalResult lowerSetItem(NodeContext &c) {
   auto list = listInput(c, 0);
   if (failed(list))
     return failure();
-  if (c.attrBool("resize_if_index_out_of_bounds"))
-    growFor(c, *list, 1);
-  if (failed(checkIndex(c, *list, 1)) || failed(setItem(c, *list, indexInput(c, 1), c.input(2))))
+  bool grows = c.attrBool("resize_if_index_out_of_bounds");
+  if (grows ? failed(setGrowing(c, *list, 1, c.input(2)))
+            : failed(checkIndex(c, *list, 1)) || failed(setItem(c, *list, indexInput(c, 1), c.input(2))))
     return failure();
   return c.setResult(0, GraphValue::ofList(*list));
 }

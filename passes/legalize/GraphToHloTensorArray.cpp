@@ -163,7 +163,10 @@ LogicalResult lowerArraySize(NodeContext &c) {
   auto array = arrayInput(c);
   if (failed(array))
     return failure();
-  return c.setResult(0, GraphValue::ofSizes({contentsOf(c, *array).length}, {}, c.resultType(0)));
+  ListValue list = contentsOf(c, *array);
+  if (list.count)
+    return c.setResult(0, list.count);
+  return c.setResult(0, GraphValue::ofSizes({list.length}, {}, c.resultType(0)));
 }
 
 LogicalResult lowerArrayGrad(NodeContext &c) {

@@ -14,21 +14,6 @@ using State = ControlState;
 /// Loops are translated again when a translation shows what has to be carried; more often is a mistake.
 constexpr int kMaxAttempts = 8;
 
-/// Room for lists in loops whose number of iterations nothing bounds: more items are a run-time error.
-constexpr int64_t kUnboundedItems = 4096;
-constexpr int64_t kUnboundedBytes = int64_t(64) << 20;
-
-int64_t itemsFor(const ListValue &list) {
-  auto type = list.buffer ? dyn_cast<RankedTensorType>(list.buffer.getType()) : RankedTensorType();
-  if (!type || !type.hasStaticShape())
-    return kUnboundedItems;
-  int64_t bytes = 16;
-  for (int64_t d : type.getShape().drop_front())
-    if (__builtin_mul_overflow(bytes, std::max<int64_t>(d, 1), &bytes))
-      return 1;
-  return std::clamp<int64_t>(kUnboundedBytes / bytes, 1, kUnboundedItems);
-}
-
 /// Results of the body that are its arguments, through identities.
 SmallVector<bool> findInvariants(graph::FuncOp body) {
   Block &block = body.getBody().front();
@@ -70,7 +55,14 @@ private:
     bool exact;
   };
   std::optional<Trips> tripCount();
-  std::optional<Trips> tripCount(Value condition, bool whole);
+  std::optional<Trips> tripCount(Value condition);
+  struct Counter {
+    int64_t start, step;
+  };
+  /// A carried integer that the same number is added to in every iteration.
+  std::optional<Counter> counterAt(unsigned argument);
+  /// The number of items of a list after a known number of iterations, if that is known.
+  std::optional<int64_t> lengthAfter(const ListValue &arg, const ListValue &after, const ListValue &entry, Trips trips);
   std::optional<int64_t> foldInt(Value v);
 
   NodeContext &c;
@@ -95,12 +87,63 @@ std::optional<int64_t> Loop::foldInt(Value v) {
   return t->dtype() == DType::Int64 ? std::optional<int64_t>(*t->data<int64_t>()) : std::nullopt;
 }
 
-std::optional<Loop::Trips> Loop::tripCount(Value v, bool whole) {
+std::optional<Loop::Counter> Loop::counterAt(unsigned argument) {
+  auto start = foldInt(loop->getOperand(argument));
+  // Which graph value the argument is.
+  unsigned next = 0;
+  for (auto [i, entry] : llvm::enumerate(init)) {
+    if (i < invariant.size() && invariant[i])
+      continue;
+    SmallVector<Value> values;
+    flatten(entry, values);
+    if (next == argument && entry.kind == Kind::Tensor && i < outputs.size() && outputs[i].tensor) {
+      auto add = outputs[i].tensor.getDefiningOp<hlo::AddOp>();
+      Value own = loop->getRegion(1).front().getArgument(argument);
+      if (!start || !add || (add.getLhs() != own && add.getRhs() != own))
+        return std::nullopt;
+      auto step = foldInt(add.getLhs() == own ? add.getRhs() : add.getLhs());
+      return step ? std::optional<Counter>({*start, *step}) : std::nullopt;
+    }
+    next += values.size();
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> Loop::lengthAfter(const ListValue &arg, const ListValue &after, const ListValue &entry, Trips trips) {
+  auto start = c.ctx.fold(entry.count);
+  Operation *last = after.count.getDefiningOp();
+  if (!start || !isa_and_nonnull<hlo::AddOp, hlo::SubtractOp, hlo::MaxOp>(last) || last->getOperand(0) != arg.count)
+    return std::nullopt;
+  int64_t first = *start->data<int32_t>();
+  if (!isa<hlo::MaxOp>(last)) {
+    // one more or less in every iteration
+    auto step = c.ctx.fold(last->getOperand(1));
+    if (!step)
+      return std::nullopt;
+    return first + trips.bound * (isa<hlo::AddOp>(last) ? 1 : -1) * *step->data<int32_t>();
+  }
+  // written at a counter
+  auto behind = last->getOperand(1).getDefiningOp<hlo::AddOp>();
+  Value index = behind ? behind.getLhs() : Value();
+  while (index && index.getDefiningOp<hlo::ConvertOp>())
+    index = index.getDefiningOp<hlo::ConvertOp>().getOperand();
+  auto argument = dyn_cast_or_null<BlockArgument>(index);
+  if (!argument || argument.getOwner() != &loop->getRegion(1).front() || foldInt(behind.getRhs()) != int64_t(1))
+    return std::nullopt;
+  auto counter = counterAt(argument.getArgNumber());
+  if (!counter || counter->step <= 0)
+    return std::nullopt;
+  return trips.bound ? std::max(first, counter->start + (trips.bound - 1) * counter->step + 1) : first;
+}
+
+std::optional<Loop::Trips> Loop::tripCount(Value v) {
   if (auto both = v.getDefiningOp<hlo::AndOp>()) {
-    auto a = tripCount(both.getLhs(), false), b = tripCount(both.getRhs(), false);
+    auto a = tripCount(both.getLhs()), b = tripCount(both.getRhs());
     if (a && b)
-      return Trips{std::min(a->bound, b->bound), false};
-    return a ? a : b;
+      return Trips{std::min(a->bound, b->bound), a->exact && b->exact};
+    if (!a && !b)
+      return std::nullopt;
+    return Trips{a ? a->bound : b->bound, false};
   }
   auto compare = v.getDefiningOp<hlo::CompareOp>();
   if (!compare)
@@ -115,36 +158,20 @@ std::optional<Loop::Trips> Loop::tripCount(Value v, bool whole) {
   auto arg = dyn_cast<BlockArgument>(counter);
   if (!arg || arg.getOwner()->getParentOp() != loop)
     return std::nullopt;
-  unsigned k = arg.getArgNumber();
-  auto limit = foldInt(limitValue), start = foldInt(loop->getOperand(k));
-  // Which graph value the argument is.
-  unsigned next = 0;
-  std::optional<int64_t> step;
-  for (auto [i, entry] : llvm::enumerate(init)) {
-    if (i < invariant.size() && invariant[i])
-      continue;
-    SmallVector<Value> values;
-    flatten(entry, values);
-    if (next == k && entry.kind == Kind::Tensor && i < outputs.size() && outputs[i].tensor) {
-      auto add = outputs[i].tensor.getDefiningOp<hlo::AddOp>();
-      Value own = loop->getRegion(1).front().getArgument(k);
-      if (add && (add.getLhs() == own || add.getRhs() == own))
-        step = foldInt(add.getLhs() == own ? add.getRhs() : add.getLhs());
-      break;
-    }
-    next += values.size();
-  }
-  if (!limit || !start || !step || *step <= 0)
+  auto limit = foldInt(limitValue);
+  auto found = counterAt(arg.getArgNumber());
+  if (!limit || !found || found->step <= 0)
     return std::nullopt;
+  int64_t start = found->start, step = found->step;
   int64_t distance;
-  if (__builtin_sub_overflow(*limit, *start, &distance) || distance > (int64_t(1) << 40))
+  if (__builtin_sub_overflow(*limit, start, &distance) || distance > (int64_t(1) << 40))
     return std::nullopt;
   bool inclusive = direction == Compare::LE || direction == Compare::GE;
-  int64_t trips = distance < 0 ? 0 : inclusive ? distance / *step + 1 : (distance + *step - 1) / *step;
-  return Trips{trips, whole};
+  int64_t trips = distance < 0 ? 0 : inclusive ? distance / step + 1 : (distance + step - 1) / step;
+  return Trips{trips, true};
 }
 
-std::optional<Loop::Trips> Loop::tripCount() { return condition ? tripCount(condition, true) : std::nullopt; }
+std::optional<Loop::Trips> Loop::tripCount() { return condition ? tripCount(condition) : std::nullopt; }
 
 bool Loop::prepare(GraphValue &v) {
   if (v.kind == Kind::Reference || (v.kind == Kind::Tensor && !v.tensor)) {
@@ -191,7 +218,7 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
   auto shapeError = [&](Value was, Value now) {
     std::string text;
     llvm::raw_string_ostream os(text);
-    os << what << " changes in the loop from " << was.getType() << " to " << now.getType();
+    os << what << " changes in the loop from " << was.getType() << " to " << now.getType() << ", which has no compiled form";
     (void)c.error(text);
     return Outcome::Failed;
   };
@@ -232,11 +259,15 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
         entry.list.capacity = c.size(entry.list.maxItems);
       else if (was && now && *now < *was)
         entry.list.capacity = c.size(*was);
-      else if (was && now && trips && trips->bound * (*now - *was) < (int64_t(1) << 24))
+      else if (was && now && !after.list.count && trips && trips->bound * (*now - *was) < (int64_t(1) << 24))
         entry.list.capacity = c.size(*was + trips->bound * (*now - *was));
-      else if (was && now && *was <= kUnboundedItems)
-        entry.list.capacity = c.size(*was + itemsFor(after.list));
-      else {
+      else if (was ? *was <= (int64_t(1) << 24) : bool(after.list.count)) {
+        // as much as one iteration makes room for in each of them, if that is not too much
+        int64_t wanted = 0;
+        if (trips && trips->bound < (int64_t(1) << 24))
+          wanted = trips->bound * (was && now ? std::max<int64_t>(*now - *was, 1) : 1);
+        entry.list.capacity = hlo::simplify(c.ctx.resolve(arg.list.length) + roomFor(after.list, wanted));
+      } else {
         (void)c.error(what + ": a list that grows in a loop needs max_num_elements (maximum_iterations of the loop)");
         return Outcome::Failed;
       }
@@ -250,15 +281,8 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
     returned.push_back(after.list.buffer);
     if (arg.list.count) {
       returned.push_back(after.list.count);
-      // One more or less in every iteration of a known number: the length is known afterwards.
-      auto trips = tripCount();
-      auto start = c.ctx.fold(entry.list.count);
-      auto stepOp = after.list.count.getDefiningOp();
-      if (trips && trips->exact && start && isa_and_nonnull<hlo::AddOp, hlo::SubtractOp>(stepOp) &&
-          stepOp->getOperand(0) == arg.list.count)
-        if (auto step = c.ctx.fold(stepOp->getOperand(1)))
-          entry.list.finalLength = *start->data<int32_t>() +
-                                   trips->bound * (isa<hlo::AddOp>(stepOp) ? 1 : -1) * *step->data<int32_t>();
+      if (auto trips = tripCount(); trips && trips->exact)
+        entry.list.finalLength = lengthAfter(arg.list, after.list, entry.list, *trips).value_or(-1);
     }
     return Outcome::Done;
   }

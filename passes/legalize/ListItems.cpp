@@ -6,6 +6,10 @@ using namespace mlir;
 
 namespace lathe::legalize {
 
+/// Room for lists whose number of items nothing bounds: more items are a run-time error.
+static constexpr int64_t kUnboundedItems = 4096;
+static constexpr int64_t kUnboundedBytes = int64_t(64) << 20;
+
 bool knowsElement(const ListValue &list) {
   return list.elementDims && llvm::all_of(*list.elementDims, [](AffineExpr e) { return bool(e); });
 }
@@ -112,6 +116,41 @@ void growFor(NodeContext &c, ListValue &list, unsigned indexInput) {
     list.buffer = c.pad(list.buffer, c.scalarInt(0, list.elementType), low, high);
   }
   list.length = c.size(*i + 1);
+}
+
+int64_t roomFor(const ListValue &list, int64_t wanted) {
+  wanted = std::max(wanted, kUnboundedItems);
+  auto type = list.buffer ? dyn_cast<RankedTensorType>(list.buffer.getType()) : RankedTensorType();
+  if (!type || !type.hasStaticShape())
+    return kUnboundedItems;
+  int64_t bytes = 16;
+  for (int64_t d : type.getShape().drop_front())
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(d, 1), &bytes))
+      return 1;
+  return std::clamp<int64_t>(kUnboundedBytes / bytes, 1, wanted);
+}
+
+LogicalResult setGrowing(NodeContext &c, ListValue &list, unsigned input, Value item) {
+  growFor(c, list, input);
+  auto known = c.trySizes(input);
+  if (!list.count && known && constantOf((*known)[0]) && constantOf(list.length))
+    return failed(checkIndex(c, list, input)) ? failure() : setItem(c, list, indexInput(c, input), item);
+  Value index = indexInput(c, input);
+  if (!index || !item || failed(typeList(c, list, c.dims(item))))
+    return failure();
+  if (!list.count) {
+    AffineExpr capacity = list.maxItems > 0 ? c.size(list.maxItems) : hlo::simplify(list.length + roomFor(list));
+    if (failed(makeCounted(c, list, capacity)))
+      return failure();
+  }
+  Type i32 = c.b.getI32Type();
+  Value at = c.convert(index, i32), limit = c.sizeValue(list.length, i32);
+  c.check(c.compare(Compare::GE, at, c.like(at, 0)), "the index is negative");
+  c.check(c.compare(Compare::LT, at, limit), "the list is full");
+  if (failed(setItem(c, list, at, item)))
+    return failure();
+  list.count = c.max(list.count, c.add(at, c.scalarInt(1, i32)));
+  return success();
 }
 
 LogicalResult checkIndex(NodeContext &c, const ListValue &list, unsigned input) {
@@ -232,6 +271,8 @@ Value putRows(NodeContext &c, Value x, Value indices, Value rows, bool accumulat
 LogicalResult scatterItems(NodeContext &c, ListValue &list, Value indices, Value rows, bool accumulate) {
   if (!indices || !rows || Emitter::rank(rows) < 1)
     return failure();
+  if (Emitter::rank(indices) != 1 || !c.ctx.unify(c.dim(rows, 0), c.dim(indices, 0), c.name()))
+    return c.error("there are not as many items as indices");
   Dims element = c.dims(rows);
   element.erase(element.begin());
   if (failed(typeList(c, list, element)))
@@ -242,12 +283,13 @@ LogicalResult scatterItems(NodeContext &c, ListValue &list, Value indices, Value
 }
 
 LogicalResult setConcat(NodeContext &c, ListValue &list, Type lengthType) {
-  if (list.count || Emitter::rank(list.buffer) < 2)
-    return c.error("the list's elements cannot be concatenated");
-  Dims dims = c.dims(list.buffer);
+  if (Emitter::rank(list.buffer) < 2)
+    return c.error("the list's elements are scalars, which cannot be concatenated");
+  Value items = itemsOf(c, list);
+  Dims dims = c.dims(items);
   Dims joined(dims.begin() + 1, dims.end());
   joined[0] = productOf({dims[0], dims[1]}, c.b.getContext());
-  if (failed(c.setResult(0, c.reshape(list.buffer, joined))))
+  if (failed(c.setResult(0, c.reshape(items, joined))))
     return failure();
   Value length = c.sizeValue(dims[1], lengthType);
   return c.setResult(1, c.broadcastInDim(length, {dims[0]}, {}));

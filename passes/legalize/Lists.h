@@ -25,6 +25,10 @@ Value itemsOf(NodeContext &c, ListValue &list);
 LogicalResult setItem(NodeContext &c, ListValue &list, Value index, Value item, bool accumulate = false);
 /// Makes room for a constant index beyond the end (resizing lists, dynamic TensorArrays).
 void growFor(NodeContext &c, ListValue &list, unsigned indexInput);
+/// Room for a list whose number of items nothing bounds, or which may need as much as `wanted`: more are a run-time error.
+int64_t roomFor(const ListValue &list, int64_t wanted = 0);
+/// Sets the item that input `input` names in a list that writes past its end make longer.
+LogicalResult setGrowing(NodeContext &c, ListValue &list, unsigned input, Value item);
 /// An error for a constant index outside the list, a check at run time for others.
 LogicalResult checkIndex(NodeContext &c, const ListValue &list, unsigned input);
 /// The same for a vector of indices.
