@@ -29,9 +29,45 @@ constexpr int64_t maxProductBytes = int64_t(256) << 20;
 
 bool isOutside(Value v, hlo::WhileOp loop) { return !loop->isAncestor(v.getParentRegion()->getParentOp()); }
 
-/// Moves ops whose operands come from outside to before the loop.
+using Symbols = llvm::SmallDenseSet<int64_t>;
+
+/// The symbol that an op writes, -1 for others.
+int64_t writtenSymbol(Operation *op) {
+  auto symbol = op->getAttrOfType<IntegerAttr>("symbol");
+  return symbol ? symbol.getInt() : -1;
+}
+
+/// Whether a size in the op's types or attributes is one of the symbols.
+bool hasSizeOf(Operation *op, const Symbols &symbols) {
+  auto uses = [&](ArrayRef<AffineExpr> exprs) {
+    bool found = false;
+    for (AffineExpr expr : exprs)
+      if (expr)
+        expr.walk([&](AffineExpr e) {
+          auto symbol = dyn_cast<AffineSymbolExpr>(e);
+          found |= symbol && symbols.contains(symbol.getPosition());
+        });
+    return found;
+  };
+  return op->walk([&](Operation *inner) {
+             for (Type type : inner->getResultTypes())
+               if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && uses(hlo::getDims(tensor)))
+                 return WalkResult::interrupt();
+             for (NamedAttribute attr : inner->getAttrs())
+               if (auto map = dyn_cast<AffineMapAttr>(attr.getValue()); map && uses(map.getValue().getResults()))
+                 return WalkResult::interrupt();
+             return WalkResult::advance();
+           }).wasInterrupted();
+}
+
+/// Moves ops whose operands and sizes come from outside to before the loop.
 unsigned hoist(hlo::WhileOp loop) {
   unsigned count = 0;
+  Symbols changing;
+  loop->walk([&](Operation *op) {
+    if (int64_t symbol = writtenSymbol(op); symbol >= 0)
+      changing.insert(symbol);
+  });
   for (Region *region : {&loop.getCond(), &loop.getBody()})
     for (Block &block : *region)
       for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
@@ -47,6 +83,14 @@ unsigned hoist(hlo::WhileOp loop) {
           getUsedValuesDefinedAbove(op.getRegions(), captured);
           if (!llvm::all_of(captured, [&](Value v) { return isOutside(v, loop); }))
             continue;
+        }
+        // what an op writes itself goes with it
+        int64_t own = writtenSymbol(&op);
+        bool owns = own >= 0 && changing.erase(own);
+        if (!changing.empty() && hasSizeOf(&op, changing)) {
+          if (owns)
+            changing.insert(own);
+          continue;
         }
         op.moveBefore(loop);
         count += !isa<hlo::ConstantOp>(op);
