@@ -9,6 +9,7 @@
 #include "dialects/kernel/Kernel.h"
 #include "passes/lower/Arena.h"
 #include "passes/lower/SideBySide.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -594,6 +595,10 @@ LogicalResult Planner::run() {
   findSides();
   findParts();
   unsigned input = 0;
+  llvm::DenseSet<Attribute> written;
+  for (unsigned i = 0; i < plan.func.getNumResults(); ++i)
+    if (Attribute variable = plan.func.getResultAttr(i, "hlo.variable"))
+      written.insert(variable);
   for (unsigned i = 0; i < plan.func.getNumArguments(); ++i) {
     Buffer b;
     if (auto variable = plan.func.getArgAttrOfType<StringAttr>(i, "hlo.variable")) {
@@ -604,7 +609,9 @@ LogicalResult Planner::run() {
       b.index = input++;
     }
     Value v = plan.func.getArgument(i);
-    addRoot(v, std::move(b), 0, 2 * lastUse(v));
+    // a variable that is only read has its value still when all is done: nothing else may lie in it
+    bool kept = b.kind == Buffer::Variable && !written.contains(plan.func.getArgAttr(i, "hlo.variable"));
+    addRoot(v, std::move(b), 0, kept ? INT64_MAX : 2 * lastUse(v));
   }
   if (failed(makeRoots(plan.func.getBody())))
     return failure();
