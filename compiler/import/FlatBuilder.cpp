@@ -98,6 +98,14 @@ const std::vector<int> &FlatBuilder::entryControlsOf(int scope) {
   return scopes[scope].entryControls;
 }
 
+/// Freezing makes a constant of a variable and may leave what assigned it: then there is nothing to write to.
+static bool assignsConstant(const FlatGraph &graph, const Instance &instance, size_t input) {
+  if (input != 0 || (instance.op != "AssignVariableOp" && instance.op != "AssignAddVariableOp" && instance.op != "AssignSubVariableOp"))
+    return false;
+  const Ref &ref = instance.inputs[input];
+  return !ref.isArgument() && graph.instances[ref.instance].op == "Const";
+}
+
 bool FlatBuilder::checkInputs(const Instance &instance, int scope, int node) {
   FlatSignature signature;
   AttrLookup attrs(instance.def, instance.attrScope);
@@ -116,7 +124,7 @@ bool FlatBuilder::checkInputs(const Instance &instance, int scope, int node) {
       return false;
     }
     DType found = outputs ? (*outputs)[ref.port] : graph->argTypes[ref.argument()];
-    if (found != signature.types[i]) {
+    if (found != signature.types[i] && !assignsConstant(*graph, instance, i)) {
       problems.add(instance.id(), Twine("expected input ") + Twine(i) + " to be " + dtypeName(signature.types[i]) +
                                       ", found " + dtypeName(found));
       return false;
@@ -204,8 +212,23 @@ void FlatBuilder::requestFunctions(Instance &instance) {
   }
 }
 
+/// What a call waits for runs, also where no node of the callee has to wait for it.
+void FlatBuilder::addControlsOfCall(int scope) {
+  int parent = scopes[scope].parent;
+  if (parent < 0)
+    return;
+  const Body &caller = *scopes[parent].body;
+  for (int control : caller.nodes[scopes[scope].callNode].controls) {
+    const std::string &op = caller.defs[control]->op();
+    int instance = op == "Const" || op == "Placeholder" ? -1 : controlOf(parent, control);
+    if (instance >= 0)
+      graph->targets.push_back(instance);
+  }
+}
+
 /// What a callee runs besides what its outputs need.
 void FlatBuilder::addEffects(int scope) {
+  addControlsOfCall(scope);
   const Body &body = *scopes[scope].body;
   auto add = [&](int node) {
     if (isCall(scope, node)) {

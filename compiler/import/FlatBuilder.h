@@ -58,6 +58,7 @@ private:
   int controlOf(int scope, int node);
   void complete(int instance);
   void addControl(std::vector<int> &controls, int instance);
+  void addControlsOfCall(int scope);
   void addEffects(int scope);
   const std::vector<int> &entryControlsOf(int scope);
   bool isFed(int scope, int node) const;

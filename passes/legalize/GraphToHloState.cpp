@@ -90,8 +90,23 @@ LogicalResult lowerRead(NodeContext &c) {
   return v ? c.setResult(0, v) : failure();
 }
 
+/// Freezing makes constants of variables and may leave what assigned them. The result is the new value then; what reads the
+/// constant itself does not see it.
+bool isFrozen(NodeContext &c) {
+  if (!c.value(0).isTensor())
+    return false;
+  auto source = c.node.getInputs()[0].getDefiningOp<graph::NodeOp>();
+  while (source && source.getOp() == "Identity" && source.getInputs().size())
+    source = source.getInputs()[0].getDefiningOp<graph::NodeOp>();
+  return source && source.getOp() == "Const";
+}
+
+LogicalResult setFrozen(NodeContext &c, Value v) { return !v ? failure() : c.numResults() ? c.setResult(0, v) : success(); }
+
 LogicalResult lowerAssign(NodeContext &c) {
   Value v = c.input(1);
+  if (isFrozen(c))
+    return setFrozen(c, v);
   bool check = c.op() == "Assign" ? c.attrBool("validate_shape", true) : true;
   if (failed(writeInput(c, 0, v, check)))
     return failure();
@@ -100,6 +115,8 @@ LogicalResult lowerAssign(NodeContext &c) {
 
 template <typename Op>
 LogicalResult lowerUpdate(NodeContext &c) {
+  if (isFrozen(c))
+    return setFrozen(c, c.binary<Op>(c.input(0), c.input(1)));
   Value old = readInput(c, 0), by = c.input(1);
   if (!old || !by || failed(writeInput(c, 0, c.binary<Op>(old, by), true)))
     return failure();

@@ -36,16 +36,24 @@ static Value word(NodeContext &c, Value v, int64_t i) {
   return bitcast(c, c.convert(e, c.b.getI64Type()), u64);
 }
 
+/// The node's name, within its function if that is the body of a loop or a branch: nodes of two functions may share a name,
+/// but not a generator.
+static std::string nameOfGenerator(NodeContext &c) {
+  auto function = c.node->getParentOfType<graph::FuncOp>();
+  return ((function && function.isPrivate() ? function.getSymName() + "/" : Twine()) + c.name()).str();
+}
+
 PhiloxEmitter PhiloxEmitter::fromAttributes(NodeContext &c, AffineExpr blocks) {
+  std::string name = nameOfGenerator(c);
   uint64_t seed = c.attrInt("seed"), seed2 = c.attrInt("seed2");
   if (!seed && !seed2) {
     // FNV-1a: any seed will do, but the same one each time the model is compiled
     seed = 0xcbf29ce484222325u;
-    for (char ch : c.name())
+    for (char ch : name)
       seed = (seed ^ static_cast<uint8_t>(ch)) * 0x100000001b3u;
   }
   Type u32 = c.b.getIntegerType(32, false), u64 = c.b.getIntegerType(64, false);
-  StringRef state = c.ctx.intern((c.name() + ":blocks").str());
+  StringRef state = c.ctx.intern(name + ":blocks");
   auto type = RankedTensorType::get({}, u64);
   if (failed(c.ctx.declareVariable(state, type, DenseElementsAttr::get(type, uint64_t(0)))))
     return {c, {}, {}};
