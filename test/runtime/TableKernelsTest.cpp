@@ -60,9 +60,29 @@ TEST(MutableDenseHashTable, KeepsTensorFlowsBuckets) {
   ASSERT_TRUE(all.ok()) << all.status();
   EXPECT_EQ(values((*all)[0]), (std::vector<int64_t>{12, 0, 15, 11}));
   EXPECT_EQ(values((*all)[1]), (std::vector<int64_t>{2, 0, 3, 1}));
+  EXPECT_EQ((*all)[0].dims(), (std::vector<int64_t>{4, 1}));
+  EXPECT_EQ((*all)[1].dims(), (std::vector<int64_t>{4, 1}));
   ASSERT_TRUE(remove.run({handle, longs({12})}).ok());
   EXPECT_EQ(values((*save.run({handle}))[0])[0], -1);
   EXPECT_EQ(insert.run({handle, longs({0}), longs({1})}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// recorded from TensorFlow: 14 keys one by one, two removed, one of them again
+TEST(MutableHashTable, ExportsInTensorFlowsOrder) {
+  auto resources = std::make_shared<ResourceManager>();
+  KernelTest make("MutableHashTableV2", {{"key_dtype", DType::Int64}, {"value_dtype", DType::Int64}}, resources);
+  Tensor handle = (*make.run({}))[0];
+  KernelTest insert("LookupTableInsertV2", types(DType::Int64, DType::Int64), resources);
+  KernelTest remove("LookupTableRemoveV2", {{"Tin", DType::Int64}}, resources);
+  KernelTest save("LookupTableExportV2", types(DType::Int64, DType::Int64, "Tkeys", "Tvalues"), resources);
+  for (int64_t key : {684, 559, 629, 192, 835, 763, 707, 359, 9, 723, 277, 754, 804, 599})
+    ASSERT_TRUE(insert.run({handle, longs({key}), longs({key})}).ok());
+  ASSERT_TRUE(remove.run({handle, longs({192, 835})}).ok());
+  ASSERT_TRUE(insert.run({handle, longs({192}), longs({192})}).ok());
+  auto all = save.run({handle});
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(values((*all)[0]), (std::vector<int64_t>{192, 599, 684, 723, 559, 754, 629, 359, 707, 763, 9, 277, 804}));
+  EXPECT_EQ(values((*all)[1]), values((*all)[0]));
 }
 
 TEST(RngReadAndSkip, CarriesIntoTheUpperHalf) {

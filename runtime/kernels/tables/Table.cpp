@@ -33,6 +33,32 @@ std::string Table::keyAt(const Tensor &keys, int64_t i) const {
   return std::string(keys.data<char>() + i * size, size);
 }
 
+size_t Table::KeyHash::operator()(const std::string &bytes) const {
+  if (!scalar)
+    return std::hash<std::string>()(bytes);
+  auto integer = [&](auto v) {
+    std::memcpy(&v, bytes.data(), sizeof v);
+    return std::hash<decltype(v)>()(v);
+  };
+  switch (type) {
+  case DType::String:
+    return murmur64(bytes);
+  case DType::Int64:
+    return integer(int64_t());
+  case DType::Int32:
+    return integer(int32_t());
+  case DType::Float32: { // the bytes are those of a double
+    double v;
+    std::memcpy(&v, bytes.data(), sizeof v);
+    return std::hash<float>()(static_cast<float>(v));
+  }
+  case DType::Float64:
+    return integer(double());
+  default:
+    return std::hash<std::string>()(bytes);
+  }
+}
+
 absl::Status Table::checkKeys(const Tensor &keys, std::vector<int64_t> *lead) const {
   if (keys.dtype() != keyType)
     return invalid("Key must be type ", dtypeName(keyType), " but got ", dtypeName(keys.dtype()));
@@ -199,7 +225,7 @@ absl::Status Table::initialize(const Tensor &keys, const Tensor &values) {
   if (keys.numElements() != values.numElements())
     return invalid("Keys and values must have the same size ", keys.numElements(), " vs ", values.numElements());
   std::lock_guard<std::mutex> lock(mutex);
-  std::unordered_map<std::string, int64_t> newPlaces;
+  decltype(places) newPlaces(0, places.hash_function());
   std::vector<Entry> newEntries;
   for (int64_t i = 0; i < keys.numElements(); ++i) {
     Entry entry = entryOf(keys, values, i);
@@ -265,6 +291,10 @@ absl::Status Table::exportAll(const KernelContext &context, Tensor *keys, Tensor
   std::vector<int64_t> keyShape = {rows}, valueShape = {rows};
   keyShape.insert(keyShape.end(), keyDims.begin(), keyDims.end());
   valueShape.insert(valueShape.end(), valueDims.begin(), valueDims.end());
+  if (kind == Kind::Dense) {
+    keyShape = {rows, keySize()};
+    valueShape = {rows, valueSize()};
+  }
   LATHE_TRY_VALUE(allKeys, context.allocate(keyType, keyShape));
   LATHE_TRY_VALUE(allValues, context.allocate(valueType, valueShape));
   auto store = [&](int64_t at, const Tensor &key, const Tensor &value) {
@@ -286,8 +316,11 @@ absl::Status Table::exportAll(const KernelContext &context, Tensor *keys, Tensor
         store(at, bucket->entry.key, bucket->entry.value);
     }
   }
+  if (kind == Kind::Mutable)
+    for (auto &[key, place] : places)
+      store(at++, entries[place].key, entries[place].value);
   for (const Entry &entry : entries)
-    if (kind != Kind::Dense && entry.key.valid())
+    if (kind == Kind::Fixed && entry.key.valid())
       store(at++, entry.key, entry.value);
   *keys = allKeys;
   *values = allValues;

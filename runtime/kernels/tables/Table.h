@@ -9,13 +9,15 @@
 
 namespace lathe::rt {
 
-/// A map from the bytes of a key to the place of its value. Entries keep the order in which they came.
+/// A map from the bytes of a key to the place of its value. Exports of a Mutable table have TensorFlow's order, which is that
+/// of a std::unordered_map of the keys themselves.
 class Table : public Resource {
 public:
   enum class Kind { Fixed, Mutable, Dense };
 
   Table(Kind kind, DType keyType, DType valueType, std::vector<int64_t> keyDims, std::vector<int64_t> valueDims)
-      : kind(kind), keyType(keyType), valueType(valueType), keyDims(std::move(keyDims)), valueDims(std::move(valueDims)) {}
+      : kind(kind), keyType(keyType), valueType(valueType), keyDims(std::move(keyDims)), valueDims(std::move(valueDims)),
+        places(0, KeyHash{keyType, this->keyDims.empty()}) {}
   std::string describe() const override { return "lookup table"; }
 
   /// values[i] is that of keys[i], else the default: one value, or as many as keys. FAILED_PRECONDITION before a fixed
@@ -27,7 +29,7 @@ public:
   absl::Status initialize(const Tensor &keys, const Tensor &values);
   absl::Status remove(const Tensor &keys);
   absl::StatusOr<int64_t> size() const;
-  /// All entries; a Dense table gives its buckets, free ones with the empty or deleted key.
+  /// All entries; a Dense table gives its buckets as rows of two matrices, free ones with the empty or deleted key.
   absl::Status exportAll(const KernelContext &context, Tensor *keys, Tensor *values) const;
 
   /// Of Dense tables: keys that stand for free places. Set before use.
@@ -63,7 +65,13 @@ private:
   std::vector<Bucket> buckets;
 
   mutable std::mutex mutex;
-  std::unordered_map<std::string, int64_t> places; ///< into entries
+  /// Hashes the bytes of a key as TensorFlow does the key.
+  struct KeyHash {
+    DType type;
+    bool scalar;
+    size_t operator()(const std::string &bytes) const;
+  };
+  std::unordered_map<std::string, int64_t, KeyHash> places; ///< into entries
   std::vector<Entry> entries;                      ///< an invalid key marks a removed entry
   int64_t live = 0;
   bool initialized = false;
