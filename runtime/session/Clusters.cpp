@@ -395,14 +395,25 @@ public:
     }
     std::vector<Tensor> results;
     ClusterOutcome outcome;
-    absl::Status status = cluster->run(args, variables, writes, background, &results, &outcome);
-    if (outcome.notCompiled && fallback) {
+    absl::Status status;
+    if (hostOnly.load(std::memory_order_relaxed))
+      outcome.notCompiled = true;
+    else
+      status = cluster->run(args, variables, writes, background, &results, &outcome);
+    // Compiled code takes sizes for equal, and lists for bounded, that host kernels do not. Where it gives up and has
+    // changed nothing, they have the last word; an error that they confirm is not tried again.
+    bool retried = !status.ok() && !outcome.notCompiled && fallback && !writesAny(variables.size()) && !confirmed.load(std::memory_order_relaxed);
+    if ((outcome.notCompiled && fallback) || retried) {
       std::vector<Value> values(args.begin(), args.end());
       for (int i = numArgs; i < context.numInputs(); ++i)
         values.push_back(context.inputs[i]);
       auto other = fallback->run(*function, std::move(values), outcome.failedNode, context);
+      if (!other.ok() && retried)
+        confirmed.store(true, std::memory_order_relaxed);
       if (!other.ok())
-        return other.status();
+        return retried ? status : other.status();
+      if (retried && ++gaveUp >= kMaxRetries)
+        hostOnly.store(true, std::memory_order_relaxed);
       results = *std::move(other);
       status = absl::OkStatus();
     }
@@ -420,6 +431,14 @@ public:
   }
 
 private:
+  /// Whether running again could change a variable twice.
+  bool writesAny(size_t count) const {
+    return count > writes.size() || std::find(writes.begin(), writes.end(), true) != writes.end();
+  }
+
+  static constexpr int kMaxRetries = 3; // after so many, compiled code is not tried any more
+  std::atomic<bool> confirmed{false}, hostOnly{false};
+  std::atomic<int> gaveUp{0};
   const std::shared_ptr<Cluster> cluster;
   const std::unique_ptr<ClusterFallback> fallback;
   WorkerPool *const background; ///< null: compile when asked
