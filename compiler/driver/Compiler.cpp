@@ -51,6 +51,7 @@ ImportOptions Compiler::importOptions() const {
     }
     io.inputs.emplace_back(input.name, std::move(dims));
   }
+  io.fedShapes = opts.fedShapes;
   io.outputs = opts.outputs;
   io.targets = opts.targets;
   for (const EntrySpec &e : opts.entries)

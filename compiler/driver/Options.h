@@ -41,6 +41,7 @@ std::optional<Phase> parsePhase(const std::string &name);
 struct CompilerOptions {
   std::string model;
   std::vector<InputSpec> inputs;
+  std::vector<std::pair<std::string, std::vector<int64_t>>> fedShapes; ///< of what will be fed: for sizes that `inputs` and the graph leave open
   std::vector<std::string> outputs, targets;
   std::vector<EntrySpec> entries;
   std::string signature, tag;

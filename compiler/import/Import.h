@@ -37,6 +37,8 @@ struct ImportOptions {
 
   /// --input NAME[=SHAPE]: any tensor may be fed. Names are signature keys, tensors or nodes.
   std::vector<std::pair<std::string, std::optional<std::vector<int64_t>>>> inputs;
+  /// Shapes of what will be fed, under any of a tensor's names: they say what a placeholder leaves open, and nothing else.
+  std::vector<std::pair<std::string, std::vector<int64_t>>> fedShapes;
   /// --output NAME; without them the signature's outputs or the default outputs of a bare graph.
   std::vector<std::string> outputs;
   /// Nodes that must run whose value is not wanted. With targets and no outputs, an entry has no results.

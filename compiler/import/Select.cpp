@@ -55,6 +55,7 @@ private:
   void splitTargets(ImportOptions::Entry &entry);
   std::vector<bool> reachable(const EntryPlan &plan);
   void applyShape(NamedTensor &tensor, const std::optional<std::vector<int64_t>> &shape);
+  void takeFedShape(NamedTensor &tensor);
 
   const Model &model;
   Flattener &flattener;
@@ -343,6 +344,20 @@ void Selector::applyShape(NamedTensor &tensor, const std::optional<std::vector<i
   tensor.spec.dims = *shape;
 }
 
+/// What the graph leaves open is as it will be fed; where the two disagree, the feed is refused when it comes.
+void Selector::takeFedShape(NamedTensor &tensor) {
+  std::optional<std::vector<int64_t>> &dims = tensor.spec.dims;
+  for (auto &[name, fed] : options.fedShapes) {
+    if (name != tensor.spec.name && name != tensor.spec.tensor && name + ":0" != tensor.spec.tensor)
+      continue;
+    if (!dims)
+      dims = fed;
+    for (size_t i = 0; i < fed.size() && dims->size() == fed.size(); ++i)
+      if ((*dims)[i] < 0)
+        (*dims)[i] = fed[i];
+  }
+}
+
 EntryPlan Selector::plan(StringRef name, const std::vector<std::string> &outputs,
                          const std::vector<std::string> &targets, bool isOnlyEntry) {
   EntryPlan plan;
@@ -384,6 +399,8 @@ EntryPlan Selector::plan(StringRef name, const std::vector<std::string> &outputs
   std::vector<NamedTensor> defaults;
   if (!options.onlyListedInputs)
     defaults = signature ? signatureTensors(signature->inputs(), "input") : placeholders();
+  for (NamedTensor &tensor : defaults)
+    takeFedShape(tensor);
   for (auto &[key, shape] : options.inputs) {
     NamedTensor tensor;
     if (!resolve(key, true, tensor))

@@ -161,7 +161,7 @@ FailureOr<ResizeSpec> readSpec(NodeContext &c, Value image, ArrayRef<int64_t> ou
   for (int d = 0; d < 2; ++d) {
     auto n = constantOf(c.dim(image, d + 1));
     if (!n || *n == 0)
-      return c.error("the size of the images must be known and positive; pass --input NAME=SHAPE");
+      return c.error("the size of the images must be known at compile time and positive");
     s.in[d] = *n;
     s.out[d] = out[d];
   }

@@ -70,7 +70,7 @@ LogicalResult computePadding(NodeContext &c, const DataFormat &format, MutableAr
       total = std::max<int64_t>(d.effective() - d.stride, 0);
     } else {
       return c.error("SAME padding with stride " + Twine(d.stride) +
-                     " needs a spatial size known at compile time; pass --input NAME=SHAPE");
+                     " needs a spatial size known at compile time");
     }
     d.low = total / 2;
     d.high = total - d.low;

@@ -26,11 +26,15 @@ int execute(BenchArgs &a) {
   if (!a.model.finish())
     return BadInput;
   a.model.options.profile |= a.profile;
+  auto feeds = readFeeds(a.feeds, a.npz);
+  if (!feeds.ok())
+    return fail(std::string(feeds.status().message()));
+  a.model.takeShapes(*feeds);
   Loaded loaded;
   if (int status = load(a.model, loaded))
     return status;
   const lathe_entry &e = *loaded.module->abi().entries[0];
-  auto inputs = inputsFrom(e, a.feeds, a.npz, a.size);
+  auto inputs = inputsFrom(e, *feeds, a.size);
   if (!inputs.ok())
     return fail(std::string(inputs.status().message()));
 

@@ -2,7 +2,9 @@
 #ifndef LATHE_TOOLS_LATHE_COMMANDS_H
 #define LATHE_TOOLS_LATHE_COMMANDS_H
 
+#include "base/Npz.h"
 #include "compiler/driver/Options.h"
+#include "compiler/import/Import.h"
 
 #include <CLI/CLI.hpp>
 
@@ -29,6 +31,10 @@ struct ModelArgs {
   void add(CLI::App &app, const std::string &defaultCpu, const std::string &modelHelp);
   /// Checks and converts; prints what is wrong and returns false.
   bool finish();
+  /// What will be fed says the sizes that the model and --input leave open.
+  void takeShapes(const NamedTensors &feeds);
+  /// An example of --input for each of the inputs whose sizes are open, empty if there are none.
+  std::string exampleInputs(const std::vector<ImportedModel::EntryInfo> &entries) const;
 };
 
 /// Adds the option of the backend's name, under `names`; `backend` becomes the default one.

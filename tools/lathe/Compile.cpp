@@ -153,8 +153,7 @@ int execute(CompileArgs &a) {
   auto failed = [&](const std::string &message) -> int {
     std::string all = std::exchange(errors, std::string()) + (message.empty() ? "" : "lathe: error: " + message + "\n");
     if (needsHost.empty() && !isForSession(all)) {
-      fprintf(stderr, "%s", all.c_str());
-      return BadInput;
+      return failWith(a.model, compiler, all);
     }
     if (!options.allowHost) {
       llvm::SmallVector<llvm::StringRef> lines;

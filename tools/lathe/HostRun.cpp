@@ -1,7 +1,6 @@
 #include "tools/lathe/HostRun.h"
 
 #include "compiler/jit/ClusterCompiler.h"
-#include "passes/codegen/Backend.h"
 #include "proto/graph.pb.h"
 #include "runtime/session/SavedModel.h"
 
@@ -19,7 +18,14 @@ bool isForSession(const std::string &message) {
 
 namespace {
 
-int fail(const absl::Status &status) { return cli::fail(std::string(status.message())); }
+/// Prints the message, or keeps it in `why`.
+int fail(const std::string &message, std::string *why) {
+  if (!why)
+    return cli::fail(message);
+  *why = message;
+  return BadInput;
+}
+int fail(const absl::Status &status, std::string *why) { return fail(std::string(status.message()), why); }
 
 /// Without its errors on stderr: the bytes may well be something else.
 bool parseText(const std::string &bytes, tf::GraphDef *graph) {
@@ -36,22 +42,23 @@ SessionOptions sessionOptions(const ModelArgs &args) {
   SessionOptions options;
   options.compiler = getClusterCompiler();
   options.intraOpThreads = args.options.threads;
+  options.clusterBackend = args.options.backend;
   return options;
 }
 
 int runSavedModel(const ModelArgs &args, const NamedTensors &feeds, const std::vector<std::string> &fetches,
-                  const std::vector<std::string> &targets, NamedTensors *results) {
+                  const std::vector<std::string> &targets, NamedTensors *results, std::string *why) {
   SavedModelBundle bundle;
   std::string tag = args.options.tag.empty() ? "serve" : args.options.tag;
   absl::Status loaded = LoadSavedModel(sessionOptions(args), {}, args.options.model, {tag}, &bundle);
   if (!loaded.ok())
-    return fail(loaded);
+    return fail(loaded, why);
   std::string key = args.options.signature.empty() ? "serving_default" : args.options.signature;
   if (args.options.signature.empty() && !bundle.signatures.count(key) && bundle.signatures.size() == 1)
     key = bundle.signatures.begin()->first;
   auto signature = bundle.signatures.find(key);
   if (signature == bundle.signatures.end())
-    return cli::fail("there is no signature '" + key + "'");
+    return fail("there is no signature '" + key + "'", why);
   auto tensorOf = [](const std::map<std::string, SignatureTensor> &keys, const std::string &name) {
     auto it = keys.find(name);
     return it == keys.end() ? name : it->second.tensor;
@@ -68,7 +75,7 @@ int runSavedModel(const ModelArgs &args, const NamedTensors &feeds, const std::v
   std::vector<Tensor> out;
   absl::Status ran = bundle.session->Run(fed, tensors, targets, &out);
   if (!ran.ok())
-    return fail(ran);
+    return fail(ran, why);
   for (size_t i = 0; i < names.size(); ++i)
     results->emplace_back(names[i], out[i]);
   return Fine;
@@ -77,26 +84,24 @@ int runSavedModel(const ModelArgs &args, const NamedTensors &feeds, const std::v
 } // namespace
 
 int runInSession(const ModelArgs &args, const NamedTensors &feeds, const std::vector<std::string> &fetches,
-                 const std::vector<std::string> &targets, NamedTensors *results) {
-  if (const std::string known = codegen::backends().front().name.str(); args.options.backend != known)
-    return cli::fail("--backend " + args.options.backend + ": the model needs a session, which compiles for " + known);
+                 const std::vector<std::string> &targets, NamedTensors *results, std::string *why) {
   if (llvm::sys::fs::is_directory(args.options.model))
-    return runSavedModel(args, feeds, fetches, targets, results);
+    return runSavedModel(args, feeds, fetches, targets, results, why);
   auto file = llvm::MemoryBuffer::getFile(args.options.model);
   if (!file)
-    return cli::fail("cannot read '" + args.options.model + "': " + file.getError().message());
+    return fail("cannot read '" + args.options.model + "': " + file.getError().message(), why);
   tf::GraphDef graph;
   std::string bytes = (*file)->getBuffer().str();
   if (!graph.ParseFromString(bytes) && !parseText(bytes, &graph))
-    return cli::fail("'" + args.options.model + "' is not a GraphDef");
+    return fail("'" + args.options.model + "' is not a GraphDef", why);
   if (fetches.empty() && targets.empty())
-    return cli::fail("the graph has host operations and runs in a session: say what to run with --fetch or --target");
+    return fail("the graph has host operations and runs in a session: say what to run with --fetch or --target", why);
   Session session(sessionOptions(args));
   if (absl::Status s = session.Create(graph); !s.ok())
-    return fail(s);
+    return fail(s, why);
   std::vector<Tensor> out;
   if (absl::Status s = session.Run(feeds, fetches, targets, &out); !s.ok())
-    return fail(s);
+    return fail(s, why);
   for (size_t i = 0; i < fetches.size(); ++i)
     results->emplace_back(fetches[i], out[i]);
   return Fine;

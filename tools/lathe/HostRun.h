@@ -8,9 +8,9 @@
 namespace lathe::cli {
 
 /// Runs a GraphDef (binary or text) or a SavedModel in a session. Without fetches a SavedModel gives its signature's outputs;
-/// a graph needs fetches or targets. Prints why not and returns an exit status.
+/// a graph needs fetches or targets. Prints why not (into `why`, if given) and returns an exit status.
 int runInSession(const ModelArgs &args, const NamedTensors &feeds, const std::vector<std::string> &fetches,
-                 const std::vector<std::string> &targets, NamedTensors *results);
+                 const std::vector<std::string> &targets, NamedTensors *results, std::string *why = nullptr);
 
 /// Whether a failure of compiling is one that a session may do better: operations without a compiled form.
 bool isForSession(const std::string &message);

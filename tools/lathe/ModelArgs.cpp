@@ -164,4 +164,32 @@ bool ModelArgs::finish() {
   return true;
 }
 
+void ModelArgs::takeShapes(const NamedTensors &feeds) {
+  for (auto &[name, tensor] : feeds)
+    options.fedShapes.emplace_back(name, tensor.dims());
+}
+
+std::string ModelArgs::exampleInputs(const std::vector<ImportedModel::EntryInfo> &entries) const {
+  // sizes that images and sequences often have; what the graph says stays
+  auto shapeOf = [](const TensorSpec &input) {
+    bool image = input.dims ? input.dims->size() >= 4 : input.dtype == DType::Float32;
+    std::vector<int64_t> dims = input.dims ? *input.dims : image ? std::vector<int64_t>{-1, -1, -1, 3} : std::vector<int64_t>{-1, -1};
+    std::string text;
+    for (size_t i = 0; i < dims.size(); ++i)
+      text += (i ? "x" : "") + std::to_string(dims[i] >= 0 ? dims[i] : i == 0 ? 1 : image ? 224 : 128);
+    return text;
+  };
+  std::vector<std::string> seen;
+  std::string text;
+  for (const ImportedModel::EntryInfo &entry : entries)
+    for (const TensorSpec &input : entry.inputs) {
+      bool open = !input.dims || std::count_if(input.dims->begin(), input.dims->end(), [](int64_t d) { return d < 0; });
+      if (!open || std::find(seen.begin(), seen.end(), input.name) != seen.end())
+        continue;
+      seen.push_back(input.name);
+      text += " --input " + input.name + "=" + shapeOf(input);
+    }
+  return text;
+}
+
 } // namespace lathe::cli

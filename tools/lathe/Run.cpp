@@ -5,6 +5,8 @@
 
 #include "base/Npz.h"
 
+#include "llvm/Support/FileSystem.h"
+
 namespace lathe::cli {
 namespace {
 
@@ -32,6 +34,22 @@ int write(const RunArgs &a, const NamedTensors &result) {
   return Fine;
 }
 
+/// Runs the model by host kernels and clusters; results under the names that compiled code would give them.
+bool runsInSession(const RunArgs &a, const lathe_entry &entry, const NamedTensors &feeds, NamedTensors *result) {
+  std::vector<std::string> fetches = a.fetches, keys = a.fetches;
+  bool named = llvm::sys::fs::is_directory(a.model.options.model);
+  for (int i = 0; a.fetches.empty() && i < entry.num_outputs; ++i) {
+    keys.push_back(outputKey(*entry.outputs[i]));
+    fetches.push_back(named ? keys.back() : entry.outputs[i]->tensor);
+  }
+  std::string why; // the compiled code's error is the one to show
+  if (runInSession(a.model, feeds, fetches, a.targets, result, &why) != Fine || result->size() != keys.size())
+    return false;
+  for (size_t i = 0; i < keys.size(); ++i)
+    (*result)[i].first = keys[i];
+  return true;
+}
+
 int execute(RunArgs &a) {
   bool isLibrary = a.model.options.model.size() > 3 && a.model.options.model.rfind(".so") == a.model.options.model.size() - 3;
   if (!isLibrary)
@@ -43,15 +61,18 @@ int execute(RunArgs &a) {
   auto feeds = readFeeds(a.feeds, a.npz);
   if (!feeds.ok())
     return fail(std::string(feeds.status().message()));
+  a.model.takeShapes(*feeds);
   Loaded loaded;
   std::string why;
   if (int status = load(a.model, loaded, isLibrary ? nullptr : &why)) {
-    if (!isForSession(why)) {
+    NamedTensors result;
+    std::string another; // a value that compiling wants to know is known to a session
+    bool wantsValue = why.find("known at compile time") != std::string::npos || why.find("compile-time constant") != std::string::npos;
+    if (!isForSession(why) && !(wantsValue && runInSession(a.model, *feeds, a.fetches, a.targets, &result, &another) == Fine)) {
       fprintf(stderr, "%s", why.c_str());
       return status;
     }
-    NamedTensors result;
-    int ran = runInSession(a.model, *feeds, a.fetches, a.targets, &result);
+    int ran = isForSession(why) ? runInSession(a.model, *feeds, a.fetches, a.targets, &result) : Fine;
     return ran == Fine ? write(a, result) : ran;
   }
   const lathe_module &m = loaded.module->abi();
@@ -69,8 +90,15 @@ int execute(RunArgs &a) {
     return fail(std::string(inputs.status().message()));
   Runner runner(loaded.module, entry, a.model.options.threads);
   auto outputs = runner->call(*inputs);
-  if (!outputs)
-    return fail(outputs.takeError());
+  if (!outputs) {
+    // compiled code takes sizes for equal, and lists for bounded, that host kernels do not
+    std::string error = llvm::toString(outputs.takeError());
+    NamedTensors result;
+    if (isLibrary || m.num_variables || !a.entry.empty() || !runsInSession(a, e, *feeds, &result))
+      return fail(error);
+    fprintf(stderr, "%s; ran in a session instead\n", error.c_str());
+    return write(a, result);
+  }
 
   NamedTensors result;
   if (a.fetches.empty()) {

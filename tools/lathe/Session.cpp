@@ -58,6 +58,21 @@ void useTuning(Compiler &compiler) {
   };
 }
 
+std::string sizesHint(const ModelArgs &args, Compiler &compiler, const std::string &why) {
+  bool ofSizes = false;
+  for (const char *sign : {"known at compile time", "compile-time constant", "unknown rank", "of unknown size", "not known"})
+    ofSizes |= why.find(sign) != std::string::npos;
+  std::string inputs = ofSizes ? args.exampleInputs(compiler.model().entries) : "";
+  if (inputs.empty())
+    return "";
+  return "the model leaves sizes of its inputs open; options that say them all, with sizes of your own:" + inputs + "\n";
+}
+
+int failWith(const ModelArgs &args, Compiler &compiler, const std::string &why) {
+  fprintf(stderr, "%s%s", why.c_str(), sizesHint(args, compiler, why).c_str());
+  return BadInput;
+}
+
 int load(ModelArgs &args, Loaded &out, std::string *errors) {
   llvm::StringRef model = args.options.model;
   if (model.ends_with(".so")) {
@@ -68,19 +83,19 @@ int load(ModelArgs &args, Loaded &out, std::string *errors) {
     return Fine;
   }
   auto start = std::chrono::steady_clock::now();
-  std::string discarded;
-  llvm::raw_string_ostream text(errors ? *errors : discarded);
+  std::string own, &all = errors ? *errors : own;
+  llvm::raw_string_ostream text(all);
+  std::unique_ptr<mlir::MLIRContext> context = makeContext(&text);
+  Compiler compiler(*context, args.options);
   auto failed = [&](llvm::Error error) {
-    if (!errors)
-      return fail(std::move(error));
     std::string more = llvm::toString(std::move(error));
     if (!more.empty())
       text << "lathe: error: " << more << "\n";
-    text.flush();
+    text << sizesHint(args, compiler, all);
+    if (!errors)
+      fprintf(stderr, "%s", all.c_str());
     return static_cast<int>(BadInput);
   };
-  std::unique_ptr<mlir::MLIRContext> context = makeContext(errors ? &text : nullptr);
-  Compiler compiler(*context, args.options);
   useMlirFlags(compiler);
   useTuning(compiler);
   if (mlir::failed(compiler.import()))
@@ -93,6 +108,7 @@ int load(ModelArgs &args, Loaded &out, std::string *errors) {
   if (!module)
     return failed(module.takeError());
   out.module = *module;
+  fprintf(stderr, "%s", own.c_str()); // warnings
   out.compileSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return Fine;
 }

@@ -26,6 +26,11 @@ std::unique_ptr<mlir::MLIRContext> makeContext(llvm::raw_ostream *errors = nullp
 /// Loads `args.options.model`; prints why not (into `errors`, if given) and returns an exit status instead.
 int load(ModelArgs &args, Loaded &out, std::string *errors = nullptr);
 
+/// Prints why compiling failed, with an example of --input where sizes that are open may be the reason; returns BadInput.
+int failWith(const ModelArgs &args, Compiler &compiler, const std::string &why);
+/// What failWith adds to `why`: empty, or a line.
+std::string sizesHint(const ModelArgs &args, Compiler &compiler, const std::string &why);
+
 /// A runner of one entry with a thread pool of its own when `threads` > 1.
 class Runner {
 public:

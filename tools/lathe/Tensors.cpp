@@ -113,14 +113,8 @@ absl::StatusOr<std::vector<Tensor>> makeInputs(const lathe_entry &entry, int64_t
   return inputs;
 }
 
-absl::StatusOr<std::vector<Tensor>> inputsFrom(const lathe_entry &entry, const std::vector<std::string> &feeds,
-                                               const std::string &npz, int64_t unknownSize) {
-  if (feeds.empty() && npz.empty())
-    return makeInputs(entry, unknownSize);
-  auto read = readFeeds(feeds, npz);
-  if (!read.ok())
-    return read.status();
-  return orderInputs(entry, *read);
+absl::StatusOr<std::vector<Tensor>> inputsFrom(const lathe_entry &entry, const NamedTensors &feeds, int64_t unknownSize) {
+  return feeds.empty() ? makeInputs(entry, unknownSize) : orderInputs(entry, feeds);
 }
 
 } // namespace lathe::cli

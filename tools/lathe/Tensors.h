@@ -27,9 +27,8 @@ absl::StatusOr<std::vector<Tensor>> orderInputs(const lathe_entry &entry, const 
 /// Seeded random floats in [-1, 1) and small integers for every input; symbols count as `unknownSize`.
 absl::StatusOr<std::vector<Tensor>> makeInputs(const lathe_entry &entry, int64_t unknownSize);
 
-/// The inputs of `entry` from --feed and --feeds, or made by makeInputs when neither is given.
-absl::StatusOr<std::vector<Tensor>> inputsFrom(const lathe_entry &entry, const std::vector<std::string> &feeds,
-                                               const std::string &npz, int64_t unknownSize);
+/// The inputs of `entry` from what is fed, or made by makeInputs when nothing is.
+absl::StatusOr<std::vector<Tensor>> inputsFrom(const lathe_entry &entry, const NamedTensors &feeds, int64_t unknownSize);
 
 } // namespace lathe::cli
 

@@ -49,10 +49,17 @@ double difference(const Tensor &got, const Tensor &want) {
 int execute(VerifyArgs &a) {
   if (!a.model.finish())
     return BadInput;
-  std::unique_ptr<mlir::MLIRContext> context = makeContext();
+  auto feeds = readFeeds(a.feeds, a.npz);
+  if (!feeds.ok())
+    return fail(std::string(feeds.status().message()));
+  a.model.takeShapes(*feeds);
+  std::string errors;
+  llvm::raw_string_ostream errorStream(errors);
+  std::unique_ptr<mlir::MLIRContext> context = makeContext(&errorStream);
   Compiler compiler(*context, a.model.options);
   if (failed(compiler.import()) || failed(compiler.runUntil(Phase::Fuse)))
-    return BadInput;
+    return failWith(a.model, compiler, errors);
+  fprintf(stderr, "%s", std::exchange(errors, std::string()).c_str()); // warnings
   mlir::func::FuncOp main;
   for (auto f : compiler.module().getOps<mlir::func::FuncOp>())
     if (!f.isPrivate()) {
@@ -75,7 +82,7 @@ int execute(VerifyArgs &a) {
     return fail(module.takeError());
   const lathe_entry &e = *(*module)->abi().entries[0];
 
-  auto inputs = inputsFrom(e, a.feeds, a.npz, a.size);
+  auto inputs = inputsFrom(e, *feeds, a.size);
   if (!inputs.ok())
     return fail(std::string(inputs.status().message()));
   if ((*module)->abi().num_variables)
