@@ -1,0 +1,77 @@
+"""make.py FOLDER: writes flow_*.zip, the cases of this folder's modules and those that keep state from step to step."""
+import os
+import sys
+import zipfile
+
+import numpy as np
+import tensorflow as tf
+
+import cases
+
+tf1 = tf.compat.v1
+
+
+def loop_from_variable(archive):
+    """A loop whose state starts as a variable leaves the variable as it is, run by run."""
+    graph = tf.Graph()
+    with graph.as_default():
+        state = tf1.get_variable("state", initializer=np.ones([2, 3], np.float32), use_resource=True)
+        weights = tf1.get_variable("weights", initializer=cases.rnd(3, 3), use_resource=True)
+        x = tf1.placeholder(tf.float32, [4, 2, 3], name="x")
+        _, last = tf.while_loop(lambda i, _: i < 4, lambda i, s: (i + 1, tf.tanh(tf.matmul(s, weights) + x[i])), (0, state))
+        tf.identity(last, name="last")
+        tf1.global_variables_initializer()
+    feed = {"x:0": cases.rnd(4, 2, 3)}
+    cases.run(archive, "loop_from_variable", graph,
+              [({}, [], ["init"]), (feed, ["last:0"], []), (feed, ["last:0"], []), ({}, ["state/Read/ReadVariableOp:0"], [])])
+
+
+def call_waits_for_assignment(archive):
+    """What a call waits for runs although nothing in the function has to wait for it."""
+    graph = tf.Graph()
+    with graph.as_default():
+        v = tf1.get_variable("v", initializer=np.float32(1), use_resource=True)
+        with tf.control_dependencies([tf1.assign_add(v, 1.0)]):
+            y = tf.function(lambda: tf.constant(3.0))()
+        tf.identity(y, name="y")
+        tf1.global_variables_initializer()
+    cases.run(archive, "call_waits_for_assignment", graph,
+              [({}, [], ["init"]), ({}, ["y:0"], []), ({}, ["v/Read/ReadVariableOp:0"], [])])
+
+
+def generators_of_one_name(archive):
+    """Seeded nodes of one name in the graph and in a loop's body are two generators."""
+    graph = tf.Graph()
+    with graph.as_default():
+        tf1.set_random_seed(5)
+        outside = tf1.random_normal([3], seed=1, name="noise")
+        _, inside = tf.while_loop(lambda i, _: i < 3, lambda i, s: (i + 1, s + tf1.random_normal([3], seed=2, name="noise")),
+                                  (0, outside))
+        tf.identity(inside, name="y")
+    cases.run(archive, "generators_of_one_name", graph, [({}, ["y:0"], [])] * 2)
+
+
+def tables(archive):
+    """Exports have TensorFlow's order and shapes."""
+    graph = tf.Graph()
+    with graph.as_default():
+        keys = tf.constant([684, 559, 629, 192, 835, 763, 707, 359, 9, 723], tf.int64)
+        table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.int64, -1)
+        dense = tf.lookup.experimental.DenseHashTable(tf.int64, tf.float32, [0.0, 0.0], -1, -2, initial_num_buckets=8)
+        fill = tf.group(table.insert(keys, keys * 2), dense.insert(keys[:3], cases.rnd(3, 2)), name="fill")
+        names = [t.name for t in table.export()] + [t.name for t in dense.export()]
+    cases.run(archive, "tables", graph, [({}, [], [fill.name]), ({}, names, [])])
+
+
+def main():
+    folder = sys.argv[1]
+    for module in ("loops", "sizes", "rnn"):
+        __import__(module)
+        cases.write(os.path.join(folder, f"flow_{module}.zip"))
+    tf1.disable_eager_execution()
+    with zipfile.ZipFile(os.path.join(folder, "flow_state.zip"), "w", zipfile.ZIP_DEFLATED) as archive:
+        for make in (loop_from_variable, call_waits_for_assignment, generators_of_one_name, tables):
+            make(archive)
+
+
+main()
