@@ -1,6 +1,6 @@
 """Cases of control flow and run-time sizes, with TensorFlow's results: functions of TensorFlow become stored graphs.
 
-python test/tools/flow/make.py test/data/cases   (needs TensorFlow; the zips are committed)
+python test/conform/flow/make.py test/conform/cases   (needs TensorFlow; the zips are committed)
 """
 import base64
 import io
