@@ -1,0 +1,319 @@
+"""tf_fuzz.py fuzz|make|replay: random TensorFlow graphs, with TensorFlow as the judge.
+
+    tf_fuzz.py fuzz --lathe build/bin/lathe --seed 1 --count 1000 [--modes plain,no-fuse,...] [--op NAME] [--table FILE]
+    tf_fuzz.py make --seed 1 --count 100 -o cases.zip
+    tf_fuzz.py replay --lathe build/bin/lathe cases.zip [--modes ...]
+
+`fuzz` and `make` need TensorFlow, `replay` only numpy. A seed names a graph for good (with one version of TensorFlow). Cases are
+in the format of the conformance corpus, run by `lathe conform`. A failing graph is reduced: each operation is run alone on
+the operands that TensorFlow computed for it, then ever more of them together. docs/fuzzing.md says more.
+"""
+import argparse
+import collections
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+
+import numpy as np
+
+SIZES = [0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 64, 100]
+# what each adds to `lathe conform`; for a level that the machine lacks cases are compiled, but not run
+MODES = {
+    'plain': [], 'no-fuse': ['--no-fuse'], 'unknown': ['--unknown-shapes'], 'session': ['--session'],
+    'threads': ['--threads', '2'], 'const': ['--const-feeds'], 'v2': ['--cpu', 'x86-64-v2'], 'v3': ['--cpu', 'x86-64-v3'],
+    'v4': ['--cpu', 'x86-64-v4'], 'bf16': ['--cpu', 'sapphirerapids'],
+}
+# the corpus' tolerances: rtol, least atol, atol as a share of the largest magnitude
+TOLERANCE = {'bfloat16': (3e-2, 1e-2, 1e-2), 'float16': (1e-2, 1e-3, 2e-3), 'float32': (1e-4, 1e-5, 2e-6),
+             'float64': (1e-8, 1e-10, 1e-12)}
+REAL_OF = {'complex64': 'float32', 'complex128': 'float64'}
+SECONDS, MEMORY = int(os.environ.get("TF_FUZZ_SECONDS", 10)), 8 << 30  # of a case; of address space, of which compiling takes most
+
+
+# --- cases on disk
+
+def stored(a):
+    """An array as the corpus stores it."""
+    return a.view(np.uint16) if a.dtype.name == 'bfloat16' else a
+
+
+def widened(a, dtype):
+    if dtype == 'bfloat16':
+        return (a.astype(np.uint32) << 16).view(np.float32) if a.ndim else np.float32((np.uint32([a]) << 16).view(np.float32)[0])
+    return a
+
+
+class Case:
+    """A graph, what is fed, and what TensorFlow gives."""
+
+    def __init__(self, name, graph, feeds, fetches, expected, slack, ops):
+        self.name, self.graph, self.feeds, self.fetches = name, graph, feeds, fetches
+        self.expected, self.slack, self.ops = expected, slack, ops
+
+    def files(self):
+        dtypes = {}
+        step = {'feeds': {}, 'fetches': self.fetches, 'targets': [], 'expected': []}
+        out = {'graph.pb': self.graph}
+
+        def put(file, a):
+            dtypes[file] = a.dtype.name
+            data = io.BytesIO()
+            np.save(data, stored(a), allow_pickle=False)
+            out[file] = data.getvalue()
+        for k, (name, a) in enumerate(self.feeds.items()):
+            step['feeds'][name] = 'feed_0_%d.npy' % k
+            put(step['feeds'][name], a)
+        for i, a in enumerate(self.expected):
+            step['expected'].append('expected_0_%d.npy' % i)
+            put(step['expected'][i], a)
+        meta = {'name': self.name, 'source': {'file': 'tf_fuzz', 'mode': 'v1', 'index': 0, 'cls': '', 'method': ''},
+                'ops': sorted(self.ops), 'steps': [step], 'tags': [], 'dtypes': dtypes, 'slack': self.slack,
+                'rtol': {}, 'atol': {}}
+        out['case.json'] = json.dumps(meta).encode()
+        return out
+
+    def write(self, folder):
+        os.makedirs(folder)
+        for file, data in self.files().items():
+            with open(os.path.join(folder, file), 'wb') as f:
+                f.write(data)
+
+
+def least_precise(dtypes):
+    order = ['bfloat16', 'float16', 'float32', 'float64']
+    found = [REAL_OF.get(d, d) for d in dtypes]
+    return next((d for d in order if d in found), None)
+
+
+def differs(got, want, dtype, least, slack):
+    """One line saying what differs, or None."""
+    if got.shape != want.shape:
+        return 'shape %s instead of %s' % (list(got.shape), list(want.shape))
+    got, want = widened(got, dtype), widened(want, dtype)
+    if not want.size:
+        return None
+    if dtype not in TOLERANCE and dtype not in REAL_OF:
+        bad = got != want
+        if not np.any(bad):
+            return None
+    else:
+        rtol, atol, share = TOLERANCE[least or REAL_OF.get(dtype, dtype)]
+        wide = np.complex128 if dtype in REAL_OF else np.float64
+        g, w = np.asarray(got).astype(wide), np.asarray(want).astype(wide)
+        with np.errstate(all='ignore'):
+            finite = np.abs(w[np.isfinite(w)])
+            atol = max(atol, share * (finite.max() if finite.size else 0)) + slack
+            same = (g == w) | (np.isnan(g) & np.isnan(w)) | (np.abs(g - w) <= atol + rtol * np.abs(w))
+        bad = ~same
+        if not np.any(bad):
+            return None
+    at = tuple(int(i) for i in np.argwhere(np.atleast_1d(bad))[0])[:want.ndim]
+    return '%d of %d differ, at %s: %s instead of %s' % (np.sum(bad), want.size, list(at), got[at], want[at])
+
+
+# --- running
+
+def limits():
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def run_batch(lathe, mode, root, names):
+    """Runs the cases in root; {name: (status, message)}. A case that crashes or takes too long is one more result."""
+    results, left = {}, list(names)
+    while left:
+        folder = tempfile.mkdtemp(prefix='tf_fuzz_')
+        for n in left:
+            os.symlink(os.path.join(root, n), os.path.join(folder, n))
+        report = os.path.join(folder, 'report')
+        open(report, 'w').close()
+        log = open(os.path.join(folder, 'log'), 'w+')
+        process = subprocess.Popen([lathe, 'conform', *MODES[mode], '--cases', folder, '--report', report], stdout=log,
+                                   stderr=log, preexec_fn=limits)
+        current, since, seen, timed_out = None, time.time(), 0, False
+        while True:
+            ended = process.poll() is not None
+            lines = open(report).read().split('\n')[:-1]
+            for line in lines[seen:]:
+                j = json.loads(line)
+                current = j['name'] if j['status'] == 'start' else None
+                since = time.time()
+                if j['status'] != 'start':
+                    results[j['name']] = (j['status'], j.get('message', ''))
+            seen = len(lines)
+            if ended:
+                break
+            if time.time() - since > SECONDS:
+                timed_out = True
+                process.kill()
+                process.wait()
+                continue
+            time.sleep(.05)
+        log.seek(0)
+        text = log.read()
+        shutil.rmtree(folder, ignore_errors=True)
+        before = len(left)
+        left = [n for n in left if n not in results]
+        if left:
+            victim = current if current in left else left[0]
+            results[victim] = ('timeout' if timed_out else 'crash', ' '.join(text.split())[-300:])
+            left.remove(victim)
+        assert len(left) < before
+    return results
+
+
+def judge(lathe, mode, root, names):
+    """{name: reason} of the failing cases, and {name: message} of those that are not supported."""
+    failed, unsupported = {}, {}
+    for name, (status, message) in run_batch(lathe, mode, root, names).items():
+        folder = os.path.join(root, name)
+        if status == 'skipped':
+            continue
+        if status == 'unsupported':
+            unsupported[name] = message
+        elif status != 'ok':
+            failed[name] = '%s: %s' % (status, message)
+        else:
+            meta = json.load(open(os.path.join(folder, 'case.json')))
+            least = least_precise(meta['dtypes'].values())
+            least = least_precise([least, meta.get('least')]) if meta.get('least') else least
+            for i, file in enumerate(meta['steps'][0]['expected']):
+                want, actual = np.load(os.path.join(folder, file)), os.path.join(folder, 'actual_0_%d.npy' % i)
+                if not os.path.exists(actual):
+                    failed[name] = 'missing: output %d' % i
+                    break
+                got = np.load(actual)
+                os.remove(actual)
+                why = 'type %s instead of %s' % (got.dtype, want.dtype) if got.dtype != want.dtype else differs(
+                    got, want, meta['dtypes'][file], least, meta['slack'][i])
+                if why:
+                    failed[name] = 'mismatch: output %d (%s): %s' % (i, meta['dtypes'][file], why)
+                    break
+    return failed, unsupported
+
+
+def unpack(path, root):
+    """The cases of a zip, in a folder; their names."""
+    with zipfile.ZipFile(path) as z:
+        z.extractall(root)
+    return sorted(n for n in os.listdir(root) if os.path.isdir(os.path.join(root, n)))
+
+
+def replay(args):
+    bad = 0
+    with tempfile.TemporaryDirectory() as root:
+        names = unpack(args.zip, root)
+        for mode in args.modes.split(','):
+            failed, unsupported = judge(args.lathe, mode, root, names)
+            for name, why in sorted(failed.items()):
+                print('FAIL %s %s: %s' % (mode, name, why))
+            for name, why in sorted(unsupported.items()):
+                print('FAIL %s %s: unsupported: %s' % (mode, name, why))
+            bad += len(failed) + len(unsupported)
+            print('%s: %d passed, %d failed' % (mode, len(names) - len(failed) - len(unsupported), len(failed) + len(unsupported)))
+    return 1 if bad else 0
+
+
+# --- fuzzing
+
+def fuzz(args):
+    import tf_fuzz_graphs as graphs
+    modes = args.modes.split(',')
+    counts, cells, kinds = collections.Counter(), collections.Counter(), collections.Counter()
+    rng = np.random.default_rng(args.seed)
+    log = open(args.table, 'a') if args.table else None
+    seed = args.seed
+    while seed < args.seed + args.count:
+        root = tempfile.mkdtemp(prefix='tf_fuzz_')
+        made = {}
+        for s in range(seed, min(seed + args.batch, args.seed + args.count)):
+            case = graphs.make_case(s, args.op, args.dtype)
+            if case is None:
+                counts['refused'] += 1
+                continue
+            case.write(os.path.join(root, case.name))
+            made[case.name] = case
+        seed += args.batch
+        drawn = modes if args.all_modes else [str(m) for m in rng.choice(modes, min(3, len(modes)), replace=False)]
+        for mode in drawn:
+            failed, unsupported = judge(args.lathe, mode, root, sorted(made))
+            for name, case in made.items():
+                counts[mode] += 1
+                if name not in failed and name not in unsupported:
+                    for cell in case.cells:
+                        cells[cell] += 1
+            for name, why in sorted(unsupported.items()):
+                kinds['unsupported: ' + why[:160]] += 1
+            for name, why in sorted(failed.items()):
+                counts['failed'] += 1
+                small = graphs.reduce_case(made[name], lambda c: fails(args.lathe, mode, c)) if args.reduce else None
+                print('FAIL %s %s (%s): %s' % (mode, name, ' '.join(made[name].steps), why), flush=True)
+                if small:
+                    print('  reduced: %s' % small.describe(), flush=True)
+                    if args.keep:
+                        small.write(os.path.join(args.keep, '%s_%s' % (name, mode)))
+        shutil.rmtree(root, ignore_errors=True)
+    for text, n in kinds.most_common():
+        print('%5d %s' % (n, text))
+    print(' '.join('%s %d' % kv for kv in sorted(counts.items())))
+    if log:
+        for (op, dtype), n in sorted(cells.items()):
+            log.write('%s\t%s\t%d\n' % (op, dtype, n))
+    return 1 if counts['failed'] else 0
+
+
+def fails(lathe, mode, case):
+    root = tempfile.mkdtemp(prefix='tf_fuzz_')
+    case.write(os.path.join(root, case.name))
+    failed, _ = judge(lathe, mode, root, [case.name])
+    shutil.rmtree(root, ignore_errors=True)
+    return failed.get(case.name)
+
+
+def make(args):
+    import tf_fuzz_graphs as graphs
+    n = 0
+    with zipfile.ZipFile(args.output, 'w', zipfile.ZIP_DEFLATED) as z:
+        for s in range(args.seed, args.seed + args.count):
+            case = graphs.make_case(s, args.op, args.dtype)
+            if case is None:
+                continue
+            n += 1
+            for file, data in case.files().items():
+                z.writestr(zipfile.ZipInfo('%s/%s' % (case.name, file)), data, zipfile.ZIP_DEFLATED)
+    print('%d cases' % n)
+    return 0
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    sub = p.add_subparsers(dest='command', required=True)
+    f, m, r = sub.add_parser('fuzz'), sub.add_parser('make'), sub.add_parser('replay')
+    for q in (f, m):
+        q.add_argument('--seed', type=int, default=1)
+        q.add_argument('--count', type=int, default=100)
+        q.add_argument('--op', help='only graphs around this operation')
+        q.add_argument('--dtype', help='only graphs that begin with this type')
+    for q in (f, r):
+        q.add_argument('--lathe', default='build/bin/lathe')
+        q.add_argument('--modes', default='plain')
+    f.add_argument('--batch', type=int, default=50, help='graphs that one process compiles')
+    f.add_argument('--all-modes', action='store_true', help='every mode for each graph, not three of them')
+    f.add_argument('--no-reduce', dest='reduce', action='store_false')
+    f.add_argument('--keep', help='folder for reduced graphs that fail')
+    f.add_argument('--table', help='append the (operation, type) counts of passing graphs to this file')
+    m.add_argument('-o', '--output', required=True)
+    r.add_argument('zip')
+    args = p.parse_args()
+    return {'fuzz': fuzz, 'make': make, 'replay': replay}[args.command](args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
