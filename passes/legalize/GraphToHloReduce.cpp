@@ -1,4 +1,5 @@
 // Reductions along axes, the places of extremes, and running sums.
+#include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Running.h"
 #include "passes/legalize/NodeContext.h"
 
@@ -32,8 +33,14 @@ Value sum(NodeContext &c, Value x, ArrayRef<int64_t> axes) {
   return c.convert(c.reduceSum(c.convert(x, accumulatorType(type)), axes), type);
 }
 
+/// Means of integers are formed in 64 bits, sum and count, and wrapped once.
+Type meanAccumulator(Type type) {
+  auto integer = dyn_cast<IntegerType>(type);
+  return integer ? IntegerType::get(type.getContext(), 64, integer.getSignedness()) : accumulatorType(type);
+}
+
 Value mean(NodeContext &c, Value x, ArrayRef<int64_t> axes) {
-  Type type = Emitter::elementType(x), accumulator = accumulatorType(type);
+  Type type = Emitter::elementType(x), accumulator = meanAccumulator(type);
   Dims dims = c.dims(x), reduced;
   for (int64_t axis : axes)
     reduced.push_back(dims[axis]);
@@ -44,7 +51,7 @@ Value mean(NodeContext &c, Value x, ArrayRef<int64_t> axes) {
   if (auto n = constantOf(count)) {
     if (zeroOfNothing && *n == 0)
       return c.convert(total, type);
-    return c.convert(c.div(total, c.like(total, double(*n))), type);
+    return c.convert(c.div(total, isa<IntegerType>(type) ? c.likeInt(total, *n) : c.like(total, double(*n))), type);
   }
   Value size = c.sizeValue(count, c.b.getI64Type());
   if (zeroOfNothing)
@@ -74,14 +81,17 @@ LogicalResult lowerArgExtreme(NodeContext &c, Compare better) {
   Type index = c.resultType(0);
   Type search = index.isInteger(64) || index.isInteger(32) ? index : Type(c.b.getI32Type());
   Value places = c.iota(c.dims(x), *axis, search);
-  Value init = better == Compare::GT ? c.lowest(Emitter::elementType(x)) : c.highest(Emitter::elementType(x));
+  // as TensorFlow's, the search starts with a finite number: infinities beyond it do not count
+  auto start = better == Compare::GT ? hlo::makeLowest : hlo::makeHighest;
+  Value init = start(c.b, c.loc, Emitter::elementType(x), /*infinite=*/false);
   auto reduce = hlo::ReduceOp::create(
       c.b, c.loc, ValueRange{x, places}, ValueRange{init, c.scalarInt(0, search)}, ArrayRef<int64_t>{*axis},
       [&](OpBuilder &b, Location l, ValueRange args) -> SmallVector<Value> {
-        // args: best value, best place, value, place. The first place wins among equals.
+        // args: best value, best place, value, place. The first place wins among equals. A NaN is neither greater nor less, and
+        // replaces nothing, not even the value that the search starts with, whose place is the first.
         Value first = hlo::CompareOp::create(b, l, args[0], args[2], better);
         Value second = hlo::CompareOp::create(b, l, args[2], args[0], better);
-        Value lower = hlo::CompareOp::create(b, l, args[1], args[3], Compare::LT);
+        Value lower = hlo::CompareOp::create(b, l, args[1], args[3], Compare::LE);
         Value neither = hlo::NotOp::create(b, l, hlo::OrOp::create(b, l, first, second));
         Value keep = hlo::OrOp::create(b, l, first, hlo::AndOp::create(b, l, neither, lower));
         return {hlo::SelectOp::create(b, l, keep, args[0], args[2]), hlo::SelectOp::create(b, l, keep, args[1], args[3])};

@@ -148,3 +148,30 @@ graph.func @count_scalar(%x: tensor<i32> {graph.name = "x"}) -> (tensor<*xi64> {
   %y, %yc = graph.node "DenseBincount"(%x, %n, %w) {binary_output = false} : (tensor<i32>, tensor<i32>, tensor<0xi64>) -> tensor<*xi64>
   graph.return %y : tensor<*xi64>
 }
+
+// -----
+
+// Means of integers: sum and count in 64 bits, wrapped once.
+// CHECK-LABEL: func.func @mean_of_int8
+// CHECK: %[[WIDE:.*]] = hlo.convert %{{.*}} : (tensor<300xi8>) -> tensor<300xi64>
+// CHECK: "hlo.reduce"(%[[WIDE]],
+// CHECK: hlo.divide %{{.*}} : tensor<i64>
+// CHECK: hlo.convert %{{.*}} : (tensor<i64>) -> tensor<i8>
+graph.func @mean_of_int8(%x: tensor<300xi8> {graph.name = "x"}) -> (tensor<*xi8> {graph.name = "y"}) {
+  %axis, %ac = graph.node "Const"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %y, %c = graph.node "Mean"(%x, %axis) {keep_dims = false} : (tensor<300xi8>, tensor<i32>) -> tensor<*xi8>
+  graph.return %y : tensor<*xi8>
+}
+
+// -----
+
+// A search begins with a finite number in the first place, and only what is better, or as good in an earlier place, replaces
+// what it has: NaN does not.
+// CHECK-LABEL: func.func @arg_max
+// CHECK: dense<-3.40282347E+38> : tensor<f32>
+// CHECK: hlo.compare{{ +}}LE
+graph.func @arg_max(%x: tensor<5xf32> {graph.name = "x"}) -> (tensor<*xi64> {graph.name = "y"}) {
+  %axis, %ac = graph.node "Const"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %y, %c = graph.node "ArgMax"(%x, %axis) {output_type = i64} : (tensor<5xf32>, tensor<i32>) -> tensor<*xi64>
+  graph.return %y : tensor<*xi64>
+}
