@@ -411,6 +411,7 @@ absl::Status Graph::setInput(Node *node, int input, Endpoint value) {
     return atNode(node->name(), node->op(), absl::InvalidArgumentError(absl::StrCat("has no input ", input)));
   Endpoint before = node->ins[input];
   disconnect(node);
+  ++changeCount;
   node->ins[input] = value;
   absl::Status s = checkInput(node, input);
   if (!s.ok())
@@ -449,6 +450,7 @@ absl::Status Graph::change(Node *node, NodeSpec spec) {
   if (!s.ok())
     return atNode(node->name(), node->op(), s);
   disconnect(node);
+  ++changeCount;
   next.number = node->number;
   next.users = std::move(node->users);
   next.users.resize(next.outTypes.size());
@@ -470,6 +472,7 @@ absl::Status Graph::replaceUses(Endpoint from, Endpoint to) {
 }
 
 void Graph::remove(const std::vector<Node *> &gone) {
+  changeCount += static_cast<int64_t>(gone.size());
   for (Node *node : gone)
     disconnect(node);
   for (Node *node : gone) {

@@ -170,6 +170,8 @@ public:
   /// In order of creation.
   std::vector<Node *> nodes() const;
   int numNodes() const { return static_cast<int>(index.size()); }
+  /// How often nodes were changed, removed, or given other inputs.
+  int64_t changes() const { return changeCount; }
   /// A bound of node ids.
   int maxId() const { return static_cast<int>(all.size()); }
 
@@ -190,6 +192,7 @@ private:
   tf::VersionDef versionDef;
   std::vector<std::unique_ptr<Node>> all; ///< null: removed
   std::unordered_map<std::string_view, Node *> index;
+  int64_t changeCount = 0;
   std::unordered_map<std::string, int> numbered; ///< last number given to a base name
 };
 

@@ -60,6 +60,17 @@ void addJoining(Rules &r) {
   });
 }
 
+/// Among replicas.
+void addReplicas(Rules &r) {
+  r.add({"CrossReplicaSum"}, [](Grad &g) { g.set(0, call("CrossReplicaSum", {g.dy(), g.in(1)})); });
+  r.add({"AllToAll"}, [](Grad &g) {
+    g.set(0, call("AllToAll", {g.dy(), g.in(1)},
+                  {{"concat_dimension", g.intAttr("split_dimension")},
+                   {"split_dimension", g.intAttr("concat_dimension")},
+                   {"split_count", g.intAttr("split_count")}}));
+  });
+}
+
 void addOrder(Rules &r) {
   r.add({"Transpose", "ConjugateTranspose"}, [](Grad &g) { g.set(0, call(g.node.op().c_str(), {g.dy(), InvertPermutation(g.in(1))})); });
   r.add({"Reverse", "ReverseV2"}, [](Grad &g) { g.set(0, call(g.node.op().c_str(), {g.dy(), g.in(1)})); });
@@ -116,6 +127,7 @@ void addArrayRules(Rules &r) {
   addHandedOn(r);
   addJoining(r);
   addOrder(r);
+  addReplicas(r);
   addRepeating(r);
   r.add({"ExtractImagePatches"}, [](Grad &g) { patches(g, 2); });
   r.add({"ExtractVolumePatches"}, [](Grad &g) { patches(g, 3); });

@@ -28,8 +28,9 @@ void addArithmetic(Rules &r) {
   r.add({"Add", "AddV2"}, [](Grad &g) { setBroadcast(g, g.dy(), g.dy()); });
   r.add({"Sub"}, [](Grad &g) { setBroadcast(g, g.dy(), -g.dy()); });
   r.add({"Mul"}, [](Grad &g) { setBroadcast(g, g.dy() * Conj(g.in(1)), Conj(g.in(0)) * g.dy()); });
+  // TensorFlow conjugates complex values here as little as with the squared difference and the quotients and logarithms below
   r.add({"MulNoNan"}, [](Grad &g) {
-    setBroadcast(g, call("MulNoNan", {g.dy(), Conj(g.in(1))}), call("MulNoNan", {Conj(g.in(0)), g.dy()}));
+    setBroadcast(g, call("MulNoNan", {g.dy(), g.in(1)}), call("MulNoNan", {g.in(0), g.dy()}));
   });
   r.add({"Div", "RealDiv"}, [](Grad &g) {
     Val x = Conj(g.in(0)), y = Conj(g.in(1));
@@ -41,7 +42,7 @@ void addArithmetic(Rules &r) {
   });
   r.add({"FloorMod"}, [](Grad &g) { setBroadcast(g, g.dy(), -g.dy() * FloorDiv(g.in(0), g.in(1))); });
   r.add({"SquaredDifference"}, [](Grad &g) {
-    Val d = g.dy() * Conj(g.in(0) - g.in(1)) * 2;
+    Val d = g.dy() * (g.in(0) - g.in(1)) * 2;
     setBroadcast(g, d, -d);
   });
   r.add({"Pow"}, [](Grad &g) {
@@ -94,15 +95,15 @@ void addChoices(Rules &r) {
 
 void addSpecial(Rules &r) {
   r.add({"Xlogy"}, [](Grad &g) {
-    Val x = Conj(g.in(0)), y = Conj(g.in(1));
+    Val x = g.in(0), y = g.in(1);
     setBroadcast(g, g.dy() * call("Xlogy", {nonZero(x), y}), g.dy() * call("Xdivy", {x, y}));
   });
   r.add({"Xlog1py"}, [](Grad &g) {
-    Val x = Conj(g.in(0)), y = Conj(g.in(1));
+    Val x = g.in(0), y = g.in(1);
     setBroadcast(g, g.dy() * call("Xlog1py", {nonZero(x), y}), g.dy() * call("Xdivy", {x, y + 1}));
   });
   r.add({"Xdivy"}, [](Grad &g) {
-    Val x = Conj(g.in(0)), y = Conj(g.in(1));
+    Val x = g.in(0), y = g.in(1);
     setBroadcast(g, g.dy() * call("Xdivy", {nonZero(x), y}), g.dy() * call("Xdivy", {-x, Square(y)}));
   });
   r.add({"Igamma", "Igammac"}, [](Grad &g) {

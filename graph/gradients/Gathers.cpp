@@ -66,15 +66,22 @@ void tensorScatterExtreme(Grad &g) {
   g.set(2, GatherNd(share, indices) * theirs);
 }
 
-/// dy at the positions of the last dimension that were chosen.
-void topK(Grad &g) {
-  Val shape = Shape(g.in(0)), width = element(shape, -1);
-  Val chosen = Cast(g.out(1), DType::Int32);
+/// dy at the positions of the last dimension that `chosen` names, zeros of `shape` elsewhere.
+Val atChosen(Val dy, Val shape, Val chosen) {
+  Val width = element(shape, -1);
   Val rows = Reshape(chosen, Concat({ints(shape, {-1}), part(Shape(chosen), -1)}, intOf(shape, 0)));
   Val starts = Reshape(upTo(element(Shape(rows), 0)) * width, ints(shape, {-1, 1}));
   Val flatIndices = Reshape(rows + starts, ints(shape, {-1, 1}));
   Val count = asVector(call("Prod", {shape, intOf(shape, 0)}));
-  g.set(0, Reshape(ScatterNd(flatIndices, flat(g.dy()), count), shape));
+  return Reshape(ScatterNd(flatIndices, flat(dy), count), shape);
+}
+
+/// The same along any dimension, which comes last for the while.
+void approxTopK(Grad &g) {
+  Val x = g.in(0), rank = Rank(x), axis = FloorMod(intOf(x, static_cast<int32_t>(g.intAttr("reduction_dimension"))), rank);
+  Val perm = Concat({upTo(axis), Range(axis + 1, rank, intOf(x, 1)), asVector(axis)}, intOf(x, 0));
+  Val d = atChosen(Transpose(g.dy(), perm), gather(Shape(x), perm), Transpose(g.out(1), perm));
+  g.set(0, Transpose(d, InvertPermutation(perm)));
 }
 
 } // namespace
@@ -109,7 +116,8 @@ void addGatherRules(Rules &r) {
     g.set(2, GatherNd(g.dy(), g.in(1)));
   });
   r.add({"TensorScatterMax", "TensorScatterMin"}, tensorScatterExtreme);
-  r.add({"TopK", "TopKV2"}, topK);
+  r.add({"TopK", "TopKV2"}, [](Grad &g) { g.set(0, atChosen(g.dy(), Shape(g.in(0)), Cast(g.out(1), DType::Int32))); });
+  r.add({"ApproxTopK"}, approxTopK);
   r.add({"NthElement"}, [](Grad &g) {
     Val mask = Cast(Equal(expandAt(g.out(), -1), g.in(0)), g.node.inputType(0));
     g.set(0, mask / sumAt(mask, -1, true) * expandAt(g.dy(), -1));

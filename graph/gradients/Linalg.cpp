@@ -1,4 +1,5 @@
 // Matrices: inverses, determinants, solvers. Adjoints stand where real matrices have transposes.
+#include "graph/gradients/Bodies.h"
 #include "graph/gradients/Expr.h"
 #include "graph/gradients/Rules.h"
 
@@ -38,8 +39,48 @@ void bandedSolve(Grad &g) {
   Val full = solvedMatrix(g.out(), db, adjoint);
   Val furthest = element(Shape(g.in(0)), -2) - 1, zero = intOf(full, 0);
   Val k = lower ? Pack({-furthest, zero}) : Pack({zero, furthest});
-  Val bands = call("MatrixDiagPartV3", {full, k, like(full, 0)}, {{"align", lower ? "LEFT_RIGHT" : "RIGHT_LEFT"}});
+  Val bands = call("MatrixDiagPartV3", {full, k, like(full, 0)}, {{"align", "LEFT_RIGHT"}});
   setBatches(g, bands, db);
+}
+
+/// The gradients of least squares, (A, b, x, dx, regularizer) -> (dA, db), where A has no more columns than rows or no more rows
+/// than columns.
+absl::StatusOr<std::string> writeLeastSquares(Grad &g, bool tall) {
+  FunctionWriter writer(g.e.graph.sharedLibrary());
+  DType type = g.node.inputType(0);
+  Emitter &e = writer.emit();
+  auto arg = [&](const char *name) { return Val(e, writer.addArg(type, name)); };
+  Val a = arg("a"), b = arg("b"), x = arg("x"), dx = arg("dx"), regularizer = arg("regularizer");
+  Val gram = tall ? matmul(a, a, true) : matmul(a, a, false, true);
+  gram = gram + MatrixDiag(OnesLike(MatrixDiagPart(gram))) * regularizer;
+  auto solve = [&](Val right) { return call("MatrixSolve", {gram, right}); };
+  if (tall) { // x = gram^-1 A^H b
+    Val z = solve(dx), product = matmul(x, z, false, true);
+    writer.addResult((matmul(b, z, false, true) - matmul(a, product + adjoint(product))).end);
+    writer.addResult(matmul(a, z).end);
+  } else { // x = A^H gram^-1 b
+    Val v = solve(matmul(a, dx)), w = solve(b);
+    Val d = matmul(w, dx, false, true) - matmul(v, x, false, true) - matmul(w, matmul(a, v, true), false, true);
+    writer.addResult(d.end);
+    writer.addResult(v.end);
+  }
+  return writer.finish(tall ? "least_squares_tall" : "least_squares_wide");
+}
+
+/// The number of rows and columns decides when the graph runs.
+void leastSquares(Grad &g) {
+  auto tall = writeLeastSquares(g, true), wide = writeLeastSquares(g, false);
+  if (!tall.ok() || !wide.ok()) {
+    g.e.fail(tall.ok() ? wide.status() : tall.status());
+    return;
+  }
+  DType type = g.node.inputType(0);
+  Val shape = Shape(g.in(0));
+  std::vector<Val> args{g.in(0), g.in(1), g.out(), g.dy(), Cast(g.in(2), type)};
+  Val d = call("StatelessIf", {GreaterEqual(element(shape, -2), element(shape, -1)), args},
+               {{"then_branch", functionAttr(*tall)}, {"else_branch", functionAttr(*wide)}, {"Tout", std::vector<DType>{type, type}}});
+  g.set(0, d);
+  g.set(1, d.at(1));
 }
 
 /// X with R^H X + X R^H = dy, as one system of linear equations.
@@ -53,8 +94,7 @@ void squareRoot(Grad &g) {
     Val wideB = Reshape(b, Concat({batchB, one, vec(n), one, vec(n)}, zero));
     return Reshape(wideA * wideB, Concat({batch, vec(n * n), vec(n * n)}, zero));
   };
-  Val none = part(shape, 0, -2);
-  Val ones = OnesLike(none);
+  Val ones = OnesLike(batch);
   Val system = kron(adjoint(root), identity, batch, ones) + kron(identity, Conj(root), ones, batch);
   Val right = Reshape(g.dy(), Concat({batch, vec(n * n), one}, zero));
   g.set(0, Reshape(call("MatrixSolve", {system, right}), shape));
@@ -113,6 +153,7 @@ void addLinalgRules(Rules &r) {
     g.set(0, solvedMatrix(g.out(), db, adjointed));
     g.set(1, db);
   });
+  r.add({"MatrixSolveLs"}, leastSquares);
   r.add({"MatrixTriangularSolve"}, triangularSolve);
   r.add({"BandedTriangularSolve"}, bandedSolve);
   r.add({"MatrixSquareRoot"}, squareRoot);

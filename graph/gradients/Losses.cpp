@@ -19,6 +19,7 @@ void crossEntropy(Grad &g) {
   g.set(0, d);
 }
 
+/// TensorFlow differentiates the second version with the op of the first, whose gates come in another order; this does not.
 void blockLstm(Grad &g) {
   const char *op = g.node.op() == "BlockLSTM" ? "BlockLSTMGrad" : "BlockLSTMGradV2";
   std::vector<ArgVals> args;

@@ -73,19 +73,19 @@ void addSpecial(Rules &r) {
 
 /// Ops whose derivatives are ops of y and dy, and the derivatives of those.
 void addPaired(Rules &r) {
-  r.add({"Sqrt", "Rsqrt", "Sigmoid", "Tanh", "Inv", "Reciprocal"}, [](Grad &g) {
-    g.set(0, call((g.node.op() + "Grad").c_str(), {Conj(g.out()), g.dy()}));
-  });
+  // for complex numbers the first four conjugate what they are given, the other two do not
+  r.add({"Sqrt", "Rsqrt", "Inv", "Reciprocal"}, [](Grad &g) { g.set(0, call((g.node.op() + "Grad").c_str(), {g.out(), g.dy()})); });
+  r.add({"Sigmoid", "Tanh"}, [](Grad &g) { g.set(0, call((g.node.op() + "Grad").c_str(), {Conj(g.out()), g.dy()})); });
   // dy / 2y
   r.add({"SqrtGrad"}, [](Grad &g) {
-    Val scaled = g.dy() / Conj(g.in(0));
-    g.set(0, -scaled * Conj(g.out()));
+    Val scaled = g.dy() / g.in(0);
+    g.set(0, -Conj(scaled) * g.out());
     g.set(1, scaled * 0.5);
   });
   // -dy y^3 / 2
   r.add({"RsqrtGrad"}, [](Grad &g) {
     Val y = Conj(g.in(0));
-    g.set(0, g.dy() * Conj(g.in(1)) * Square(y) * -1.5);
+    g.set(0, Conj(g.dy()) * g.in(1) * Square(y) * -1.5);
     g.set(1, call("RsqrtGrad", {y, g.dy()}));
   });
   // dy y (1 - y)
@@ -103,7 +103,7 @@ void addPaired(Rules &r) {
   // -dy y^2
   r.add({"InvGrad", "ReciprocalGrad"}, [](Grad &g) {
     Val y = Conj(g.in(0));
-    g.set(0, g.dy() * Conj(g.in(1)) * y * -2);
+    g.set(0, Conj(g.dy()) * g.in(1) * y * -2);
     g.set(1, call("ReciprocalGrad", {y, g.dy()}));
   });
 }

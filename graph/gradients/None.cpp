@@ -31,7 +31,8 @@ void addNotDifferentiable(Rules &r) {
             {"CTCBeamSearchDecoder", "CTCGreedyDecoder", "DrawBoundingBoxes", "ExtractGlimpse", "GenerateBoundingBoxProposals", "HSVToRGB",
              "NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionWithOverlaps",
              "SparseConcat", "SparseMatrixZeros", "TensorListConcatLists", "TensorListPushBackBatch", "DenseToDenseSetOperation",
-             "DenseToSparseSetOperation", "SparseToSparseSetOperation"});
+             "DenseToSparseSetOperation", "SparseToSparseSetOperation", "SparseSparseMaximum", "SparseSparseMinimum",
+             "SparseDenseCwiseAdd"});
   r.addNone("changes a variable",
             {"Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "ScatterAdd",
              "ScatterSub", "ScatterMul", "ScatterDiv", "ScatterUpdate", "ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate"});
@@ -50,7 +51,7 @@ void addNotDifferentiable(Rules &r) {
   r.addNone("only looks", {"Assert", "NoOp", "AudioSummary", "AudioSummaryV2", "HistogramSummary", "ImageSummary", "ScalarSummary",
                            "MergeSummary", "TensorSummary", "TensorSummaryV2", "PrintV2"});
   r.addNone("keeps something for another session", {"GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor", "DeleteSessionTensor"});
-  r.addNone("calls out of the graph", {"PyFunc", "PyFuncStateless"});
+  r.addNone("calls out of the graph", {"PyFunc", "PyFuncStateless", "EagerPyFunc"});
 }
 
 } // namespace lathe::graphdef

@@ -52,9 +52,20 @@ void product(Grad &g) {
   g.set(0, s.rows(d) * others);
 }
 
+/// Values of a segment are its mean, and so are their gradients. Segments are numbered by rows.
+void isotonic(Grad &g) {
+  Val d = g.dy(), shape = Shape(d), width = element(shape, -1);
+  Val rows = Reshape(g.out(1), Concat({ints(d, {-1}), part(shape, -1)}, intOf(d, 0)));
+  Val ids = flat(rows + Reshape(upTo(element(Shape(rows), 0)) * width, ints(d, {-1, 1})));
+  auto sum = [&](Val v) { return call("UnsortedSegmentSum", {flat(v), ids, Size(d)}); };
+  Val mean = DivNoNan(sum(d), sum(OnesLike(d)));
+  g.set(0, Cast(Reshape(gather(mean, ids), shape), g.node.inputType(0)));
+}
+
 } // namespace
 
 void addSegmentRules(Rules &r) {
+  r.add({"IsotonicRegression"}, isotonic);
   r.add({"SegmentSum"}, [](Grad &g) { g.set(0, gather(g.dy(), g.in(1))); });
   r.add({"SegmentMean"}, [](Grad &g) {
     Val ids = g.in(1);

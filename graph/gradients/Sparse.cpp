@@ -119,9 +119,26 @@ void raggedGather(Grad &g) {
   g.set(static_cast<int>(splits.size()), call("UnsortedSegmentSum", {g.dy(last), numbered.at(last), rows}));
 }
 
+/// Matrices by compressed rows, in a variant.
+void addCompressed(Rules &r) {
+  r.add({"DenseToCSRSparseMatrix"}, [](Grad &g) { g.set(0, call("CSRSparseMatrixToDense", {g.dy()}, {{"type", g.node.inputType(0)}})); });
+  r.add({"CSRSparseMatrixToDense"}, [](Grad &g) {
+    Val indices = call("CSRSparseMatrixToSparseTensor", {g.in(0)}, g.attrs({"type"}));
+    g.set(0, call("DenseToCSRSparseMatrix", {g.dy(), indices}));
+  });
+  r.add({"SparseTensorToCSRSparseMatrix"}, [](Grad &g) {
+    g.set(1, GatherNd(call("CSRSparseMatrixToDense", {g.dy()}, {{"type", g.node.inputType(1)}}), g.in(0)));
+  });
+  r.add({"CSRSparseMatrixToSparseTensor"},
+        [](Grad &g) { g.set(0, call("SparseTensorToCSRSparseMatrix", {g.out(0), g.dy(1), g.out(2)})); });
+  r.add({"SparseMatrixTranspose"}, [](Grad &g) { g.set(0, call("SparseMatrixTranspose", {g.dy()}, g.attrs({"conjugate", "type"}))); });
+  r.add({"SparseMatrixSoftmax"}, [](Grad &g) { g.set(0, call("SparseMatrixSoftmaxGrad", {g.out(), g.dy()}, g.attrs({"type"}))); });
+}
+
 } // namespace
 
 void addSparseRules(Rules &r) {
+  addCompressed(r);
   addCoordinates(r);
   r.add({"RaggedTensorToTensor"}, raggedToTensor);
   r.add({"RaggedGather"}, raggedGather);

@@ -1,7 +1,8 @@
 // Adds gradients to graphs for test/tools/gradients.py: each argument names FILE.pb, a GraphDef, beside which FILE.txt has lines
 //   y NAME / dy NAME / x NAME / stop NAME / again
 // The result is FILE.out.pb and FILE.out.txt with one line an x: a tensor's name, "none", or one line "error MESSAGE". With `again`,
-// gradients of the sum of all gradients follow.
+// gradients of the sum of all gradients follow. The gradient of the k-th x is also called grad_k.
+#include "graph/Emit.h"
 #include "graph/gradients/Gradients.h"
 
 #include <fstream>
@@ -56,6 +57,12 @@ absl::Status process(const std::string &base, std::ostream &out) {
       out << (e ? e.name() : "none") << "\n";
   };
   print(grads);
+  Emitter emitter(**graph);
+  for (size_t k = 0; k < grads.size(); ++k)
+    if (grads[k])
+      emitter.node("Identity", {emitter.val(grads[k])}, {}, "grad_" + std::to_string(k));
+  if (!emitter.ok())
+    return emitter.status;
   if (r.again) {
     std::vector<Endpoint> ys;
     for (const Endpoint &e : grads)

@@ -38,8 +38,11 @@ def prepare(number, op, fn, args, options, folder):
             a = np.asarray(a)
             xs.append(tf.constant(a) if k in options.get("constant", []) else tf1.placeholder(a.dtype, a.shape, name="x%d" % k))
         feeds = {x: np.asarray(a) for x, a in zip(xs, args) if x.op.type == "Placeholder"}
-        ys = [tf.identity(y) for y in flatten(fn(*xs)) if differentiable(y)]
+        outs = fn(*xs)
         wanted = [x for x in xs if differentiable(x) and x.op.type == "Placeholder"]
+        if options.get("handles"):
+            outs, wanted = outs
+        ys = [tf.identity(y) for y in flatten(outs) if differentiable(y)]
         with tf1.Session() as s:
             values = s.run(ys, feeds)
         rng = np.random.RandomState(number)
@@ -62,11 +65,52 @@ def prepare(number, op, fn, args, options, folder):
             if again:
                 out.write("again\n")
         return dict(op=op, base=base, forward=forward, feeds={t.name: v for t, v in feeds.items()}, ys=[y.name for y in ys],
-                    dys=[d.name for d in dys], xs=[x.name for x in wanted], again=again, tol=options.get("tol", None))
+                    dys=[d.name for d in dys], xs=[x.name for x in wanted], again=again and not options.get("numeric"), tol=options.get("tol", None),
+                    v1=options.get("v1", False), numeric=options.get("numeric", False))
+
+
+def differences(c):
+    """First gradients by central differences."""
+    graph = tf1.Graph()
+    with graph.as_default():
+        tf1.import_graph_def(c["forward"], name="")
+        t = graph.get_tensor_by_name
+        ys = [t(y) for y in c["ys"]]
+        feeds = {t(k): v for k, v in c["feeds"].items()}
+        with tf1.Session() as s:
+            def loss():
+                return sum(np.sum(np.real(np.conj(c["feeds"][d].astype(np.complex128)) * v)) for d, v in zip(c["dys"], s.run(ys, feeds)))
+            out = []
+            for name in c["xs"]:
+                x = np.array(c["feeds"][name])
+                feeds[t(name)] = x
+                grad = np.zeros(x.shape, np.complex128)
+                step = 1e-6 if x.dtype in (np.float64, np.complex128) else 1e-2
+                for k in np.ndindex(*x.shape):
+                    for unit in ([1, 1j] if x.dtype.kind == "c" else [1]):
+                        kept = x[k]
+                        x[k] = kept + step * unit
+                        above = loss()
+                        x[k] = kept - step * unit
+                        grad[k] += unit * (above - loss()) / (2 * step)
+                        x[k] = kept
+                out.append(grad.astype(x.dtype) if x.dtype.kind == "c" else grad.real.astype(x.dtype))
+    return out
 
 
 def reference(c):
     """TensorFlow's gradients, first and second; None where there are none."""
+    if c["numeric"]:
+        return differences(c)
+    if c["v1"]:
+        tf1.disable_control_flow_v2()
+    try:
+        return tensorflow_gradients(c)
+    finally:
+        tf1.enable_control_flow_v2()
+
+
+def tensorflow_gradients(c):
     graph = tf1.Graph()
     with graph.as_default():
         tf1.import_graph_def(c["forward"], name="")
@@ -145,14 +189,41 @@ def run_lathe(lathe, c, want):
     return None
 
 
+def record(chosen, folder):
+    """All chosen cases beside each other in one graph, so that one run checks them."""
+    os.makedirs(folder, exist_ok=True)
+    graph = tf1.Graph()
+    feeds, request, expected, fetches = {}, {"y": [], "dy": [], "x": []}, {}, []
+    with graph.as_default():
+        for k, (c, want) in enumerate(chosen):
+            tf1.import_graph_def(c["forward"], name="c%d" % k)
+            for kind, names in (("y", c["ys"]), ("dy", c["dys"]), ("x", c["xs"])):
+                request[kind] += ["c%d/%s" % (k, n) for n in names]
+            feeds.update({"c%d/%s" % (k, n): v for n, v in c["feeds"].items()})
+            base = len(request["x"]) - len(c["xs"])
+            for i, (w, l) in enumerate(zip(want, c["lines"][:len(c["xs"])])):
+                if l != "none":
+                    expected["grad_%d" % (base + i)] = np.zeros_like(c["feeds"][c["xs"][i]]) if w is None else w
+                    fetches.append("--fetch grad_%d" % (base + i))
+    open(os.path.join(folder, "forward.pb"), "wb").write(graph.as_graph_def().SerializeToString())
+    with open(os.path.join(folder, "forward.txt"), "w") as out:
+        for kind, names in request.items():
+            for n in names:
+                out.write("%s %s\n" % (kind, n))
+    open(os.path.join(folder, "fetches.txt"), "w").write("\n".join(fetches) + "\n")
+    np.savez_compressed(os.path.join(folder, "feeds.npz"), **feeds)
+    np.savez_compressed(os.path.join(folder, "expected.npz"), **expected)
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--tool", required=True)
     p.add_argument("--filter", default="")
     p.add_argument("--lathe")
     p.add_argument("-v", action="store_true")
+    p.add_argument("--record", help="write the cases that agree, one an op, as one graph with TensorFlow's gradients into this folder")
     a = p.parse_args()
-    bad, skipped, good, ops = [], [], 0, set()
+    bad, skipped, good, ops, chosen = [], [], 0, set(), []
     with tempfile.TemporaryDirectory() as folder:
         prepared = []
         for number, (op, fn, args, options) in enumerate(CASES):
@@ -182,9 +253,13 @@ def main():
                 bad.append("%s (case %s): %s" % (c["op"], number, "; ".join(problems)))
             else:
                 good += 1
+                if c["op"] not in ops and not c["v1"]:
+                    chosen.append((c, want))
                 ops.add(c["op"])
                 if a.v:
                     print("ok", c["op"], number)
+    if a.record:
+        record(chosen, a.record)
     for line in skipped:
         print("SKIP", line)
     for line in bad:

@@ -1,0 +1,119 @@
+#include "graph/builder/Optimizers.h"
+#include "graph/builder/Views.h"
+#include "graph/builder/ops/array.h"
+#include "graph/builder/ops/flow.h"
+#include "graph/builder/ops/math.h"
+#include "graph/builder/ops/nn.h"
+#include "graph/Graph.h"
+
+#include <gtest/gtest.h>
+
+using namespace lathe;
+
+namespace {
+
+TEST(Builder, NodesGetNamesAttributesAndInputs) {
+  Scope root = Scope::NewRootScope();
+  Output x = ops::Placeholder(root.WithOpName("x"), DType::Float32, ops::Placeholder::Shape(PartialShape({-1, 4})));
+  Scope layer = root.NewSubScope("layer").WithDevice("/cpu:0");
+  auto product = ops::MatMul(layer, x, {{1.0f, 2.0f}, {3.0f, 4.0f}}, ops::MatMul::TransposeB(true));
+  Output sum = ops::Add(layer.WithOpName("sum").WithControlDependencies(x), product, 1.0f);
+  ASSERT_TRUE(root.ok()) << root.status();
+  graphdef::Node *node = product.node();
+  EXPECT_EQ(node->name(), "layer/MatMul");
+  EXPECT_TRUE(node->boolAttr("transpose_b"));
+  EXPECT_EQ(node->typeAttr("T"), DType::Float32);
+  EXPECT_EQ(node->input(0).node->name(), "x");
+  EXPECT_EQ(node->input(1).node->op(), "Const");
+  EXPECT_EQ(sum.name(), "layer/sum:0");
+  EXPECT_EQ(sum.node()->device(), "/cpu:0");
+  ASSERT_EQ(sum.node()->controls().size(), 1u);
+  EXPECT_EQ(sum.node()->controls()[0]->name(), "x");
+  EXPECT_EQ(root.NewSubScope("layer").GetUniqueNameForOp("a"), "layer_1/a");
+}
+
+TEST(Builder, ListsAndSeveralOutputs) {
+  Scope root = Scope::NewRootScope();
+  Output a = ops::Const(root, {1.0f, 2.0f}), b = ops::Const(root, {3.0f, 4.0f});
+  auto all = ops::Concat(root, {a, b, ops::Mul(root, a, b)}, 0);
+  auto parts = ops::Split(root, 0, all, 3);
+  ASSERT_TRUE(root.ok()) << root.status();
+  ASSERT_EQ(parts.output.size(), 3u);
+  EXPECT_EQ(parts[2].name(), "Split:2");
+  auto top = ops::TopK(root, all, 2);
+  EXPECT_EQ(top.values.index(), 0);
+  EXPECT_EQ(top.indices.type(), DType::Int32);
+}
+
+TEST(Builder, ConstantsOfAnyShape) {
+  Scope root = Scope::NewRootScope();
+  EXPECT_EQ(Initializer(3).tensor.dims().size(), 0u);
+  EXPECT_EQ(Initializer({1.5, 2.5}).tensor.dtype(), DType::Float64);
+  Initializer cube({{{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}});
+  EXPECT_EQ(cube.tensor.dims(), (std::vector<int64_t>{2, 2, 2}));
+  EXPECT_EQ(cube.tensor.data<int>()[5], 6);
+  EXPECT_FALSE(Initializer({{1, 2}, {3}}).status.ok());
+  EXPECT_EQ(Initializer({"a", "bc"}).tensor.strings()[1], "bc");
+  ops::Const(root, 1.0f, {2, 3});
+  EXPECT_TRUE(root.ok());
+  ops::Const(root, {1, 2}, {5});
+  EXPECT_FALSE(root.ok());
+}
+
+TEST(Builder, TheFirstErrorStaysAndNamesItsNode) {
+  Scope root = Scope::NewRootScope();
+  Output x = ops::Placeholder(root.WithOpName("x"), DType::Float32);
+  Output bad = ops::MatMul(root.WithOpName("product"), x, 1);
+  EXPECT_FALSE(root.ok());
+  EXPECT_EQ(bad.node(), nullptr);
+  std::string message(root.status().message());
+  EXPECT_NE(message.find("node 'product' (MatMul): input 1 is of type int32, expected float32"), std::string::npos) << message;
+  ops::Neg(root, bad);
+  EXPECT_EQ(std::string(root.status().message()), message);
+  std::string bytes;
+  EXPECT_FALSE(root.ToGraphDef(&bytes).ok());
+}
+
+TEST(Builder, GradientsOfWhatIsBuilt) {
+  Scope root = Scope::NewRootScope();
+  Output x = ops::Placeholder(root.WithOpName("x"), DType::Float32), y = ops::Placeholder(root.WithOpName("y"), DType::Float32);
+  std::vector<Output> grads;
+  ASSERT_TRUE(AddSymbolicGradients(root, {ops::Square(root, x)}, {x, y}, &grads).ok());
+  EXPECT_EQ(grads[0].type(), DType::Float32);
+  EXPECT_EQ(grads[0].name().rfind("gradients/Square_grad/", 0), 0u);
+  EXPECT_EQ(grads[1].node(), nullptr);
+}
+
+TEST(Builder, OptimizersUpdateEveryVariable) {
+  for (int kind = 0; kind < 3; ++kind) {
+    Scope root = Scope::NewRootScope();
+    train::Variable w = train::MakeVariable(root, "w", {1.0f, 2.0f}, {2});
+    Output loss = ops::L2Loss(root, w.value);
+    std::unique_ptr<train::Optimizer> optimizer;
+    if (kind == 0)
+      optimizer = std::make_unique<train::GradientDescent>(0.1f);
+    else if (kind == 1)
+      optimizer = std::make_unique<train::Momentum>(0.1f, 0.9f);
+    else
+      optimizer = std::make_unique<train::Adam>(0.1f);
+    Operation step = optimizer->Minimize(root, loss, {w});
+    ASSERT_TRUE(root.ok()) << root.status();
+    EXPECT_EQ(step.name(), "train");
+    EXPECT_EQ(optimizer->inits().size(), kind == 0 ? 0u : kind == 1 ? 1u : 4u);
+    train::Variable unused = train::MakeVariable(root, "unused", {1.0f}, {1});
+    optimizer->Minimize(root, loss, {unused});
+    EXPECT_NE(std::string(root.status().message()).find("'unused' has no gradient"), std::string::npos) << root.status();
+  }
+}
+
+TEST(Views, ElementsByIndex) {
+  Tensor t = Initializer({{1.0f, 2.0f}, {3.0f, 4.0f}}).tensor;
+  EXPECT_EQ(matrix<float>(t)(1, 0), 3);
+  EXPECT_EQ(flat<float>(t)(3), 4);
+  matrix<float>(t)(0, 1) = 9;
+  EXPECT_EQ(t.data<float>()[1], 9);
+  Tensor s = Initializer("text").tensor;
+  EXPECT_EQ(scalar<std::string>(s)(), "text");
+}
+
+} // namespace

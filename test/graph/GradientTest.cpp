@@ -1,0 +1,142 @@
+// The walk and what it promises; values are compared with TensorFlow's in test/e2e/gradients.test and test/tools/gradients.py.
+#include "graph/gradients/Gradients.h"
+
+#include "graph/Emit.h"
+#include "graph/Function.h"
+
+#include <gtest/gtest.h>
+
+using namespace lathe;
+using namespace lathe::graphdef;
+
+namespace {
+
+struct Fixture {
+  Graph graph;
+  Emitter e{graph};
+  Val x = input("x"), y = input("y");
+
+  Val input(const char *name) {
+    Node *node = e.node("Placeholder", {}, {{"dtype", DType::Float32}}, name);
+    return Val(e, node->output(0));
+  }
+  absl::StatusOr<std::vector<Endpoint>> gradients(std::vector<Val> ys, std::vector<Val> xs, std::vector<Val> stop = {}) {
+    auto ends = [](const std::vector<Val> &list) {
+      std::vector<Endpoint> out;
+      for (const Val &v : list)
+        out.push_back(v.end);
+      return out;
+    };
+    GradientOptions options;
+    options.stop = ends(stop);
+    std::vector<Endpoint> grads;
+    if (absl::Status s = addGradients(graph, ends(ys), ends(xs), {}, options, &grads); !s.ok())
+      return s;
+    return grads;
+  }
+};
+
+TEST(Gradients, NoneWhereNothingFlows) {
+  Fixture f;
+  auto grads = f.gradients({call("Square", {f.x})}, {f.x, f.y});
+  ASSERT_TRUE(grads.ok()) << grads.status();
+  EXPECT_TRUE((*grads)[0]);
+  EXPECT_FALSE((*grads)[1]);
+  // whole numbers and StopGradient carry none
+  Val whole = call("Cast", {f.y}, {{"DstT", DType::Int32}});
+  auto cut = f.gradients({call("StopGradient", {f.x}), call("Cast", {whole}, {{"DstT", DType::Float32}})}, {f.x, f.y});
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_FALSE((*cut)[0]);
+  EXPECT_FALSE((*cut)[1]);
+}
+
+TEST(Gradients, SumsWhatComesTogether) {
+  Fixture f;
+  Val a = call("Neg", {f.x}), b = call("Square", {f.x}), c = call("Exp", {f.x});
+  auto grads = f.gradients({call("AddN", {std::vector<Val>{a, b, c}})}, {f.x});
+  ASSERT_TRUE(grads.ok()) << grads.status();
+  EXPECT_EQ((*grads)[0].node->op(), "AddN");
+  EXPECT_EQ((*grads)[0].node->numInputs(), 3);
+  EXPECT_EQ((*grads)[0].node->name().rfind("gradients/", 0), 0u);
+  // the second set has its own names
+  auto again = f.gradients({a}, {f.x});
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ((*again)[0].node->name().rfind("gradients_1/", 0), 0u);
+}
+
+TEST(Gradients, StopsWhereAsked) {
+  Fixture f;
+  Val middle = call("Square", {f.x});
+  auto grads = f.gradients({call("Exp", {middle})}, {f.x, middle}, {middle});
+  ASSERT_TRUE(grads.ok()) << grads.status();
+  EXPECT_FALSE((*grads)[0]);
+  EXPECT_TRUE((*grads)[1]);
+}
+
+TEST(Gradients, NamesTheNodeWithoutGradient) {
+  Fixture g;
+  Node *warp = g.e.node("HSVToRGB", {g.x}, {}, "colours");
+  auto fine = g.gradients({Val(g.e, warp->output(0))}, {g.x});
+  ASSERT_TRUE(fine.ok()) << fine.status(); // known to have none
+  EXPECT_FALSE((*fine)[0]);
+  Node *hue = g.e.node("AdjustHue", {g.x, g.y}, {}, "hue");
+  auto missing = g.gradients({Val(g.e, hue->output(0))}, {g.x});
+  EXPECT_EQ(missing.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_NE(std::string(missing.status().message()).find("node 'hue' (AdjustHue): has no gradient"), std::string::npos) << missing.status();
+}
+
+TEST(Gradients, RefusesWrongUse) {
+  Fixture f;
+  std::vector<Endpoint> grads;
+  Val square = call("Square", {f.x});
+  EXPECT_FALSE(addGradients(f.graph, {square.end}, {f.x.end}, {square.end, square.end}, {}, &grads).ok());
+  EXPECT_FALSE(addGradients(f.graph, {square.end}, {Endpoint()}, {}, {}, &grads).ok());
+  EXPECT_FALSE(addGradients(f.graph, {square.end}, {{f.x.end.node, 3}}, {}, {}, &grads).ok());
+  Val complex = call("Complex", {f.x, f.y});
+  EXPECT_FALSE(addGradients(f.graph, {complex.end}, {f.x.end}, {}, {}, &grads).ok());
+  Val wide = call("Cast", {f.x}, {{"DstT", DType::Float64}});
+  EXPECT_FALSE(addGradients(f.graph, {square.end}, {f.x.end}, {wide.end}, {}, &grads).ok());
+}
+
+TEST(Gradients, CallsKeepTheirNodesAndGiveMore) {
+  Fixture f;
+  tf::FunctionDef def;
+  def.mutable_signature()->set_name("f");
+  auto arg = [](tf::OpDef::ArgDef *a, const char *name) {
+    a->set_name(name);
+    a->set_type(tf::DT_FLOAT);
+  };
+  arg(def.mutable_signature()->add_input_arg(), "a");
+  arg(def.mutable_signature()->add_output_arg(), "r");
+  tf::NodeDef *exp = def.add_node_def();
+  exp->set_name("exp");
+  exp->set_op("Exp");
+  exp->add_input("a");
+  (*exp->mutable_attr())["T"].set_type(tf::DT_FLOAT);
+  (*def.mutable_ret())["r"] = "exp:y:0";
+  ASSERT_TRUE(f.graph.library().add(def).ok());
+  Node *node = f.e.node("f", {f.x}, {}, "call");
+  ASSERT_TRUE(node) << f.e.status;
+  auto grads = f.gradients({Val(f.e, node->output(0))}, {f.x});
+  ASSERT_TRUE(grads.ok()) << grads.status();
+  EXPECT_EQ(f.graph.find("call"), node);
+  EXPECT_EQ(node->op(), "PartitionedCall");
+  EXPECT_EQ(node->numOutputs(), 2); // exp is captured
+  EXPECT_EQ((*grads)[0].node->op(), "PartitionedCall");
+  auto again = Graph::fromProto(f.graph.toProto());
+  EXPECT_TRUE(again.ok()) << again.status();
+}
+
+TEST(Gradients, TheTableIsConsistent) {
+  int yes = 0, none = 0;
+  for (const ops::OpInfo &op : ops::allOps()) {
+    GradientInfo info = gradientInfo(op.name);
+    yes += info.kind == GradientInfo::Differentiable;
+    none += info.kind == GradientInfo::NotDifferentiable;
+    EXPECT_EQ(info.kind == GradientInfo::NotDifferentiable, !info.reason.empty()) << op.name;
+  }
+  EXPECT_GE(yes, 330);
+  EXPECT_GE(none, 180);
+}
+
+} // namespace
