@@ -31,6 +31,14 @@ function(lathe_library name)
   endif()
 endfunction()
 
+# lathe_shared_exports(TARGET exports.map): the shared library has the symbols that the version script lists and no others. Its
+# own libraries lie in its folder.
+function(lathe_shared_exports target script)
+  set(path ${CMAKE_CURRENT_SOURCE_DIR}/${script})
+  target_link_options(${target} PRIVATE -Wl,--version-script=${path} -Wl,-Bsymbolic-functions -Wl,--gc-sections)
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${path} BUILD_RPATH_USE_ORIGIN ON INSTALL_RPATH "$ORIGIN")
+endfunction()
+
 function(lathe_use_mlir target)
   target_include_directories(${target} SYSTEM PUBLIC ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
   separate_arguments(defs NATIVE_COMMAND "${LLVM_DEFINITIONS}")

@@ -2,6 +2,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 namespace lathe {
@@ -88,6 +89,78 @@ absl::StatusOr<EntrySpec> parseEntry(const std::string &text) {
   if (spec.fetches.empty() && spec.targets.empty())
     return absl::InvalidArgumentError(absl::StrCat("--entry '", text, "': names no fetch and no target"));
   return spec;
+}
+
+template <typename T>
+static absl::Status setNumber(const std::string &name, const std::string &value, int64_t least, int64_t most, T &number) {
+  int64_t n = 0;
+  if (!absl::SimpleAtoi(value, &n) || n < least || n > most)
+    return absl::InvalidArgumentError(absl::StrCat("--", name, " '", value, "': expected a number from ", least, " to ", most));
+  number = static_cast<T>(n);
+  return absl::OkStatus();
+}
+
+static absl::Status setAmong(const std::string &name, const std::string &value, std::initializer_list<const char *> known,
+                             std::string &text) {
+  for (const char *k : known)
+    if (value == k) {
+      text = value;
+      return absl::OkStatus();
+    }
+  return absl::InvalidArgumentError(absl::StrCat("--", name, " '", value, "': expected ", absl::StrJoin(known, " or ")));
+}
+
+absl::Status setOption(CompilerOptions &o, const std::string &name, const std::string &value) {
+  const std::pair<const char *, std::string *> texts[] = {
+      {"signature", &o.signature},       {"tag", &o.tag},         {"triple", &o.triple},          {"cpu", &o.cpu},          {"class", &o.className},
+      {"symbol-prefix", &o.symbolPrefix}, {"weights", &o.weights}, {"tune-cache", &o.tuneCache}, {"dump-dir", &o.dumpDir}};
+  for (auto &[known, text] : texts)
+    if (name == known) {
+      *text = value;
+      return absl::OkStatus();
+    }
+  const std::pair<const char *, bool *> flags[] = {{"keep-variables", &o.keepVariables}, {"exact", &o.exact}, {"allow-host", &o.allowHost},
+                                                   {"unknown-leading", &o.unknownLeading}};
+  bool no = false;
+  for (auto &[known, flag] : flags)
+    if (name == known)
+      return setNumber(name, value, 0, 1, *flag);
+  if (name == "no-fuse") {
+    absl::Status s = setNumber(name, value, 0, 1, no);
+    o.fuse = !no;
+    return s;
+  }
+  constexpr int64_t most = int64_t(1) << 60;
+  if (name == "threads")
+    return setNumber(name, value, 1, 1024, o.threads);
+  if (name == "max-memory")
+    return setNumber(name, value, 1, most, o.maxMemory);
+  if (name == "max-fold-bytes")
+    return setNumber(name, value, 0, most, o.maxFoldBytes);
+  if (name == "target")
+    return setAmong(name, value, {"cpu"}, o.target);
+  if (name == "precision")
+    return setAmong(name, value, {"f32", "bf16"}, o.precision);
+  if (name == "sanitize")
+    return setAmong(name, value, {"address"}, o.sanitize);
+  if (name == "output") {
+    o.outputs.push_back(value);
+    return absl::OkStatus();
+  }
+  if (name == "input") {
+    absl::StatusOr<InputSpec> input = parseInput(value);
+    if (input.ok())
+      o.inputs.push_back(*std::move(input));
+    return input.status();
+  }
+  if (name == "entry") {
+    absl::StatusOr<EntrySpec> entry = parseEntry(value);
+    if (entry.ok())
+      o.entries.push_back(*std::move(entry));
+    o.keepVariables |= entry.ok();
+    return entry.status();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("there is no option --", name));
 }
 
 } // namespace lathe

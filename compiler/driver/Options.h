@@ -81,6 +81,10 @@ absl::StatusOr<InputSpec> parseInput(const std::string &text);
 /// "NAME=a:0,b:0/target,target"; with targets the fetches name their outputs ("a:0"), "NAME=/target" has no fetch.
 absl::StatusOr<EntrySpec> parseEntry(const std::string &text);
 
+/// Sets the option that the command line calls --NAME; repeatable ones are added. Flags are "1" or "0". INVALID_ARGUMENT for names and
+/// values that `lathe compile` does not take.
+absl::Status setOption(CompilerOptions &options, const std::string &name, const std::string &value);
+
 } // namespace lathe
 
 #endif

@@ -8,6 +8,7 @@
 #include "llvm/Support/Program.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
+#include <cstdlib>
 
 using namespace llvm;
 
@@ -46,6 +47,16 @@ struct TemporaryFiles {
     return StringRef(paths.back());
   }
 };
+
+/// What a linker may look at. By name, not as `environ`: that is empty for a library which takes its own symbols first
+/// (RTLD_DEEPBIND) in a program with a copy of the variable.
+std::vector<std::string> environment() {
+  std::vector<std::string> variables;
+  for (const char *name : {"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX"})
+    if (const char *value = std::getenv(name))
+      variables.push_back(std::string(name) + "=" + value);
+  return variables;
+}
 
 } // namespace
 
@@ -95,9 +106,11 @@ Error linkSharedLibrary(const CompiledArtifact &artifact, StringRef path) {
       args.push_back("-lm");
     }
     SmallVector<StringRef> argv(args.begin(), args.end());
+    std::vector<std::string> variables = environment();
+    SmallVector<StringRef> env(variables.begin(), variables.end());
     std::optional<StringRef> redirects[] = {StringRef(""), *log, *log};
     std::string error;
-    int status = sys::ExecuteAndWait(*program, argv, std::nullopt, redirects, 0, 0, &error);
+    int status = sys::ExecuteAndWait(*program, argv, ArrayRef<StringRef>(env), redirects, 0, 0, &error);
     if (status == 0)
       return Error::success();
     auto text = MemoryBuffer::getFile(*log);

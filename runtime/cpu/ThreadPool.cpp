@@ -216,10 +216,12 @@ struct ThreadPool::State {
       // the caller has looked at this line: to have it back before the next region begins
       waitBusily(4, called);
       own.finished.store(own.finished.load(std::memory_order_relaxed), std::memory_order_relaxed);
-      if (!waitBusily(busyRounds + politeRounds, called)) {
+      // a pool may end while its threads are still polite, which takes seconds where many processes want the cores
+      auto calledOrOver = [&] { return called() || stop.load(std::memory_order_relaxed); };
+      if (!waitBusily(busyRounds + politeRounds, calledOrOver)) {
         std::unique_lock<std::mutex> lock(mutex);
         ++sleepers;
-        wake.wait(lock, [&] { return called() || stop.load(std::memory_order_relaxed); });
+        wake.wait(lock, calledOrOver);
         --sleepers;
       }
       if (stop.load(std::memory_order_relaxed))

@@ -1,5 +1,7 @@
 #include "runtime/session/ModuleCall.h"
 
+#include "runtime/core/Status.h"
+
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
@@ -197,8 +199,12 @@ absl::Status ModuleCall::run(absl::Span<const Tensor *const> inputs, void *const
   workspace.busy = true;
   int32_t code = e->run(&args);
   workspace.busy = wasBusy;
-  if (code != 0)
-    return moduleStatus(code, error.message);
+  if (code != 0) {
+    absl::Status s = moduleStatus(code, error.message);
+    if (error.site >= 0 && error.site < module->num_sites)
+      setStatusNode(s, module->sites[error.site]->node, module->sites[error.site]->op);
+    return s;
+  }
   if (!hasDataSymbols)
     return absl::OkStatus();
   // dense content of the real size lies at the start of the buffer

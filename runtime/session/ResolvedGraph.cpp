@@ -1,5 +1,7 @@
 #include "runtime/session/ResolvedGraph.h"
 
+#include "runtime/core/Status.h"
+
 #include "absl/strings/str_cat.h"
 
 namespace lathe::rt {
@@ -7,7 +9,9 @@ namespace lathe::rt {
 absl::Status atNode(std::string_view name, std::string_view op, const absl::Status &status) {
   if (status.ok() || (status.message().size() > 6 && status.message().substr(0, 6) == "node '"))
     return status; // told already where
-  return absl::Status(status.code(), absl::StrCat("node '", std::string(name), "' (", std::string(op), "): ", status.message()));
+  absl::Status s(status.code(), absl::StrCat("node '", std::string(name), "' (", std::string(op), "): ", status.message()));
+  setStatusNode(s, name, op);
+  return s;
 }
 
 namespace {

@@ -1,6 +1,7 @@
 #include "runtime/session/SavedModel.h"
 
-#include "proto/saved_model.pb.h"
+#include "graph/saved/ReadModel.h"
+#include "runtime/core/Status.h"
 #include "runtime/session/Graph.h"
 
 #include "absl/strings/match.h"
@@ -44,13 +45,22 @@ const tf::MetaGraphDef *findGraph(const tf::SavedModel &model, std::vector<std::
   return nullptr;
 }
 
+std::optional<std::vector<int64_t>> dimsOf(const tf::TensorShapeProto &shape) {
+  if (shape.unknown_rank())
+    return std::nullopt;
+  std::vector<int64_t> dims;
+  for (const auto &dim : shape.dim())
+    dims.push_back(dim.size());
+  return dims;
+}
+
 ModelSignature readSignature(const tf::SignatureDef &def) {
   ModelSignature s;
   s.method = def.method_name();
   auto read = [](const auto &from, std::map<std::string, SignatureTensor> &to) {
     for (auto &[key, info] : from)
       if (!info.name().empty())
-        to[key] = {info.name(), dtypeFromNumber(info.dtype()).value_or(DType::Invalid)};
+        to[key] = {info.name(), dtypeFromNumber(info.dtype()).value_or(DType::Invalid), dimsOf(info.tensor_shape())};
   };
   read(def.inputs(), s.inputs);
   read(def.outputs(), s.outputs);
@@ -96,10 +106,65 @@ absl::Status assetFeeds(const tf::MetaGraphDef &graph, const std::string &folder
 }
 
 absl::Status in(const char *what, const absl::Status &status) {
-  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(what, ": ", status.message()));
+  if (status.ok())
+    return status;
+  absl::Status s(status.code(), absl::StrCat(what, ": ", status.message()));
+  if (rt::StatusNode node = rt::statusNode(status); !node.name.empty())
+    rt::setStatusNode(s, node.name, node.op);
+  return s;
+}
+
+absl::Status readRunners(const tf::MetaGraphDef &graph, std::vector<QueueRunnerDef> *runners) {
+  runners->clear();
+  if (auto it = graph.collection_def().find("queue_runners"); it != graph.collection_def().end())
+    for (const std::string &bytes : it->second.bytes_list().value()) {
+      absl::StatusOr<QueueRunnerDef> def = ParseQueueRunnerDef(bytes);
+      if (!def.ok())
+        return in("the collection queue_runners", def.status());
+      runners->push_back(*std::move(def));
+    }
+  return absl::OkStatus();
+}
+
+std::map<std::string, ModelSignature> readSignatures(const tf::MetaGraphDef &graph) {
+  std::map<std::string, ModelSignature> signatures;
+  for (auto &[key, signature] : graph.signature_def())
+    if (key.rfind("__saved_model", 0) != 0)
+      signatures[key] = readSignature(signature);
+  return signatures;
+}
+
+absl::StatusOr<GraphFile> graphFile(absl::StatusOr<graphdef::ModelFile> model) {
+  if (!model.ok())
+    return model.status();
+  GraphFile file;
+  file.kind = static_cast<GraphFile::Kind>(model->kind);
+  file.graph = model->graph().SerializeAsString();
+  file.signatures = readSignatures(*model->meta);
+  if (absl::Status s = readRunners(*model->meta, &file.queueRunners); !s.ok())
+    return s;
+  file.checkpoint = model->checkpoint;
+  const tf::SaverDef &saver = model->meta->saver_def();
+  file.restoreOp = saver.restore_op_name();
+  file.filenameTensor = saver.filename_tensor_name();
+  return file;
+}
+
+graphdef::ReadOptions withTag(const std::string &tag) {
+  graphdef::ReadOptions options;
+  options.tag = tag;
+  return options;
 }
 
 } // namespace
+
+absl::StatusOr<GraphFile> ReadGraphFile(const std::string &path, const std::string &tag) {
+  return graphFile(graphdef::readModel(path, withTag(tag)));
+}
+
+absl::StatusOr<GraphFile> ParseGraphFile(std::string_view bytes, const std::string &name, const std::string &tag) {
+  return graphFile(graphdef::parseModel(bytes, name, withTag(tag)));
+}
 
 absl::Status LoadSavedModel(const SessionOptions &options, const RunOptions &runOptions, const std::string &folder,
                             const std::vector<std::string> &tags, SavedModelBundle *bundle) {
@@ -129,18 +194,9 @@ absl::Status LoadSavedModel(const SessionOptions &options, const RunOptions &run
   if (std::string init = initOp(*graph); !init.empty())
     if (absl::Status s = session->Run(runOptions, assets, {}, {init}, nullptr, nullptr); !s.ok())
       return in("initialising", s);
-  bundle->queueRunners.clear();
-  if (auto it = graph->collection_def().find("queue_runners"); it != graph->collection_def().end())
-    for (const std::string &bytes : it->second.bytes_list().value()) {
-      absl::StatusOr<QueueRunnerDef> def = ParseQueueRunnerDef(bytes);
-      if (!def.ok())
-        return in("the collection queue_runners", def.status());
-      bundle->queueRunners.push_back(*std::move(def));
-    }
-  bundle->signatures.clear();
-  for (auto &[key, signature] : graph->signature_def())
-    if (key.rfind("__saved_model", 0) != 0)
-      bundle->signatures[key] = readSignature(signature);
+  if (absl::Status s = readRunners(*graph, &bundle->queueRunners); !s.ok())
+    return s;
+  bundle->signatures = readSignatures(*graph);
   bundle->session = std::move(session);
   return absl::OkStatus();
 }

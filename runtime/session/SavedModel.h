@@ -5,17 +5,36 @@
 #include "runtime/session/QueueRunner.h"
 
 #include <map>
+#include <optional>
 
 namespace lathe {
 
 struct SignatureTensor {
   std::string tensor; ///< "x:0"
   DType dtype = DType::Invalid;
+  std::optional<std::vector<int64_t>> dims; ///< -1 unknown size, nullopt unknown rank
 };
 struct ModelSignature {
   std::map<std::string, SignatureTensor> inputs, outputs;
   std::string method;
 };
+
+/// A graph file of any kind, as sessions use it.
+struct GraphFile {
+  enum class Kind { Graph, MetaGraph, SavedModel };
+  Kind kind = Kind::Graph;
+  std::string graph; ///< the bytes of a GraphDef
+  std::map<std::string, ModelSignature> signatures;
+  std::vector<QueueRunnerDef> queueRunners;
+  std::string checkpoint; ///< prefix of its files, "": none lies beside it
+  std::string restoreOp, filenameTensor; ///< run to restore a checkpoint, with its prefix fed; "": there is none
+};
+
+/// Reads a GraphDef, MetaGraph (.meta) or SavedModel folder, binary or text, told apart by content; `tag` chooses a SavedModel's
+/// graph ("": serve, else the only one).
+absl::StatusOr<GraphFile> ReadGraphFile(const std::string &path, const std::string &tag = "");
+/// The same for bytes; `name` stands for the file in messages.
+absl::StatusOr<GraphFile> ParseGraphFile(std::string_view bytes, const std::string &name, const std::string &tag = "");
 
 struct SavedModelBundle {
   std::unique_ptr<Session> session;

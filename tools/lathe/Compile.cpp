@@ -1,4 +1,5 @@
 // lathe compile: the files an application links.
+#include "compiler/driver/WriteFiles.h"
 #include "compiler/hosted/CompileHosted.h"
 #include "dialects/graph/Graph.h"
 #include "passes/legalize/Legalize.h"
@@ -16,7 +17,6 @@
 
 #include <malloc.h>
 #include <set>
-#include <sys/resource.h>
 
 namespace lathe::cli {
 namespace {
@@ -29,18 +29,8 @@ struct CompileArgs {
 };
 
 bool writeFile(const std::string &path, llvm::StringRef content) {
-  std::error_code error;
-  llvm::raw_fd_ostream os(path, error);
-  if (!error) {
-    os << content;
-    os.close();
-    error = os.error();
-  }
-  if (!error)
-    return true;
-  os.clear_error();
-  fail("cannot write " + path + ": " + error.message());
-  return false;
+  llvm::Error error = writeTextFile(path, content);
+  return !error || fail(std::move(error)) == Fine;
 }
 
 std::string printModule(mlir::ModuleOp module) {
@@ -94,23 +84,8 @@ int compileWithHost(CompileArgs &a, const std::set<std::string> &wanted) {
   if (!model->notes.empty())
     fprintf(stderr, "%s\n", model->notes.c_str());
   const CompiledArtifact &artifact = model->artifact;
-  bool written = true;
-  if (wanted.count("obj"))
-    written &= writeFile(a.prefix + ".o", artifact.object);
-  if (wanted.count("header"))
-    written &= writeFile(a.prefix + ".h", artifact.header);
-  if (wanted.count("asm"))
-    written &= writeFile(a.prefix + ".s", artifact.assembly);
-  if (wanted.count("llvm"))
-    written &= writeFile(a.prefix + ".ll", artifact.llvmIr);
-  if (wanted.count("a")) {
-    auto archive = makeArchive(artifact, llvm::sys::path::filename(a.prefix).str() + ".o");
-    if (!archive)
-      return fail(archive.takeError());
-    written &= writeFile(a.prefix + ".a", *archive);
-  }
-  if (!written)
-    return BadInput;
+  if (llvm::Error error = writeArtifact(artifact, a.prefix, wanted, "embed"))
+    return fail(std::move(error));
   std::string folder = hostLibraryFolder();
   if (a.json) {
     nlohmann::json j = {{"hosted", true}, {"clusters", model->clusters}, {"host_nodes", model->hostNodes}, {"host_kernels", model->kernels},
@@ -193,43 +168,17 @@ int execute(CompileArgs &a) {
   if (!artifact)
     return failed(llvm::toString(artifact.takeError()));
   fprintf(stderr, "%s", errors.c_str()); // warnings
-  if (wanted.count("obj"))
-    written &= writeFile(a.prefix + ".o", artifact->object);
-  if (wanted.count("header"))
-    written &= writeFile(a.prefix + ".h", artifact->header);
-  if (wanted.count("asm"))
-    written &= writeFile(a.prefix + ".s", artifact->assembly);
-  if (wanted.count("llvm"))
-    written &= writeFile(a.prefix + ".ll", artifact->llvmIr);
-  if (options.weights != "embed")
-    written &= writeFile(options.weights, artifact->weights);
-  if (wanted.count("a")) {
-    auto archive = makeArchive(*artifact, llvm::sys::path::filename(a.prefix).str() + ".o");
-    if (!archive)
-      return fail(archive.takeError());
-    written &= writeFile(a.prefix + ".a", *archive);
-  }
-  if (wanted.count("so"))
-    if (llvm::Error error = linkSharedLibrary(*artifact, a.prefix + ".so"))
-      return fail(std::move(error));
   if (!written)
     return BadInput;
+  if (llvm::Error error = writeArtifact(*artifact, a.prefix, wanted, options.weights))
+    return fail(std::move(error));
 
   const EmitReport &r = artifact->report;
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
   double seconds = 0;
   for (const PhaseTime &t : compiler.times())
     seconds += t.seconds;
   if (a.json) {
-    nlohmann::json times;
-    for (const PhaseTime &t : compiler.times())
-      times[phaseName(t.phase)] = t.seconds;
-    nlohmann::json j = {{"compile_s", seconds}, {"phases_s", times}, {"peak_memory_bytes", usage.ru_maxrss * 1024},
-                        {"arena_bytes", r.arenaBytes}, {"sum_of_buffers_bytes", r.sumOfBuffers},
-                        {"constant_bytes", r.constantBytes}, {"code_bytes", r.codeBytes}, {"kernels", r.kernels},
-                        {"kernel_calls", r.kernelCalls}, {"copies", r.copies}, {"planned_calls", r.planned}};
-    printf("%s\n", j.dump().c_str());
+    printf("%s\n", reportJson(r, compiler.times()).c_str());
   } else {
     fprintf(stderr, "%s: %.1f s, %lld kernels in %lld calls, code %.1f KB, constants %.2f MB, workspace %.2f MB (sum of buffers %.2f MB)\n",
             a.prefix.c_str(), seconds, (long long)r.kernels, (long long)r.kernelCalls, r.codeBytes / 1e3,

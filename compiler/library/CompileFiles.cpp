@@ -1,0 +1,167 @@
+// lathe_compile_files: ahead-of-time compilation for programs that loaded the compiler, as `lathe compile` does it.
+#include "compiler/driver/WriteFiles.h"
+#include "compiler/hosted/CompileHosted.h"
+#include "compiler/support/Diagnostics.h"
+#include "dialects/graph/Graph.h"
+#include "passes/legalize/Legalize.h"
+#include "runtime/abi/compile_files.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace lathe {
+namespace {
+
+void give(lathe_bytes *out, llvm::StringRef text) {
+  char *data = static_cast<char *>(std::malloc(text.size() + 1));
+  if (data)
+    std::memcpy(data, text.data(), text.size());
+  *out = {data, data ? text.size() : 0};
+}
+
+/// Everything that one request needs.
+struct Request {
+  CompilerOptions options;
+  std::string prefix;
+  std::set<std::string> wanted;
+  llvm::StringRef bytes;
+  std::vector<std::string> hostOps, executorOps;
+};
+
+llvm::Error invalid(const llvm::Twine &text) { return llvm::createStringError(std::make_error_code(std::errc::invalid_argument), text); }
+
+llvm::Error read(const lathe_files_request &r, Request &out) {
+  out.prefix = r.prefix;
+  llvm::SmallVector<llvm::StringRef> kinds;
+  llvm::StringRef(r.emit).split(kinds, ',', -1, false);
+  for (llvm::StringRef kind : kinds) {
+    if (!llvm::is_contained({"obj", "header", "so", "a", "asm", "llvm"}, kind))
+      return invalid("emit '" + kind + "': expected obj, header, so, a, asm or llvm");
+    out.wanted.insert(kind.str());
+  }
+  if (out.wanted.empty())
+    return invalid("emit names nothing to write");
+  for (int32_t i = 0; i < r.num_options; ++i)
+    if (absl::Status s = setOption(out.options, r.options[2 * i], r.options[2 * i + 1]); !s.ok())
+      return invalid(std::string(s.message()));
+  if (r.path)
+    out.options.model = r.path;
+  else
+    out.bytes = {r.model.data, r.model.size};
+  if (out.options.symbolPrefix.empty())
+    out.options.symbolPrefix =
+        makeIdentifier(out.options.className.empty() ? llvm::sys::path::filename(out.prefix).str() : out.options.className);
+  out.hostOps.assign(r.host_ops, r.host_ops + r.num_host_ops);
+  out.executorOps.assign(r.executor_ops, r.executor_ops + r.num_executor_ops);
+  return llvm::Error::success();
+}
+
+/// Nodes of the imported graph that only a host kernel runs, a line each: compiling ends at the first of them.
+std::string hostNodes(mlir::ModuleOp module, const std::vector<std::string> &executorOps) {
+  std::string text;
+  int found = 0;
+  module.walk([&](graph::NodeOp node) {
+    if (legalize::hasHandler(node.getOp()) || llvm::is_contained(executorOps, node.getOp().str()) || ++found > 20)
+      return;
+    text += "node '" + node.getNodeName().str() + "' (" + node.getOp().str() + "): " + legalize::whyNotCompilable(node.getOp()) +
+            ", no compiled form\n";
+  });
+  return found > 20 ? text + "and " + std::to_string(found - 20) + " more\n" : text;
+}
+
+/// Compiles and writes; the report. Diagnostics go to the context's handler.
+llvm::Expected<std::string> compilePure(mlir::MLIRContext &context, const Request &r) {
+  CompilerOptions options = r.options;
+  options.releaseConstants = true; // nothing else lives in this context
+  Compiler compiler(context, options);
+  if (mlir::failed(r.bytes.empty() ? compiler.import() : compiler.importBytes(r.bytes)))
+    return llvm::createStringError("");
+  std::string needsHost = hostNodes(compiler.module(), r.executorOps);
+  auto artifact = compiler.emit({r.wanted.count("asm") > 0, r.wanted.count("llvm") > 0});
+  if (!artifact && !needsHost.empty()) {
+    llvm::consumeError(artifact.takeError());
+    return llvm::createStringError(llvm::StringRef(needsHost).rtrim());
+  }
+  if (!artifact)
+    return artifact.takeError();
+  if (llvm::Error error = writeArtifact(*artifact, r.prefix, r.wanted, options.weights))
+    return std::move(error);
+  return reportJson(artifact->report, compiler.times());
+}
+
+llvm::Expected<std::string> compileWithHost(mlir::MLIRContext &context, const Request &r) {
+  if (r.wanted.count("so"))
+    return invalid("emit 'so': not for a model with host operations; obj, header, a, asm and llvm are");
+  if (r.options.weights != "embed")
+    return invalid("weights in a file: not for a model with host operations");
+  if (!r.bytes.empty())
+    return invalid("a model with host operations is compiled from a file");
+  auto model = compileHosted(context, r.options, r.hostOps, r.executorOps, {r.wanted.count("asm") > 0, r.wanted.count("llvm") > 0});
+  if (!model)
+    return model.takeError();
+  if (llvm::Error error = writeArtifact(model->artifact, r.prefix, r.wanted, "embed"))
+    return std::move(error);
+  llvm::json::Object j{{"hosted", true},
+                       {"clusters", model->clusters},
+                       {"host_nodes", model->hostNodes},
+                       {"host_kernels", llvm::json::Array(model->kernels)},
+                       {"constant_bytes", model->artifact.report.constantBytes},
+                       {"code_bytes", model->artifact.report.codeBytes},
+                       {"kernels", model->artifact.report.kernels}};
+  return llvm::formatv("{0}", llvm::json::Value(std::move(j))).str();
+}
+
+std::unique_ptr<mlir::MLIRContext> makeContext() {
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  auto context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  context->printOpOnDiagnostic(false);
+  return context;
+}
+
+int32_t compileFiles(const lathe_files_request &request, lathe_bytes *report, lathe_bytes *messages) {
+  Request r;
+  if (llvm::Error error = read(request, r)) {
+    give(messages, llvm::toString(std::move(error)));
+    return LATHE_INVALID_ARGUMENT;
+  }
+  auto attempt = [&](auto compile, std::string *text) -> llvm::Expected<std::string> {
+    std::unique_ptr<mlir::MLIRContext> context = makeContext();
+    CollectedDiagnostics diagnostics(*context);
+    llvm::Expected<std::string> result = compile(*context, r);
+    *text = result ? llvm::join(diagnostics.warnings(), "\n") : diagnostics.text();
+    return result;
+  };
+  std::string text;
+  llvm::Expected<std::string> result = attempt(compilePure, &text);
+  if (!result && r.options.allowHost) {
+    llvm::consumeError(result.takeError());
+    result = attempt(compileWithHost, &text);
+  }
+  if (result) {
+    give(report, *result);
+    give(messages, text);
+    return LATHE_OK;
+  }
+  std::string more = llvm::toString(result.takeError());
+  llvm::SmallVector<llvm::StringRef> lines;
+  llvm::StringRef(more).split(lines, '\n', -1, false);
+  for (llvm::StringRef line : lines)
+    if (text.find(line.str()) == std::string::npos)
+      text += (text.empty() ? "" : "\n") + line.str();
+  give(messages, text.empty() ? "compiling failed without a message" : text);
+  return text.find("no compiled form") != std::string::npos ? LATHE_UNIMPLEMENTED : LATHE_INVALID_ARGUMENT;
+}
+
+} // namespace
+} // namespace lathe
+
+extern "C" int32_t lathe_compile_files(const lathe_files_request *request, lathe_bytes *report, lathe_bytes *messages) {
+  *report = *messages = {nullptr, 0};
+  return lathe::compileFiles(*request, report, messages);
+}
