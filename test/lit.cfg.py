@@ -1,3 +1,4 @@
+import glob
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ config.environment["PATH"] = os.pathsep.join(
     [os.path.join(config.lathe_obj_root, "bin"), config.llvm_tools_dir, config.environment["PATH"]])
 # one place for what a test may name
 config.substitutions += [
+    ("%python_lathe", "env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=" + os.path.join(config.lathe_obj_root, "python") + " " + config.python),
     ("%python", config.python),
     ("%compare", config.python + " " + os.path.join(config.test_source_root, "tools", "compare_npz.py")),
     ("%check_models", config.python + " " + os.path.join(config.test_source_root, "tools", "check_models.py") + " --lathe "
@@ -29,6 +31,9 @@ if os.environ.get("LATHE_SLOW_TESTS"):
     config.available_features.add("slow")
 if os.path.exists(os.path.join(config.lathe_obj_root, "bin", "lathe-asan")):
     config.available_features.add("asan")
+# the Python package is left out where nanobind cannot be had
+if glob.glob(os.path.join(config.lathe_obj_root, "python", "lathe", "_lathe*.so")):
+    config.available_features.add("python")
 with open("/proc/cpuinfo") as f:
     flags = f.read()
 for feature in ("avx2", "avx512f", "avx512_bf16"):
