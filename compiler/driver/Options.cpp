@@ -113,7 +113,8 @@ static absl::Status setAmong(const std::string &name, const std::string &value, 
 absl::Status setOption(CompilerOptions &o, const std::string &name, const std::string &value) {
   const std::pair<const char *, std::string *> texts[] = {
       {"signature", &o.signature},       {"tag", &o.tag},         {"triple", &o.triple},          {"cpu", &o.cpu},          {"class", &o.className},
-      {"symbol-prefix", &o.symbolPrefix}, {"weights", &o.weights}, {"tune-cache", &o.tuneCache}, {"dump-dir", &o.dumpDir}};
+      {"symbol-prefix", &o.symbolPrefix}, {"weights", &o.weights}, {"tune-cache", &o.tuneCache}, {"dump-dir", &o.dumpDir},
+      {"backend", &o.backend},           {"target", &o.backend}};
   for (auto &[known, text] : texts)
     if (name == known) {
       *text = value;
@@ -137,8 +138,6 @@ absl::Status setOption(CompilerOptions &o, const std::string &name, const std::s
     return setNumber(name, value, 1, most, o.maxMemory);
   if (name == "max-fold-bytes")
     return setNumber(name, value, 0, most, o.maxFoldBytes);
-  if (name == "target")
-    return setAmong(name, value, {"cpu"}, o.target);
   if (name == "precision")
     return setAmong(name, value, {"f32", "bf16"}, o.precision);
   if (name == "sanitize")

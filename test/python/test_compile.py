@@ -105,7 +105,7 @@ class Compile(unittest.TestCase):
             self.assertIn(name, str(caught.exception))
         self.assertFalse(os.path.exists(f"{self.path}/no.o"))
         small = graph(placeholder("x", "float", [2]), unary("y", "Neg", "x"))
-        for wrong in ({"emit": "exe"}, {"cpu": "no-such-cpu"}, {"threads": 0}, {"precision": "f8"}, {"outputs": ["gone"]}, {"inputs": "x=a"},
+        for wrong in ({"emit": "exe"}, {"cpu": "no-such-cpu"}, {"threads": 0}, {"precision": "f8"}, {"backend": "none"}, {"outputs": ["gone"]}, {"inputs": "x=a"},
                       {"inputs": ["absent=2"]}):
             with self.assertRaises(lathe.errors.InvalidArgumentError, msg=wrong):
                 lathe.compile(small, f"{self.path}/no", **wrong)

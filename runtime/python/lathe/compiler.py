@@ -67,7 +67,7 @@ def compile(model: Any, output: Any, *, emit: Union[str, Sequence[str]] = ("obj"
             outputs: Optional[Iterable[str]] = None, entries: Optional[Mapping[str, Any]] = None, cpu: str = "x86-64-v3", threads: int = 1,
             signature: str = "", tag: str = "", class_name: str = "", symbol_prefix: str = "", weights: Any = None, precision: str = "f32",
             exact: bool = False, fuse: bool = True, keep_variables: bool = False, unknown_leading: bool = False, allow_host: bool = False,
-            triple: str = "", tune_cache: Any = None, max_memory: Optional[int] = None, max_fold_bytes: Optional[int] = None) -> Compiled:
+            triple: str = "", backend: str = "", tune_cache: Any = None, max_memory: Optional[int] = None, max_fold_bytes: Optional[int] = None) -> Compiled:
     """Compiles a model ahead of time, as `lathe compile` does, and writes `output`.o, .h, .so, .a, .s or .ll.
 
     `model` is a path (GraphDef, MetaGraph, SavedModel folder), bytes, a GraphDef, a `tf.Graph` or a keras model. `inputs` are the
@@ -84,6 +84,7 @@ def compile(model: Any, output: Any, *, emit: Union[str, Sequence[str]] = ("obj"
     options += [("entry", _entry(name, entry)) for name, entry in (entries or {}).items()]
     texts = {"cpu": cpu, "threads": str(threads), "signature": signature, "tag": tag, "class": class_name, "symbol-prefix": symbol_prefix,
              "weights": os.fspath(weights) if weights else "", "precision": precision, "triple": triple,
+             "backend": backend,
              "tune-cache": os.fspath(tune_cache) if tune_cache else "", "max-memory": str(max_memory or ""),
              "max-fold-bytes": "" if max_fold_bytes is None else str(max_fold_bytes)}
     options += [(name, text) for name, text in texts.items() if text]
