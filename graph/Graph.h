@@ -172,6 +172,8 @@ public:
   int numNodes() const { return static_cast<int>(index.size()); }
   /// How often nodes were changed, removed, or given other inputs.
   int64_t changes() const { return changeCount; }
+  /// Null for one that was removed.
+  Node *node(int id) const { return all[id].get(); }
   /// A bound of node ids.
   int maxId() const { return static_cast<int>(all.size()); }
 

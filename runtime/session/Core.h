@@ -129,8 +129,9 @@ public:
 
 private:
   friend class PartialRun;
+  /// `inParts`: for a run whose feeds come one after the other, so that no cluster may wait for more than one node does.
   absl::StatusOr<std::shared_ptr<const Prepared>> prepare(const std::vector<std::string> &feeds, const std::vector<std::string> &fetches,
-                                                          const std::vector<std::string> &targets);
+                                                          const std::vector<std::string> &targets, bool inParts = false);
   absl::Status execute(const Prepared &prepared, const RunOptions &options, SimpleCallFrame &frame, RunMetadata *metadata);
   absl::Status beginStep();
   void endStep();

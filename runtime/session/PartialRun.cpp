@@ -236,7 +236,7 @@ absl::Status PartialRun::fetch(const std::vector<std::string> &names, std::vecto
 
 absl::Status SessionCore::partialSetup(const std::vector<std::string> &feeds, const std::vector<std::string> &fetches,
                                        const std::vector<std::string> &targets, std::string *handle) {
-  auto p = prepare(feeds, fetches, targets);
+  auto p = prepare(feeds, fetches, targets, true);
   if (!p.ok())
     return p.status();
   if (absl::Status s = beginStep(); !s.ok())

@@ -167,7 +167,7 @@ absl::StatusOr<GraphFile> ParseGraphFile(std::string_view bytes, const std::stri
 }
 
 absl::Status LoadSavedModel(const SessionOptions &options, const RunOptions &runOptions, const std::string &folder,
-                            const std::vector<std::string> &tags, SavedModelBundle *bundle) {
+                            const std::vector<std::string> &tags, SavedModelBundle *bundle, tf::MetaGraphDef *meta) {
   tf::SavedModel model;
   if (absl::Status s = readModel(folder, &model); !s.ok())
     return s;
@@ -198,6 +198,8 @@ absl::Status LoadSavedModel(const SessionOptions &options, const RunOptions &run
     return s;
   bundle->signatures = readSignatures(*graph);
   bundle->session = std::move(session);
+  if (meta)
+    *meta = *graph;
   return absl::OkStatus();
 }
 

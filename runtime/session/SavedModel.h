@@ -9,6 +9,10 @@
 
 namespace lathe {
 
+namespace tf {
+class MetaGraphDef;
+}
+
 struct SignatureTensor {
   std::string tensor; ///< "x:0"
   DType dtype = DType::Invalid;
@@ -46,9 +50,10 @@ struct SavedModelBundle {
 };
 
 /// Loads the graph with exactly these tags from a SavedModel folder: restores variables through the model's own restore op,
-/// then runs its initialiser, with the paths of assets fed. Paths of assets may not leave the folder.
+/// then runs its initialiser, with the paths of assets fed. Paths of assets may not leave the folder. With `meta`, gives the
+/// MetaGraphDef that was loaded.
 absl::Status LoadSavedModel(const SessionOptions &options, const RunOptions &runOptions, const std::string &folder,
-                            const std::vector<std::string> &tags, SavedModelBundle *bundle);
+                            const std::vector<std::string> &tags, SavedModelBundle *bundle, tf::MetaGraphDef *meta = nullptr);
 
 } // namespace lathe
 

@@ -78,6 +78,8 @@ SharedGraph NewSharedGraph(int64_t maxConstantBytes) {
   return std::make_shared<rt::GraphStore>(limits);
 }
 
+absl::Status ExtendSharedGraph(const SharedGraph &graph, const tf::GraphDef &more) { return graph->extend(more); }
+
 SharedDevices NewSharedDevices(const SessionOptions &options) { return std::make_shared<rt::DeviceSet>(options); }
 
 } // namespace lathe

@@ -132,6 +132,8 @@ absl::Status NewSession(const SessionOptions &options, std::unique_ptr<Session> 
 
 /// An empty graph that several sessions may create themselves on.
 SharedGraph NewSharedGraph(int64_t maxConstantBytes = INT64_C(1) << 33);
+/// Adds nodes and functions for all of them, as Session::Extend does for one.
+absl::Status ExtendSharedGraph(const SharedGraph &graph, const tf::GraphDef &more);
 SharedDevices NewSharedDevices(const SessionOptions &options = {});
 
 } // namespace lathe

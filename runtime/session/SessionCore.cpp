@@ -61,10 +61,10 @@ absl::Status SessionCore::extend(const tf::GraphDef &def) {
 
 absl::StatusOr<std::shared_ptr<const Prepared>> SessionCore::prepare(const std::vector<std::string> &feeds,
                                                                      const std::vector<std::string> &fetches,
-                                                                     const std::vector<std::string> &targets) {
+                                                                     const std::vector<std::string> &targets, bool inParts) {
   if (!graph)
     return absl::InvalidArgumentError("Session was not created with a graph before Run()!");
-  std::string key;
+  std::string key(inParts ? 1 : 0, '\4');
   appendNames(&key, '\1', feeds);
   appendNames(&key, '\2', fetches);
   appendNames(&key, '\3', targets);
@@ -102,7 +102,10 @@ absl::StatusOr<std::shared_ptr<const Prepared>> SessionCore::prepare(const std::
   auto parts = partition(*std::move(body), *placement, *snapshot->library, all, graph->limits);
   if (!parts.ok())
     return parts.status();
-  Builder builder(options, devices, graph->limits);
+  SessionOptions how = options;
+  if (inParts)
+    how.clusterMode = 2;
+  Builder builder(how, devices, graph->limits);
   for (Part &part : *parts) {
     ResourceManager *resources = &devices->devices[part.device]->resources();
     auto executable = builder.build(std::move(part.body), snapshot->library, functions, &segments[part.device], false, resources);

@@ -1,0 +1,69 @@
+// What is known of the shapes of an op's outputs before it runs. No MLIR and no protobuf: legalisation, hosted objects, sessions and
+// the C interface can ask the same functions.
+//
+// A *partial shape* may lack its rank (nullopt) or some sizes (-1). A function never says what a run could contradict; where it knows
+// nothing it says nothing.
+#ifndef LATHE_OPS_SHAPES_H
+#define LATHE_OPS_SHAPES_H
+
+#include "ops/Registry.h"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace lathe::ops {
+
+using PartialShape = std::optional<std::vector<int64_t>>;
+/// Elements of an integer tensor of rank 0 or 1, where they are known.
+using PartialValues = std::vector<std::optional<int64_t>>;
+
+/// A node whose shapes are asked for.
+class ShapeQuery {
+public:
+  virtual ~ShapeQuery() = default;
+  virtual int numInputs() const = 0;
+  virtual int numOutputs() const = 0;
+  virtual PartialShape inputShape(int i) const = 0;
+  /// The elements of an integer input of rank 0 or 1, as far as they are known; nullopt when not even their number is.
+  virtual std::optional<PartialValues> inputValues(int i) const = 0;
+  /// Shape behind a resource handle (of a variable).
+  virtual PartialShape handleShape(int input) const = 0;
+  // Attributes; defaults are filled in. Those that are absent or of another type are zero or empty.
+  virtual int64_t intAttr(std::string_view name) const = 0;
+  virtual bool boolAttr(std::string_view name) const = 0;
+  virtual std::string stringAttr(std::string_view name) const = 0;
+  virtual std::vector<int64_t> intsAttr(std::string_view name) const = 0;
+  virtual PartialShape shapeAttr(std::string_view name) const = 0;
+  virtual std::vector<PartialShape> shapesAttr(std::string_view name) const = 0;
+  /// Of a tensor attribute.
+  virtual PartialShape tensorShapeAttr(std::string_view name) const = 0;
+};
+
+/// Sets the shapes of the outputs, which come in as unknown. INVALID_ARGUMENT when the inputs cannot go together.
+using ShapeFunction = absl::Status (*)(const ShapeQuery &query, std::vector<PartialShape> *outputs);
+
+/// Null for an op without one: its outputs are unknown.
+ShapeFunction findShapeFunction(std::string_view op);
+
+// What shape functions are made of.
+
+/// What both say; INVALID_ARGUMENT when they contradict each other.
+absl::StatusOr<PartialShape> mergeShapes(const PartialShape &a, const PartialShape &b);
+/// The size that both say; nullopt when they differ.
+std::optional<int64_t> mergeSizes(int64_t a, int64_t b);
+/// "[2,?]", "unknown".
+std::string shapeToString(const PartialShape &shape);
+/// By numpy's rules.
+absl::StatusOr<PartialShape> broadcastShapes(const PartialShape &a, const PartialShape &b);
+/// Refuses a shape of another rank.
+absl::Status expectRank(const PartialShape &shape, int64_t rank, std::string_view what);
+absl::Status expectRankAtLeast(const PartialShape &shape, int64_t rank, std::string_view what);
+/// A shape of `rank` unknown sizes.
+PartialShape unknownOfRank(int64_t rank);
+/// The elements as a shape: negative and unknown ones are unknown sizes.
+PartialShape shapeOfValues(const std::optional<PartialValues> &values);
+
+} // namespace lathe::ops
+
+#endif

@@ -1,0 +1,339 @@
+// Constants, placeholders, and ops that only move elements.
+#include "ops/shapes/Families.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+
+namespace lathe::ops {
+namespace {
+
+absl::Status constant(const ShapeQuery &q, Shapes *out) {
+  (*out)[0] = q.tensorShapeAttr("value");
+  return absl::OkStatus();
+}
+
+absl::Status ensureShape(const ShapeQuery &q, Shapes *out) {
+  LATHE_ASSIGN((*out)[0], mergeShapes(q.inputShape(0), q.shapeAttr("shape")));
+  return absl::OkStatus();
+}
+
+absl::Status placeholder(const ShapeQuery &q, Shapes *out) {
+  (*out)[0] = q.shapeAttr("shape");
+  return absl::OkStatus();
+}
+
+absl::Status placeholderWithDefault(const ShapeQuery &q, Shapes *out) {
+  (*out)[0] = q.shapeAttr("shape");
+  return mergeShapes(q.inputShape(0), (*out)[0]).status();
+}
+
+absl::Status shapesOf(const ShapeQuery &q, Shapes *out) {
+  for (int i = 0; i < q.numOutputs(); ++i) {
+    PartialShape shape = q.inputShape(i);
+    (*out)[i] = std::vector<int64_t>{shape ? static_cast<int64_t>(shape->size()) : -1};
+  }
+  return absl::OkStatus();
+}
+
+absl::Status reshape(const ShapeQuery &q, Shapes *out) {
+  LATHE_CHECK(expectRank(q.inputShape(1), 1, "the shape"));
+  std::optional<PartialValues> values = q.inputValues(1);
+  if (!values)
+    return absl::OkStatus();
+  PartialShape from = q.inputShape(0);
+  std::vector<int64_t> shape;
+  int64_t known = 1, total = 1;
+  int wild = -1, unknown = 0;
+  bool fits = true, isFull = from.has_value();
+  for (size_t i = 0; i < values->size(); ++i) {
+    std::optional<int64_t> v = (*values)[i];
+    shape.push_back(v && *v >= 0 ? *v : -1);
+    if (!v) {
+      ++unknown;
+    } else if (*v == -1) {
+      if (wild >= 0)
+        return absl::InvalidArgumentError("only one size of the new shape may be -1");
+      wild = static_cast<int>(i);
+    } else if (*v < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("the new shape has the size ", *v));
+    } else {
+      fits = fits && !__builtin_mul_overflow(known, *v, &known);
+    }
+  }
+  for (int64_t size : from.value_or(std::vector<int64_t>())) {
+    isFull &= size >= 0;
+    fits = fits && (size < 0 || !__builtin_mul_overflow(total, size, &total));
+  }
+  if (isFull && fits && !unknown) {
+    if (wild >= 0 && known > 0) {
+      if (total % known)
+        return absl::InvalidArgumentError(absl::StrCat("cannot reshape ", total, " elements to ", shapeToString(shape)));
+      shape[wild] = total / known;
+    } else if (wild < 0 && total != known) {
+      return absl::InvalidArgumentError(absl::StrCat("cannot reshape ", total, " elements to ", shapeToString(shape)));
+    }
+  }
+  (*out)[0] = shape;
+  return absl::OkStatus();
+}
+
+absl::Status transpose(const ShapeQuery &q, Shapes *out) {
+  PartialShape from = q.inputShape(0);
+  std::optional<PartialValues> perm = q.inputValues(1);
+  LATHE_CHECK(expectRank(q.inputShape(1), 1, "the permutation"));
+  if (!from) {
+    if (perm)
+      (*out)[0] = unknownOfRank(static_cast<int64_t>(perm->size()));
+    return absl::OkStatus();
+  }
+  const int64_t rank = static_cast<int64_t>(from->size());
+  if (perm && static_cast<int64_t>(perm->size()) != rank)
+    return absl::InvalidArgumentError(absl::StrCat("a permutation of ", perm->size(), " axes for rank ", rank));
+  std::vector<int64_t> result(static_cast<size_t>(rank), -1);
+  std::vector<bool> seen(static_cast<size_t>(rank), false);
+  for (int64_t i = 0; perm && i < rank; ++i) {
+    if (!(*perm)[i])
+      continue;
+    int64_t axis;
+    LATHE_ASSIGN(axis, frontAxis(*(*perm)[i], rank));
+    if (seen[axis])
+      return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " comes twice in the permutation"));
+    seen[axis] = true;
+    result[i] = (*from)[axis];
+  }
+  (*out)[0] = result;
+  return absl::OkStatus();
+}
+
+/// Inputs [first, first + n) joined along an axis.
+absl::Status concat(const ShapeQuery &q, Shapes *out, int first, int n, int axisInput) {
+  LATHE_CHECK(expectRank(q.inputShape(axisInput), 0, "the axis"));
+  PartialShape rankOnly;
+  for (int i = first; i < first + n; ++i)
+    if (PartialShape s = q.inputShape(i)) {
+      if (s->empty())
+        return absl::InvalidArgumentError("scalars cannot be concatenated");
+      LATHE_ASSIGN(rankOnly, mergeShapes(rankOnly, unknownOfRank(static_cast<int64_t>(s->size()))));
+    }
+  if (!rankOnly)
+    return absl::OkStatus();
+  std::optional<int64_t> axis = scalarValue(q, axisInput);
+  (*out)[0] = rankOnly;
+  if (!axis)
+    return absl::OkStatus();
+  const int64_t rank = static_cast<int64_t>(rankOnly->size());
+  int64_t at;
+  LATHE_ASSIGN(at, frontAxis(*axis, rank));
+  int64_t sum = 0;
+  PartialShape rest = rankOnly;
+  for (int i = first; i < first + n; ++i) {
+    PartialShape s = q.inputShape(i);
+    int64_t size = s ? (*s)[at] : -1;
+    if (sum >= 0 && (size < 0 || __builtin_add_overflow(sum, size, &sum)))
+      sum = -1;
+    if (!s)
+      continue;
+    (*s)[at] = -1;
+    LATHE_ASSIGN(rest, mergeShapes(rest, s));
+  }
+  (*rest)[at] = sum;
+  (*out)[0] = rest;
+  return absl::OkStatus();
+}
+
+absl::Status concatV1(const ShapeQuery &q, Shapes *out) { return concat(q, out, 1, q.numInputs() - 1, 0); }
+absl::Status concatV2(const ShapeQuery &q, Shapes *out) { return concat(q, out, 0, q.numInputs() - 1, q.numInputs() - 1); }
+
+absl::Status pack(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape;
+  for (int i = 0; i < q.numInputs(); ++i)
+    LATHE_ASSIGN(shape, mergeShapes(shape, q.inputShape(i)));
+  if (!shape)
+    return absl::OkStatus();
+  int64_t axis;
+  LATHE_ASSIGN(axis, frontAxis(q.intAttr("axis"), static_cast<int64_t>(shape->size()) + 1));
+  shape->insert(shape->begin() + axis, q.numInputs());
+  (*out)[0] = shape;
+  return absl::OkStatus();
+}
+
+absl::Status unpack(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.inputShape(0);
+  if (!shape)
+    return absl::OkStatus();
+  int64_t axis;
+  LATHE_ASSIGN(axis, frontAxis(q.intAttr("axis"), static_cast<int64_t>(shape->size())));
+  int64_t size = (*shape)[axis];
+  if (size >= 0 && size != q.numOutputs())
+    return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " has size ", size, ", expected ", q.numOutputs()));
+  shape->erase(shape->begin() + axis);
+  std::fill(out->begin(), out->end(), shape);
+  return absl::OkStatus();
+}
+
+absl::Status expandDims(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.inputShape(0);
+  if (!shape)
+    return absl::OkStatus();
+  // a vector of one element is an axis, too
+  std::optional<PartialValues> values = q.inputValues(1);
+  const int64_t rank = static_cast<int64_t>(shape->size());
+  if (!values || values->size() != 1 || !(*values)[0]) {
+    (*out)[0] = unknownOfRank(rank + 1);
+    return absl::OkStatus();
+  }
+  int64_t axis;
+  LATHE_ASSIGN(axis, frontAxis(*(*values)[0], rank + 1));
+  shape->insert(shape->begin() + axis, 1);
+  (*out)[0] = shape;
+  return absl::OkStatus();
+}
+
+absl::Status squeeze(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.inputShape(0);
+  if (!shape)
+    return absl::OkStatus();
+  const int64_t rank = static_cast<int64_t>(shape->size());
+  std::vector<bool> gone(static_cast<size_t>(rank), false);
+  std::vector<int64_t> axes = q.intsAttr("squeeze_dims");
+  for (int64_t given : axes) {
+    int64_t axis;
+    LATHE_ASSIGN(axis, frontAxis(given, rank));
+    if ((*shape)[axis] >= 0 && (*shape)[axis] != 1)
+      return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " has size ", (*shape)[axis], ", expected 1"));
+    gone[axis] = true;
+  }
+  std::vector<int64_t> result;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (axes.empty() && (*shape)[i] < 0)
+      return absl::OkStatus(); // may be 1 or not
+    if (!gone[i] && !(axes.empty() && (*shape)[i] == 1))
+      result.push_back((*shape)[i]);
+  }
+  (*out)[0] = result;
+  return absl::OkStatus();
+}
+
+absl::Status tile(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.inputShape(0);
+  std::optional<PartialValues> times = q.inputValues(1);
+  if (!shape || !times)
+    return absl::OkStatus();
+  if (times->size() != shape->size())
+    return absl::InvalidArgumentError(absl::StrCat(times->size(), " multiples for shape ", shapeToString(shape)));
+  for (size_t i = 0; i < shape->size(); ++i) {
+    int64_t &size = (*shape)[i];
+    if (size < 0 || !(*times)[i] || *(*times)[i] < 0 || __builtin_mul_overflow(size, *(*times)[i], &size))
+      size = -1;
+  }
+  (*out)[0] = shape;
+  return absl::OkStatus();
+}
+
+absl::Status range(const ShapeQuery &q, Shapes *out) {
+  (*out)[0] = std::vector<int64_t>{-1};
+  std::optional<int64_t> start = scalarValue(q, 0), limit = scalarValue(q, 1), delta = scalarValue(q, 2);
+  constexpr int64_t kMost = INT64_C(1) << 40;
+  if (!start || !limit || !delta || std::max({std::abs(*start), std::abs(*limit), std::abs(*delta)}) > kMost)
+    return absl::OkStatus();
+  if (*delta == 0)
+    return absl::InvalidArgumentError("a range with steps of 0");
+  if ((*limit - *start < 0) != (*delta < 0) && *limit != *start)
+    return absl::InvalidArgumentError(absl::StrCat("a range from ", *start, " to ", *limit, " with steps of ", *delta));
+  int64_t step = std::abs(*delta);
+  (*out)[0] = std::vector<int64_t>{(std::abs(*limit - *start) + step - 1) / step};
+  return absl::OkStatus();
+}
+
+absl::Status linSpace(const ShapeQuery &q, Shapes *out) {
+  std::optional<int64_t> count = scalarValue(q, 2);
+  (*out)[0] = std::vector<int64_t>{count && *count >= 0 ? *count : -1};
+  return absl::OkStatus();
+}
+
+absl::Status where(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.inputShape(0);
+  (*out)[0] = std::vector<int64_t>{-1, shape ? static_cast<int64_t>(shape->size()) : -1};
+  return absl::OkStatus();
+}
+
+absl::Status unique(const ShapeQuery &q, Shapes *out) {
+  LATHE_CHECK(expectRank(q.inputShape(0), 1, "input 0"));
+  (*out)[0] = std::vector<int64_t>{-1};
+  (*out)[1] = q.inputShape(0) ? q.inputShape(0) : unknownOfRank(1);
+  if (q.numOutputs() > 2)
+    (*out)[2] = std::vector<int64_t>{-1};
+  return absl::OkStatus();
+}
+
+absl::Status oneHot(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.inputShape(0);
+  if (!shape)
+    return absl::OkStatus();
+  int64_t axis = q.intAttr("axis"), rank = static_cast<int64_t>(shape->size());
+  if (axis < -1 || axis > rank)
+    return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is outside [-1, ", rank, "]"));
+  std::optional<int64_t> depth = scalarValue(q, 1);
+  shape->insert(axis == -1 ? shape->end() : shape->begin() + axis, depth && *depth >= 0 ? *depth : -1);
+  (*out)[0] = shape;
+  return absl::OkStatus();
+}
+
+absl::Status gradientArgs(const ShapeQuery &, Shapes *out) {
+  (*out)[0] = (*out)[1] = unknownOfRank(1);
+  return absl::OkStatus();
+}
+
+absl::Status diag(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.inputShape(0);
+  if (!shape)
+    return absl::OkStatus();
+  std::vector<int64_t> twice = *shape;
+  twice.insert(twice.end(), shape->begin(), shape->end());
+  (*out)[0] = twice;
+  return absl::OkStatus();
+}
+
+} // namespace
+
+void addArrayShapes(ShapeTable *table) {
+  auto all = [&](std::initializer_list<const char *> ops, ShapeFunction f) {
+    for (const char *op : ops)
+      table->emplace_back(op, f);
+  };
+  all({"AsString", "CheckNumerics", "CheckNumericsV2", "DebugGradientIdentity", "DeepCopy", "EncodeBase64", "DecodeBase64", "Identity",
+       "InvertPermutation", "MatrixBandPart", "MatrixSetDiag", "OnesLike", "PreventGradient", "Print", "RandomShuffle",
+       "RefIdentity", "RegexFullMatch", "RegexReplace", "Reverse", "ReverseSequence", "ReverseV2", "Roll", "Snapshot", "StaticRegexFullMatch",
+       "StaticRegexReplace", "StopGradient", "StringLength", "StringLower", "StringStrip", "StringToHashBucket", "StringToHashBucketFast",
+       "StringToHashBucketStrong", "StringToNumber", "StringUpper", "ZerosLike"},
+      sameShape);
+  all({"BroadcastTo", "Fill", "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "StatelessRandomNormal",
+       "StatelessRandomNormalV2", "StatelessRandomUniform", "StatelessRandomUniformInt", "StatelessRandomUniformIntV2",
+       "StatelessRandomUniformV2", "StatelessTruncatedNormal", "StatelessTruncatedNormalV2", "TruncatedNormal", "ParameterizedTruncatedNormal"},
+      shapeFromInput);
+  all({"Rank", "Size"}, scalarShape);
+  all({"Shape", "ShapeN"}, shapesOf);
+  all({"Const"}, constant);
+  all({"Placeholder", "PlaceholderV2", "ImmutableConst"}, placeholder);
+  all({"EnsureShape"}, ensureShape);
+  all({"PlaceholderWithDefault"}, placeholderWithDefault);
+  all({"Reshape"}, reshape);
+  all({"Transpose", "ConjugateTranspose"}, transpose);
+  all({"Concat"}, concatV1);
+  all({"ConcatV2"}, concatV2);
+  all({"Pack"}, pack);
+  all({"Unpack"}, unpack);
+  all({"ExpandDims"}, expandDims);
+  all({"Squeeze"}, squeeze);
+  all({"Tile"}, tile);
+  all({"Range"}, range);
+  all({"LinSpace"}, linSpace);
+  all({"Where"}, where);
+  all({"Unique", "UniqueWithCounts"}, unique);
+  all({"OneHot"}, oneHot);
+  all({"BroadcastGradientArgs"}, gradientArgs);
+  all({"Diag"}, diag);
+}
+
+} // namespace lathe::ops

@@ -1,0 +1,98 @@
+// Variables, optimizers, control flow, queues and iterators.
+#include "ops/shapes/Families.h"
+
+namespace lathe::ops {
+namespace {
+
+absl::Status shapeAttr(const ShapeQuery &q, Shapes *out) {
+  (*out)[0] = q.shapeAttr("shape");
+  return absl::OkStatus();
+}
+
+/// A variable of rank 0 may be one that was made before scalars could be told from what is not known.
+absl::Status variableV1(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.shapeAttr("shape");
+  if (shape && !shape->empty())
+    (*out)[0] = shape;
+  return absl::OkStatus();
+}
+
+absl::Status readVariable(const ShapeQuery &q, Shapes *out) {
+  (*out)[0] = q.handleShape(0);
+  return absl::OkStatus();
+}
+
+absl::Status assign(const ShapeQuery &q, Shapes *out) {
+  if (!q.boolAttr("validate_shape")) {
+    (*out)[0] = q.inputShape(1);
+    return absl::OkStatus();
+  }
+  return mergedShape(q, out);
+}
+
+absl::Status assignVariable(const ShapeQuery &q, Shapes *) {
+  return mergeShapes(q.handleShape(0), q.inputShape(1)).status();
+}
+
+absl::Status switchShapes(const ShapeQuery &q, Shapes *out) {
+  LATHE_CHECK(expectRank(q.inputShape(1), 0, "the predicate"));
+  (*out)[0] = (*out)[1] = q.inputShape(0);
+  return absl::OkStatus();
+}
+
+/// What all inputs agree on; a back edge of a loop is not known yet and says nothing.
+absl::Status mergeShapesOf(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.inputShape(0);
+  for (int i = 1; i < q.numInputs() && shape; ++i) {
+    PartialShape next = q.inputShape(i);
+    if (!next || next->size() != shape->size()) {
+      shape.reset();
+      break;
+    }
+    for (size_t k = 0; k < shape->size(); ++k)
+      if ((*shape)[k] != (*next)[k])
+        (*shape)[k] = -1;
+  }
+  (*out)[0] = shape;
+  (*out)[1] = std::vector<int64_t>();
+  return absl::OkStatus();
+}
+
+absl::Status oneToOne(const ShapeQuery &q, Shapes *out) {
+  for (int i = 0; i < q.numOutputs() && i < q.numInputs(); ++i)
+    (*out)[i] = q.inputShape(i);
+  return absl::OkStatus();
+}
+
+absl::Status outputShapes(const ShapeQuery &q, Shapes *out) {
+  std::vector<PartialShape> shapes = q.shapesAttr("output_shapes");
+  if (static_cast<int>(shapes.size()) == q.numOutputs())
+    *out = shapes;
+  return absl::OkStatus();
+}
+
+} // namespace
+
+void addStateShapes(ShapeTable *table) {
+  auto all = [&](std::initializer_list<const char *> ops, ShapeFunction f) {
+    for (const char *op : ops)
+      table->emplace_back(op, f);
+  };
+  all({"VariableV2", "TemporaryVariable"}, shapeAttr);
+  all({"Variable"}, variableV1);
+  all({"VarHandleOp", "IsVariableInitialized", "VarIsInitializedOp", "LoopCond", "MutexLock", "StringFormat"}, scalarShape);
+  all({"ReadVariableOp"}, readVariable);
+  all({"Assign"}, assign);
+  all({"AssignAdd", "AssignSub"}, mergedShape);
+  all({"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"}, assignVariable);
+  all({"ApplyGradientDescent", "ApplyMomentum", "ApplyAdagrad", "ApplyAdam", "ApplyRMSProp", "ApplyFtrl", "ApplyAdadelta", "ScatterAdd",
+       "ScatterSub", "ScatterUpdate", "ScatterMul", "ScatterDiv", "ScatterMax", "ScatterMin", "CountUpTo", "DestroyTemporaryVariable"},
+      sameShape);
+  all({"Switch", "RefSwitch"}, switchShapes);
+  all({"Merge", "RefMerge"}, mergeShapesOf);
+  all({"Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration"}, sameShape);
+  all({"IdentityN"}, oneToOne);
+  all({"If", "StatelessIf", "While", "StatelessWhile", "Case", "StatelessCase", "IteratorGetNext", "IteratorGetNextSync"}, outputShapes);
+}
+
+} // namespace lathe::ops
