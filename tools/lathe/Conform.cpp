@@ -162,7 +162,8 @@ llvm::Expected<std::shared_ptr<LoadedModule>> Case::compile(const NamedTensors &
 }
 
 llvm::Error toError(const absl::Status &status) {
-  return llvm::createStringError(status.ToString());
+  // without the payloads, which ToString prints
+  return llvm::createStringError(absl::StatusCodeToString(status.code()) + ": " + std::string(status.message()));
 }
 
 /// A session in the state after the steps so far.
