@@ -102,13 +102,10 @@ absl::StatusOr<std::shared_ptr<const Prepared>> SessionCore::prepare(const std::
   auto parts = partition(*std::move(body), *placement, *snapshot->library, all, graph->limits);
   if (!parts.ok())
     return parts.status();
-  SessionOptions how = options;
-  if (inParts)
-    how.clusterMode = 2;
-  Builder builder(how, devices, graph->limits);
+  Builder builder(options, devices, graph->limits);
   for (Part &part : *parts) {
     ResourceManager *resources = &devices->devices[part.device]->resources();
-    auto executable = builder.build(std::move(part.body), snapshot->library, functions, &segments[part.device], false, resources);
+    auto executable = builder.build(std::move(part.body), snapshot->library, functions, &segments[part.device], inParts, resources);
     if (!executable.ok())
       return executable.status();
     made->parts.push_back({*std::move(executable), resources});

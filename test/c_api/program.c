@@ -583,7 +583,8 @@ int main(int argc, char **argv) {
   strings();
   loop();
   functions();
-  partial();
+  if (argc > 2) /* runs in parts */
+    partial();
   training();
   digits(samples);
   savedModel(samples);
