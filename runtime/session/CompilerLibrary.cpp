@@ -29,8 +29,8 @@ std::string ownFolder() {
   if (!dladdr(reinterpret_cast<const void *>(&ownFolder), &info) || !info.dli_fname)
     return "";
   std::string path = info.dli_fname;
-  // a program's own name is what it was called by, which may be a bare word found by PATH
-  if (path.find('/') == std::string::npos) {
+  // a program's own name is what it was called by: a bare word found by PATH, or relative to a folder that it may have left
+  if (path.empty() || path[0] != '/') {
     char buffer[4096];
     ssize_t length = readlink("/proc/self/exe", buffer, sizeof buffer);
     if (length <= 0 || length == static_cast<ssize_t>(sizeof buffer))
