@@ -583,8 +583,7 @@ int main(int argc, char **argv) {
   strings();
   loop();
   functions();
-  if (argc > 2) /* runs in parts */
-    partial();
+  partial();
   training();
   digits(samples);
   savedModel(samples);

@@ -409,19 +409,25 @@ absl::Status compare(KernelContext &context) {
 LATHE_HOST_FUNCTION(Equal, compare<true>);
 LATHE_HOST_FUNCTION(NotEqual, compare<false>);
 
-absl::Status addStrings(KernelContext &context) {
-  Tensor a = context.input(0), b = context.input(1);
-  if (a.dtype() != DType::String)
-    return absl::UnimplementedError(absl::StrCat("no host form for ", dtypeName(a.dtype())));
-  Dims dims = a.dims();
-  LATHE_TRY(broadcastWith(dims, b.dims()));
-  LATHE_TRY_VALUE(out, context.allocateOutput(0, dims));
-  for (int64_t i = 0; i < out.numElements(); ++i)
-    out.mutableStrings()[i] = a.strings()[broadcastIndex(a.dims(), dims, i)] +
-                              b.strings()[broadcastIndex(b.dims(), dims, i)];
-  return absl::OkStatus();
-}
-LATHE_HOST_FUNCTION(Add, addStrings);
+/// Joins strings; other types are refused where the graph is built, and then compiled.
+class AddStrings : public HostKernel {
+public:
+  explicit AddStrings(KernelInit &init) {
+    if (DType type = init.attr<DType>("T"); type != DType::String)
+      init.fail(absl::UnimplementedError(absl::StrCat("no host form for ", dtypeName(type))));
+  }
+  absl::Status compute(KernelContext &context) override {
+    Tensor a = context.input(0), b = context.input(1);
+    Dims dims = a.dims();
+    LATHE_TRY(broadcastWith(dims, b.dims()));
+    LATHE_TRY_VALUE(out, context.allocateOutput(0, dims));
+    for (int64_t i = 0; i < out.numElements(); ++i)
+      out.mutableStrings()[i] = a.strings()[broadcastIndex(a.dims(), dims, i)] +
+                                b.strings()[broadcastIndex(b.dims(), dims, i)];
+    return absl::OkStatus();
+  }
+};
+LATHE_HOST_KERNEL(Add, AddStrings);
 
 } // namespace
 } // namespace lathe::rt
