@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <filesystem>
 #include <unistd.h>
 
 namespace lathe {
@@ -37,8 +38,8 @@ std::string ownFolder() {
       return "";
     path.assign(buffer, static_cast<size_t>(length));
   }
-  size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
+  // "bin/./program" and "bin/program" are in one folder; links are left as they are, since a package may consist of them
+  return std::filesystem::path(path).lexically_normal().parent_path();
 }
 
 absl::StatusOr<const lathe_cluster_compiler *> tableOf(void *library, const std::string &path) {
