@@ -4,7 +4,6 @@
 
 #include "passes/legalize/Emitter.h"
 #include "passes/legalize/HandlerTable.h"
-#include "passes/legalize/LegalizeContext.h"
 
 namespace lathe::legalize {
 
@@ -12,8 +11,6 @@ class NodeContext : public Emitter {
 public:
   NodeContext(LegalizeContext &context, graph::NodeOp node);
 
-  /// The same as Emitter::ctx, with the graph.
-  LegalizeContext &ctx;
   graph::NodeOp node;
   StringRef op() { return node.getOp(); }
   StringRef name() { return nodeName; }

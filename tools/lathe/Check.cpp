@@ -1,11 +1,9 @@
 // lathe check: what of a model compiles, without compiling it.
 #include "tools/lathe/Session.h"
 
-#include "compiler/frontend/tflite/Tflite.h"
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/Graph.h"
 #include "dialects/graph/Types.h"
-#include "graph/gradients/Gradients.h"
 #include "ops/Registry.h"
 #include "runtime/core/Kernel.h"
 #include "runtime/session/Executable.h"
@@ -21,7 +19,7 @@ namespace {
 
 struct CheckArgs {
   ModelArgs model;
-  bool json = false, listOps = false, listGradients = false;
+  bool json = false, listOps = false;
 };
 
 enum class Support { Compiled, Host, None, Unknown };
@@ -52,31 +50,14 @@ struct Problem {
   bool host;
 };
 
-/// "gradient", "constant" where nothing flows by nature, "-" where gradients cannot go on.
-const char *gradientName(std::string_view op) {
-  switch (graphdef::gradientInfo(op).kind) {
-  case graphdef::GradientInfo::Differentiable: return "gradient";
-  case graphdef::GradientInfo::NotDifferentiable: return "constant";
-  case graphdef::GradientInfo::Unknown: break;
-  }
-  return "-";
-}
-
 int listOps() {
   for (const ops::OpInfo &op : ops::allOps()) {
     std::string types;
     for (const ops::Attr &attr : op.attrs)
       if (!attr.types.empty())
         types += (types.empty() ? "" : " ") + std::string(attr.name) + "=" + std::string(attr.allowedText);
-    printf("%-40s %-8s %-8s %s\n", std::string(op.name).c_str(), supportName(supportOf(op.name)), gradientName(op.name), types.c_str());
+    printf("%-40s %-8s %s\n", std::string(op.name).c_str(), supportName(supportOf(op.name)), types.c_str());
   }
-  return Fine;
-}
-
-int listGradients() {
-  for (const ops::OpInfo &op : ops::allOps())
-    if (graphdef::GradientInfo info = graphdef::gradientInfo(op.name); info.kind != graphdef::GradientInfo::Unknown)
-      printf("%-40s %-8s %s\n", std::string(op.name).c_str(), gradientName(op.name), std::string(info.reason).c_str());
   return Fine;
 }
 
@@ -89,65 +70,13 @@ std::string shapeText(const TensorSpec &t) {
   return s + "]";
 }
 
-void printEntries(const std::vector<ImportedModel::EntryInfo> &entries) {
-  for (const auto &entry : entries) {
-    printf("entry %s\n", entry.name.c_str());
-    for (const TensorSpec &t : entry.inputs)
-      printf("  input  %s  %s  %s%s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype), shapeText(t).c_str());
-    for (const TensorSpec &t : entry.outputs)
-      printf("  output %s  %s  %s%s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype), shapeText(t).c_str());
-  }
-}
-
-/// A file of TensorFlow Lite: operators by what the frontend knows of them, then a translation for shapes and options.
-int checkTflite(CheckArgs &a) {
-  std::unique_ptr<mlir::MLIRContext> context = makeContext();
-  Compiler compiler(*context, a.model.options);
-  auto report = tflite::checkFile(context.get(), a.model.options.model, compiler.importOptions());
-  if (failed(report))
-    return BadInput;
-  std::string text;
-  if (report->problems.empty()) {
-    CollectedDiagnostics diagnostics(*context);
-    if (failed(compiler.import()))
-      text = diagnostics.errors().empty() ? "the model does not compile, without a message" : diagnostics.text();
-  }
-  bool compiles = report->problems.empty() && text.empty();
-  if (a.json) {
-    nlohmann::json j = {{"problems", nlohmann::json::array()}, {"compiles", compiles}};
-    for (auto &[op, n] : report->ops)
-      j["ops"][op] = {{"count", n.count}, {"support", n.unsupported ? "none" : "compiled"}};
-    for (const tflite::Problem &p : report->problems)
-      j["problems"].push_back({{"node", p.node}, {"op", p.op}, {"function", p.subgraph}, {"reason", p.reason}});
-    if (!text.empty())
-      j["errors"] = text;
-    printf("%s\n", j.dump(1).c_str());
-    return compiles ? Fine : BadInput;
-  }
-  printEntries(report->entries);
-  printf("ops\n");
-  for (auto &[op, n] : report->ops)
-    printf("  %6lld  %-32s %s\n", (long long)n.count, op.c_str(), n.unsupported ? "none" : "compiled");
-  for (const tflite::Problem &p : report->problems)
-    printf("node '%s' (%s) in subgraph '%s': %s\n", p.node.c_str(), p.op.c_str(), p.subgraph.c_str(), p.reason.c_str());
-  if (!text.empty())
-    printf("%s\n", text.c_str());
-  if (compiles)
-    printf("everything compiles\n");
-  return compiles ? Fine : BadInput;
-}
-
 int execute(CheckArgs &a) {
   if (a.listOps)
     return listOps();
-  if (a.listGradients)
-    return listGradients();
   if (a.model.options.model.empty())
     return fail("check: expected MODEL");
   if (!a.model.finish())
     return BadInput;
-  if (&frontendOfFile(a.model.options.model) == &tflite::frontend())
-    return checkTflite(a);
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
   Compiler compiler(*context, a.model.options);
   if (failed(compiler.import()))
@@ -196,7 +125,13 @@ int execute(CheckArgs &a) {
     printf("%s\n", j.dump(1).c_str());
     return status;
   }
-  printEntries(compiler.model().entries);
+  for (const auto &entry : compiler.model().entries) {
+    printf("entry %s\n", entry.name.c_str());
+    for (const TensorSpec &t : entry.inputs)
+      printf("  input  %s  %s  %s%s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype), shapeText(t).c_str());
+    for (const TensorSpec &t : entry.outputs)
+      printf("  output %s  %s  %s%s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype), shapeText(t).c_str());
+  }
   printf("ops\n");
   for (auto &[op, n] : counts)
     printf("  %6d  %-32s %s\n", n, op.c_str(), supportName(supportOf(op)));
@@ -216,11 +151,10 @@ int execute(CheckArgs &a) {
 Command addCheck(CLI::App &root) {
   auto a = std::make_shared<CheckArgs>();
   CLI::App *app = root.add_subcommand("check", "Say what of a model compiles, and what does not and why");
-  a->model.add(*app, "host", "GraphDef, MetaGraph, SavedModel folder or TensorFlow Lite file");
+  a->model.add(*app, "host", "GraphDef, MetaGraph or SavedModel folder");
   app->get_option("MODEL")->required(false);
   app->add_flag("--json", a->json, "Print a JSON object");
-  app->add_flag("--list-ops", a->listOps, "List every known op, how it runs, its gradient and the types it takes");
-  app->add_flag("--list-gradients", a->listGradients, "List every op whose gradient is known, or why it has none");
+  app->add_flag("--list-ops", a->listOps, "List every known op, how it runs and the types it takes");
   return [a] { return execute(*a); };
 }
 
