@@ -1,6 +1,7 @@
 // lathe_compile_files: ahead-of-time compilation for programs that loaded the compiler, as `lathe compile` does it.
 #include "compiler/driver/WriteFiles.h"
 #include "compiler/hosted/CompileHosted.h"
+#include "compiler/jit/CompileCluster.h"
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/Graph.h"
 #include "passes/legalize/Legalize.h"
@@ -115,15 +116,6 @@ llvm::Expected<std::string> compileWithHost(mlir::MLIRContext &context, const Re
   return llvm::formatv("{0}", llvm::json::Value(std::move(j))).str();
 }
 
-std::unique_ptr<mlir::MLIRContext> makeContext() {
-  mlir::DialectRegistry registry;
-  registerDialects(registry);
-  auto context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
-  context->loadAllAvailableDialects();
-  context->printOpOnDiagnostic(false);
-  return context;
-}
-
 int32_t compileFiles(const lathe_files_request &request, lathe_bytes *report, lathe_bytes *messages) {
   Request r;
   if (llvm::Error error = read(request, r)) {
@@ -131,7 +123,7 @@ int32_t compileFiles(const lathe_files_request &request, lathe_bytes *report, la
     return LATHE_INVALID_ARGUMENT;
   }
   auto attempt = [&](auto compile, std::string *text) -> llvm::Expected<std::string> {
-    std::unique_ptr<mlir::MLIRContext> context = makeContext();
+    std::unique_ptr<mlir::MLIRContext> context = makeCompileContext();
     CollectedDiagnostics diagnostics(*context);
     llvm::Expected<std::string> result = compile(*context, r);
     *text = result ? llvm::join(diagnostics.warnings(), "\n") : diagnostics.text();
