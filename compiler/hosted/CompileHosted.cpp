@@ -287,4 +287,16 @@ llvm::Expected<HostedModel> compileHosted(MLIRContext &context, const CompilerOp
   return HostedCompiler(context, options, hostOps, executorOps).run(wants);
 }
 
+std::string hostNodes(mlir::ModuleOp module, llvm::function_ref<bool(llvm::StringRef)> isExecutorOp, llvm::StringRef prefix) {
+  std::string text;
+  int found = 0;
+  module.walk([&](graph::NodeOp node) {
+    if (legalize::hasHandler(node.getOp()) || isExecutorOp(node.getOp()) || ++found > 20)
+      return;
+    text += prefix.str() + "node '" + node.getNodeName().str() + "' (" + node.getOp().str() +
+            "): " + legalize::whyNotCompilable(node.getOp()) + ", no compiled form\n";
+  });
+  return found > 20 ? text + "and " + std::to_string(found - 20) + " more\n" : text;
+}
+
 } // namespace lathe

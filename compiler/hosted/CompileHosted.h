@@ -20,6 +20,10 @@ llvm::Expected<HostedModel> compileHosted(mlir::MLIRContext &context, const Comp
                                           llvm::ArrayRef<std::string> hostOps, llvm::ArrayRef<std::string> executorOps,
                                           EmitWants wants = {});
 
+/// Nodes of an imported graph that only a host kernel runs, a line each that begins with `prefix`, the first twenty of them: compiling
+/// ends at the first. Ops that the executor itself runs are none.
+std::string hostNodes(mlir::ModuleOp module, llvm::function_ref<bool(llvm::StringRef)> isExecutorOp, llvm::StringRef prefix);
+
 } // namespace lathe
 
 #endif

@@ -61,19 +61,6 @@ llvm::Error read(const lathe_files_request &r, Request &out) {
   return llvm::Error::success();
 }
 
-/// Nodes of the imported graph that only a host kernel runs, a line each: compiling ends at the first of them.
-std::string hostNodes(mlir::ModuleOp module, const std::vector<std::string> &executorOps) {
-  std::string text;
-  int found = 0;
-  module.walk([&](graph::NodeOp node) {
-    if (legalize::hasHandler(node.getOp()) || llvm::is_contained(executorOps, node.getOp().str()) || ++found > 20)
-      return;
-    text += "node '" + node.getNodeName().str() + "' (" + node.getOp().str() + "): " + legalize::whyNotCompilable(node.getOp()) +
-            ", no compiled form\n";
-  });
-  return found > 20 ? text + "and " + std::to_string(found - 20) + " more\n" : text;
-}
-
 /// Compiles and writes; the report. Diagnostics go to the context's handler.
 llvm::Expected<std::string> compilePure(mlir::MLIRContext &context, const Request &r) {
   CompilerOptions options = r.options;
@@ -81,7 +68,8 @@ llvm::Expected<std::string> compilePure(mlir::MLIRContext &context, const Reques
   Compiler compiler(context, options);
   if (mlir::failed(r.bytes.empty() ? compiler.import() : compiler.importBytes(r.bytes)))
     return llvm::createStringError("");
-  std::string needsHost = hostNodes(compiler.module(), r.executorOps);
+  std::string needsHost = hostNodes(
+      compiler.module(), [&](llvm::StringRef op) { return llvm::is_contained(r.executorOps, op.str()); }, "");
   auto artifact = compiler.emit({r.wanted.count("asm") > 0, r.wanted.count("llvm") > 0});
   if (!artifact && !needsHost.empty()) {
     llvm::consumeError(artifact.takeError());

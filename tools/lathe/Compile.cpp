@@ -42,21 +42,6 @@ std::string printModule(mlir::ModuleOp module) {
   return text;
 }
 
-/// Nodes of the imported graph that only a host kernel runs, as messages.
-std::string hostNodes(mlir::ModuleOp module) {
-  std::string text;
-  int found = 0;
-  module.walk([&](graph::NodeOp node) {
-    if (legalize::hasHandler(node.getOp()) || rt::isExecutorOp(node.getOp().str()) || ++found > 20)
-      return;
-    text += "error: node '" + node.getNodeName().str() + "' (" + node.getOp().str() + "): " + legalize::whyNotCompilable(node.getOp()) +
-            ", no compiled form\n";
-  });
-  if (found > 20)
-    text += "and " + std::to_string(found - 20) + " more\n";
-  return text;
-}
-
 /// Where the library lies whose kernels the object calls, when this program is in a build or installed tree.
 std::string hostLibraryFolder() {
   std::string program = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
@@ -152,7 +137,7 @@ int execute(CompileArgs &a) {
   };
   if (mlir::failed(compiler.import()))
     return failed("");
-  needsHost = hostNodes(compiler.module());
+  needsHost = hostNodes(compiler.module(), [](llvm::StringRef op) { return rt::isExecutorOp(op.str()); }, "error: ");
   if (!compiler.model().notes.empty())
     fprintf(stderr, "%s\n", compiler.model().notes.c_str());
 
