@@ -1,9 +1,9 @@
 // Eigenvalues and vectors of general matrices: Hessenberg form by Householder reflections, a complex Schur form by
 // shifted QR steps with Givens rotations, vectors by back substitution. Order (ascending magnitude) and phases come out as
-// those of Eigen's complex solver, which TensorFlow uses; passes/codegen/cpu/BareEig.cpp emits the same steps.
+// those of Eigen's complex solver, which TensorFlow uses; passes/codegen/library/Eig.cpp emits the same steps.
 #include "dialects/hlo/Constants.h"
-#include "dialects/hlo/FloatLimits.h"
 #include "dialects/hlo/Eval.h"
+#include "dialects/hlo/FloatLimits.h"
 
 #include <cmath>
 #include <limits>

@@ -210,7 +210,7 @@ LogicalResult lu(Evaluation &e, LuOp op, ArrayRef<Tensor> in, Tensors &out) {
 //===----------------------------------------------------------------------===//
 
 /// Householder reflections to tridiagonal form, then implicit QR steps with Wilkinson's shift: the steps of Eigen's solver,
-/// so that vectors have its signs and phases. BareEigh.cpp emits the same.
+/// so that vectors have its signs and phases. Eigh.cpp emits the same.
 template <typename T>
 class Eigh {
 public:

@@ -62,7 +62,7 @@ double normalize(Matrix<T> &a) {
 
 /// Rotations of both sides by [c s; -conj(s) c] until the matrix is diagonal; a matrix that is not square first becomes a
 /// triangular one by reflections with pivots. The steps are those of Eigen's JacobiSVD, so that vectors have its signs.
-/// BareSvd.cpp emits the same.
+/// Svd.cpp emits the same.
 template <typename T>
 class Jacobi {
 public:

@@ -108,7 +108,7 @@ def Kernel_DotOp : Kernel_CoreOp<"dot"> {
 
     With `bf16` both operands (f32 or bf16) are rounded to bf16 as they are read, and the sums are f32. A packed rhs
     then holds bf16 pairs, `[batch..., ceil(N/NR), depth/2, 2*NR]`, the depth K padded by zeros
-    (`passes/codegen/cpu/Bf16.h`).
+    (`passes/codegen/cpu/product/Bf16.h`).
 
     The region's first argument is the accumulator: shape of the result; f32 for f32, f16 and bf16 operands,
     f64 for f64, the result's element type for integers and complex numbers. Then one argument per extra

@@ -2,7 +2,7 @@
 #include "passes/codegen/Backend.h"
 #ifdef LATHE_BACKEND_CPU
 #include "passes/codegen/cpu/CpuBackend.h"
-#include "passes/codegen/cpu/Passes.h"
+#include "passes/codegen/cpu/passes/Passes.h"
 #endif
 #ifdef LATHE_BACKEND_PLAIN
 #include "passes/codegen/plain/PlainBackend.h"

@@ -1,6 +1,6 @@
 // Blocks of rows: never more than fit, and such that threads that each run a share of the units end together.
-#include "passes/codegen/cpu/Blocking.h"
-#include "passes/codegen/cpu/Tile.h"
+#include "passes/codegen/cpu/product/Tile.h"
+#include "passes/codegen/cpu/target/Blocking.h"
 #include "gtest/gtest.h"
 
 using namespace lathe::cpu;
@@ -39,7 +39,7 @@ TEST(Blocking, FitsAndCoversForAnySizes) {
       for (int64_t rows : {1, 2, 4, 7, 14, 56, 900})
         for (int64_t panels : {1, 2, 5, 12, 954})
           for (int64_t most : {1, 3, 100, 100000}) {
-            CpuTarget target;
+            KernelTarget target;
             target.threads = threads;
             int64_t got = rowsPerBlock(target, work(outer, rows, panels), most);
             ASSERT_GE(got, 1);
@@ -51,7 +51,7 @@ TEST(Blocking, SharesEvenlyAmongThreads) {
   for (int threads : {2, 4})
     for (int64_t rows : {8, 14, 56, 224, 896})
       for (int64_t panels : {1, 2, 3, 5, 12, 24}) {
-        CpuTarget target;
+        KernelTarget target;
         target.threads = threads;
         BlockedWork w = work(1, rows, panels);
         EXPECT_LE(unevenness(w, rowsPerBlock(target, w, 1000), threads), 1.15) << rows << " rows, " << panels << " panels, " << threads;
@@ -60,7 +60,7 @@ TEST(Blocking, SharesEvenlyAmongThreads) {
 
 // 28x28 pixels make 61 tiles of 12 or 13 rows: four blocks of 16, 16, 16 and 13 would give one thread a tenth more.
 TEST(Blocking, BlocksShareRowsThatDoNotDivide) {
-  CpuTarget target;
+  KernelTarget target;
   target.threads = 2;
   for (int64_t rows : {61, 49, 37, 29})
     for (int64_t panels : {1, 2, 4, 8}) {
@@ -78,7 +78,7 @@ TEST(Blocking, BlocksShareRowsThatDoNotDivide) {
 
 // 7x7 pixels and 160 channels: four tiles of rows, five panels. All rows in one block would give one thread three panels.
 TEST(Blocking, SplitsFewRowsWhenPanelsAreOdd) {
-  CpuTarget target;
+  KernelTarget target;
   target.l2 = 2 << 20;
   EXPECT_EQ(rowsPerBlock(target, work(1, 4, 5), 100), 4);
   target.threads = 2;
@@ -99,7 +99,7 @@ TEST(Blocking, StripsOfEqualShares) {
 TEST(Blocking, WideTilesForFewRows) {
   mlir::MLIRContext context;
   mlir::Type f32 = mlir::Float32Type::get(&context);
-  CpuTarget target;
+  KernelTarget target;
   target.vectorBits = 512;
   target.avx512 = true;
   target.numVectorRegs = 32;

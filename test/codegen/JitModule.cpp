@@ -49,8 +49,8 @@ static std::string featuresOf(const std::string &cpu) {
   return s;
 }
 
-cpu::CpuTarget targetFor(const std::string &cpu) {
-  return cpu::CpuTarget::get(llvm::sys::getProcessTriple(), featuresOf(cpu));
+codegen::KernelTarget targetFor(const std::string &cpu) {
+  return codegen::KernelTarget::get(llvm::sys::getProcessTriple(), featuresOf(cpu));
 }
 
 bool hostRuns(const std::string &cpu) {

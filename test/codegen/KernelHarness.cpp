@@ -27,7 +27,7 @@ std::unique_ptr<MLIRContext> makeContext() {
   registerLLVMDialectTranslation(registry);
   auto c = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   c->loadDialect<hlo::HloDialect, kernel::KernelDialect, func::FuncDialect>();
-  cpu::loadKernelDialects(*c);
+  codegen::loadKernelDialects(*c);
   return c;
 }
 

@@ -4,7 +4,7 @@
 #define LATHE_TEST_CODEGEN_KERNELHARNESS_H
 
 #include "base/Tensor.h"
-#include "passes/codegen/cpu/KernelCodegen.h"
+#include "passes/codegen/cpu/Emit.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -35,7 +35,7 @@ private:
   std::unique_ptr<llvm::orc::LLJIT> jit;
 };
 
-cpu::CpuTarget targetFor(const std::string &cpu);
+codegen::KernelTarget targetFor(const std::string &cpu);
 bool hostRuns(const std::string &cpu);
 
 /// What a run gives.

@@ -17,7 +17,7 @@ static double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 static double rsqrt(double x) { return 1 / std::sqrt(x); }
 
 const std::vector<MathCase> &mathCases() {
-  using cpu::Fn;
+  using codegen::Fn;
   static const std::vector<MathCase> cases = {
       {"exp", Fn::Exp, std::exp, 1.1},          {"log", Fn::Log, std::log, 1.1},
       {"log1p", Fn::Log1p, std::log1p, 1.1},    {"expm1", Fn::Expm1, std::expm1, 1.6},
@@ -55,12 +55,12 @@ SweepResult sweep(const MathCase &c, uint32_t stride, const std::string &cpuName
   ob.setInsertionPointToEnd(holder->getBody());
   auto source = UnrealizedConversionCastOp::create(ob, ob.getUnknownLoc(), TypeRange{t}, ValueRange{});
   auto op = UnrealizedConversionCastOp::create(ob, ob.getUnknownLoc(), TypeRange{t}, source.getResults());
-  cpu::CpuTarget target = targetFor(cpuName);
+  codegen::KernelTarget target = targetFor(cpuName);
   {
-    cpu::KernelBuilder b(op, *module, "f", target);
+    codegen::KernelBuilder b(op, *module, "f", target);
     b.loop(b.begin, b.end, b.i64(lanes), [&](Value i) {
       Value x = b.loadElem(b.getF32Type(), b.operands[0], i, lanes);
-      b.storeElem(b.getF32Type(), cpu::emitMath(b, c.fn, x), b.results[0], i);
+      b.storeElem(b.getF32Type(), codegen::emitMath(b, c.fn, x), b.results[0], i);
     });
   }
   auto jit = JitModule::compile(*module, cpuName);

@@ -2,7 +2,7 @@
 #ifndef LATHE_TEST_CODEGEN_MATHSWEEP_H
 #define LATHE_TEST_CODEGEN_MATHSWEEP_H
 
-#include "passes/codegen/cpu/MathEmitter.h"
+#include "passes/codegen/element/MathEmitter.h"
 
 #include <functional>
 #include <string>
@@ -12,7 +12,7 @@ namespace lathe::test {
 
 struct MathCase {
   const char *name;
-  cpu::Fn fn;
+  codegen::Fn fn;
   double (*reference)(double);
   double maxUlp;
 };

@@ -2,7 +2,7 @@
 // libmpfr-dev is installed. With LATHE_MPFR_POINTS=N, N points each, and the largest errors are printed.
 #include "KernelHarness.h"
 
-#include "passes/codegen/cpu/MathEmitter.h"
+#include "passes/codegen/element/MathEmitter.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -19,7 +19,7 @@ using namespace mlir;
 namespace lathe::test {
 namespace {
 
-using cpu::Fn;
+using codegen::Fn;
 
 /// Enough that what is rounded to nearest again is the exact result's neighbour: sums below lose some.
 constexpr mpfr_prec_t kPrecision = 256;
@@ -118,14 +118,14 @@ Worst sample(const Case &c, int64_t count, const std::string &cpuName, unsigned 
   auto t = RankedTensorType::get({16}, element);
   auto source = UnrealizedConversionCastOp::create(ob, ob.getUnknownLoc(), SmallVector<Type>(c.operands, t), ValueRange{});
   auto op = UnrealizedConversionCastOp::create(ob, ob.getUnknownLoc(), TypeRange{t}, source.getResults());
-  cpu::CpuTarget target = targetFor(cpuName);
+  codegen::KernelTarget target = targetFor(cpuName);
   {
-    cpu::KernelBuilder b(op, *module, "f", target);
+    codegen::KernelBuilder b(op, *module, "f", target);
     b.loop(b.begin, b.end, b.i64(lanes), [&](Value i) {
       SmallVector<Value> args;
       for (int k = 0; k < c.operands; ++k)
         args.push_back(b.loadElem(element, b.operands[k], i, lanes));
-      b.storeElem(element, cpu::emitMath(b, c.fn, args), b.results[0], i);
+      b.storeElem(element, codegen::emitMath(b, c.fn, args), b.results[0], i);
     });
   }
   auto jit = JitModule::compile(*module, cpuName);

@@ -2,7 +2,7 @@
 #ifndef LATHE_TEST_CODEGEN_ROWLAYOUT_H
 #define LATHE_TEST_CODEGEN_ROWLAYOUT_H
 
-#include "passes/codegen/cpu/KernelCodegen.h"
+#include "passes/codegen/cpu/Emit.h"
 
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace lathe::test {
 struct RowLayout {
   int64_t count, length, distance, start = 0;
   RowLayout(mlir::RankedTensorType type, llvm::ArrayRef<int64_t> dims, int64_t row) {
-    const int64_t elem = cpu::elemBytes(type.getElementType());
+    const int64_t elem = codegen::elemBytes(type.getElementType());
     int64_t elements = 1;
     for (int64_t d : dims)
       elements *= d;

@@ -3,9 +3,9 @@
 
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
-#include "passes/codegen/cpu/Bf16.h"
-#include "passes/codegen/cpu/Passes.h"
-#include "passes/codegen/cpu/Tile.h"
+#include "passes/codegen/cpu/passes/Passes.h"
+#include "passes/codegen/cpu/product/Bf16.h"
+#include "passes/codegen/cpu/product/Tile.h"
 
 #include "llvm/TargetParser/Triple.h"
 
@@ -40,7 +40,7 @@ hlo::ConstantOp constantBehind(Value v) {
 class CpuBackend : public codegen::Backend {
 public:
   explicit CpuBackend(const codegen::Processor &processor)
-      : name(processor.cpu), target(CpuTarget::get(processor.triple, processor.features)) {
+      : name(processor.cpu), target(KernelTarget::get(processor.triple, processor.features)) {
     target.amxBf16 &= llvm::Triple(llvm::Triple::normalize(processor.triple)).isOSLinux(); // the permission is asked for as Linux wants it
     target.threads = processor.threads;
   }
@@ -65,7 +65,7 @@ public:
 
 private:
   std::string name;
-  CpuTarget target;
+  KernelTarget target;
 };
 
 } // namespace

@@ -1,10 +1,10 @@
 // Which generator makes the function of which op.
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
-#include "passes/codegen/cpu/Attention.h"
-#include "passes/codegen/cpu/Bf16.h"
-#include "passes/codegen/cpu/Chain.h"
-#include "passes/codegen/cpu/KernelCodegen.h"
+#include "passes/codegen/cpu/passes/Attention.h"
+#include "passes/codegen/cpu/passes/Chain.h"
+#include "passes/codegen/cpu/product/Bf16.h"
+#include "passes/codegen/cpu/Emit.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -12,7 +12,7 @@ using namespace mlir;
 
 namespace lathe::cpu {
 
-FailureOr<func::FuncOp> emitKernel(Operation *op, ModuleOp module, llvm::StringRef name, const CpuTarget &target) {
+FailureOr<func::FuncOp> emitKernel(Operation *op, ModuleOp module, llvm::StringRef name, const KernelTarget &target) {
   SmallVector<Value> values(op->getOperands());
   values.append(op->result_begin(), op->result_end());
   for (Region &region : op->getRegions())
@@ -22,7 +22,7 @@ FailureOr<func::FuncOp> emitKernel(Operation *op, ModuleOp module, llvm::StringR
     if (!t || !hlo::hasKnownDims(t))
       return op->emitError() << "code generation needs ranked tensors of known sizes, found " << v.getType();
   }
-  CpuTarget own = target;
+  KernelTarget own = target;
   if (isa<kernel::ChainOp, kernel::AttentionOp>(op)) // what is inside of a unit is for one thread
     own.threads = 1;
   KernelBuilder b(op, module, name, own);

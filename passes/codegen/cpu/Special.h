@@ -4,7 +4,7 @@
 #ifndef LATHE_PASSES_CODEGEN_CPU_SPECIAL_H
 #define LATHE_PASSES_CODEGEN_CPU_SPECIAL_H
 
-#include "passes/codegen/cpu/KernelCodegen.h"
+#include "passes/codegen/cpu/Emit.h"
 
 namespace lathe::cpu {
 

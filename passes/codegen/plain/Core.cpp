@@ -2,8 +2,8 @@
 // gets the loops that compute it.
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
-#include "passes/codegen/cpu/Expr.h"
-#include "passes/codegen/cpu/Sums.h"
+#include "passes/codegen/element/Expr.h"
+#include "passes/codegen/library/Sums.h"
 #include "passes/codegen/plain/Nest.h"
 
 #include <cmath>
@@ -12,13 +12,13 @@ using namespace mlir;
 
 namespace lathe::plain {
 
-using cpu::KernelBuilder;
+using codegen::KernelBuilder;
 
 /// The longest loop taken for granted where sizes are known at run time only.
 static constexpr int64_t unknownSteps = 256;
 
-static cpu::Contraction contractionOf(kernel::DotOp op) {
-  cpu::Contraction c;
+static codegen::Contraction contractionOf(kernel::DotOp op) {
+  codegen::Contraction c;
   c.lhs = hlo::tensorType(op.getLhs());
   c.rhs = hlo::tensorType(op.getRhs());
   RankedTensorType acc = op.getAccType();
@@ -41,8 +41,8 @@ static cpu::Contraction contractionOf(kernel::DotOp op) {
 
 /// kernel.conv and kernel.depthwise_conv: images [n, spatial..., c], filters [spatial..., c of a group, oc].
 template <typename Op>
-static cpu::Convolution convolutionOf(Op op) {
-  cpu::Convolution c;
+static codegen::Convolution convolutionOf(Op op) {
+  codegen::Convolution c;
   c.lhs = hlo::tensorType(op.getInput());
   c.rhs = hlo::tensorType(op.getFilter());
   c.result = op.getAccType();
@@ -88,7 +88,7 @@ private:
 } // namespace
 
 Value Pool::initial() {
-  Type t = cpu::regType(acc);
+  Type t = codegen::regType(acc);
   const bool isMax = kind != "min";
   if (kind == "max_number") {
     auto lowest = APFloat::getLargest(cast<FloatType>(input.getElementType()).getFloatSemantics(), /*Negative=*/true);
@@ -99,13 +99,13 @@ Value Pool::initial() {
   if (isa<FloatType>(t))
     return b.cst(t, isMax ? -INFINITY : INFINITY);
   const unsigned width = t.getIntOrFloatBitWidth();
-  const APInt limit = cpu::isUnsignedElem(acc) ? (isMax ? APInt::getMinValue(width) : APInt::getMaxValue(width))
+  const APInt limit = codegen::isUnsignedElem(acc) ? (isMax ? APInt::getMinValue(width) : APInt::getMaxValue(width))
                                                : (isMax ? APInt::getSignedMinValue(width) : APInt::getSignedMaxValue(width));
   return b.cstI(t, limit.getSExtValue());
 }
 
 Value Pool::combine(Value sum, Value x) {
-  const bool isFloat = isa<FloatType>(sum.getType()), isUnsigned = cpu::isUnsignedElem(acc), isMax = kind == "max";
+  const bool isFloat = isa<FloatType>(sum.getType()), isUnsigned = codegen::isUnsignedElem(acc), isMax = kind == "max";
   if (kind == "max_number") // never a NaN
     return b.select(arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, sum), x, sum);
   if (kind != "max" && kind != "min") {
@@ -127,7 +127,7 @@ Value Pool::at(ArrayRef<Value> index) {
   std::function<SmallVector<Value>(size_t, ValueRange)> nest = [&](size_t i, ValueRange carried) -> SmallVector<Value> {
     if (i == spatial) {
       Value x = b.loadElem(input.getElementType(), b.operands[0], b.linearize(from, sizes));
-      return {combine(carried[0], cpu::emitConvert(b, x, input.getElementType(), acc)), b.add(carried[1], b.i64(1))};
+      return {combine(carried[0], codegen::emitConvert(b, x, input.getElementType(), acc)), b.add(carried[1], b.i64(1))};
     }
     return b.loop(b.i64(0), b.i64(op.getWindow()[i]), b.i64(1), carried, [&](Value tap, ValueRange now) {
       Value first = b.sub(b.mul(index[i + 1], b.i64(op.getStrides()[i])), b.i64(op.getPadding()[2 * i]));
@@ -141,7 +141,7 @@ Value Pool::at(ArrayRef<Value> index) {
   SmallVector<Value> done = nest(0, ValueRange{initial(), b.i64(0)});
   if (kind != "avg")
     return done[0];
-  Value count = cpu::emitConvert(b, b.max(done[1], b.i64(1)), b.getI64Type(), acc);
+  Value count = codegen::emitConvert(b, b.max(done[1], b.i64(1)), b.getI64Type(), acc);
   if (isa<FloatType>(done[0].getType()))
     return arith::DivFOp::create(b, done[0], count);
   return arith::DivSIOp::create(b, done[0], count);
@@ -149,32 +149,32 @@ Value Pool::at(ArrayRef<Value> index) {
 
 /// `core`: anything with at(index).
 template <typename Core>
-static void bind(cpu::ElementEmitter &e, Value accumulator, std::shared_ptr<Core> core) {
+static void bind(codegen::ElementEmitter &e, Value accumulator, std::shared_ptr<Core> core) {
   e.bindElement(accumulator, [core](ArrayRef<Value> index, unsigned) -> FailureOr<Value> { return core->at(index); });
 }
 
-FailureOr<int64_t> bindCore(Operation *op, KernelBuilder &b, cpu::ElementEmitter &e) {
+FailureOr<int64_t> bindCore(Operation *op, KernelBuilder &b, codegen::ElementEmitter &e) {
   Value accumulator = kernel::hasCore(op) ? Value(op->getRegion(0).getArgument(0)) : Value(op->getResult(0));
-  auto contraction = [&](cpu::Contraction c) {
-    auto sum = std::make_shared<cpu::ContractionSum>(b, std::move(c));
+  auto contraction = [&](codegen::Contraction c) {
+    auto sum = std::make_shared<codegen::ContractionSum>(b, std::move(c));
     bind(e, accumulator, sum);
     return sum->steps().value_or(unknownSteps);
   };
-  auto convolution = [&](cpu::Convolution c) {
-    auto sum = std::make_shared<cpu::ConvolutionSum>(b, std::move(c));
+  auto convolution = [&](codegen::Convolution c) {
+    auto sum = std::make_shared<codegen::ConvolutionSum>(b, std::move(c));
     bind(e, accumulator, sum);
     return sum->steps().value_or(unknownSteps);
   };
   if (auto dot = dyn_cast<kernel::DotOp>(op))
     return contraction(contractionOf(dot));
   if (isa<hlo::DotOp, hlo::DotGeneralOp>(op))
-    return contraction(cpu::contractionOf(op));
+    return contraction(codegen::contractionOf(op));
   if (auto conv = dyn_cast<kernel::ConvOp>(op))
     return convolution(convolutionOf(conv));
   if (auto conv = dyn_cast<kernel::DepthwiseConvOp>(op))
     return convolution(convolutionOf(conv));
   if (auto conv = dyn_cast<hlo::ConvolutionOp>(op))
-    return convolution(cpu::Convolution::of(conv));
+    return convolution(codegen::Convolution::of(conv));
   if (auto pool = dyn_cast<kernel::PoolOp>(op)) {
     auto one = std::make_shared<Pool>(pool, b);
     bind(e, accumulator, one);

@@ -3,18 +3,18 @@
 
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
-#include "passes/codegen/cpu/Elemental.h"
+#include "passes/codegen/element/Lanes.h"
 
 using namespace mlir;
 
 namespace lathe::plain {
 
-using cpu::ElementEmitter;
-using cpu::KernelBuilder;
+using codegen::ElementEmitter;
+using codegen::KernelBuilder;
 
 /// hlo ops outside kernels whose elements an ElementEmitter knows.
 static bool isElemental(Operation *op) {
-  return cpu::isElementwise(op) ||
+  return codegen::isElementwise(op) ||
          isa<hlo::BroadcastInDimOp, hlo::BroadcastOp, hlo::ReshapeOp, hlo::TransposeOp, hlo::SliceOp, hlo::DynamicSliceOp,
              hlo::PadOp, hlo::IotaOp, hlo::ReverseOp, hlo::GatherOp, hlo::MapOp, hlo::SizeOp, hlo::GetDimensionSizeOp,
              hlo::OptimizationBarrierOp>(op);
@@ -59,7 +59,7 @@ int64_t costOf(ValueRange roots) {
   for (Value root : roots)
     if (Operation *op = root.getDefiningOp(); op && !kernel::isKernelOp(op->getParentOp()))
       return 4;
-  return cpu::elementCost(SmallVector<Value>(roots));
+  return codegen::elementCost(SmallVector<Value>(roots));
 }
 
 Nest elementNest(KernelBuilder &b, Elements elements, int64_t steps) {

@@ -6,7 +6,7 @@
 #ifndef LATHE_PASSES_CODEGEN_PLAIN_NEST_H
 #define LATHE_PASSES_CODEGEN_PLAIN_NEST_H
 
-#include "passes/codegen/cpu/ElementEmitter.h"
+#include "passes/codegen/element/ElementEmitter.h"
 
 #include <functional>
 #include <memory>
@@ -29,11 +29,11 @@ bool hasNest(mlir::Operation *op);
 
 /// The nest of an op that has one, over the operands and results of `b`'s function, which must outlive it. Failure, with
 /// a diagnostic, for ops that another backend's preparations have changed.
-mlir::FailureOr<Nest> makeNest(mlir::Operation *op, cpu::KernelBuilder &b);
+mlir::FailureOr<Nest> makeNest(mlir::Operation *op, codegen::KernelBuilder &b);
 
 /// The body of `b`'s function: the nest of `op` for each unit in [begin, end). Sets extent and work. A backend may call it
 /// for an op that it has no better code for.
-mlir::LogicalResult emitNest(mlir::Operation *op, cpu::KernelBuilder &b);
+mlir::LogicalResult emitNest(mlir::Operation *op, codegen::KernelBuilder &b);
 
 // --- what nests are made of
 
@@ -42,19 +42,19 @@ int64_t costOf(mlir::ValueRange roots);
 
 /// Elements of the values of an op's region (or of the op itself), whose operands are bound to their buffers.
 struct Elements {
-  std::shared_ptr<cpu::ElementEmitter> emitter;
+  std::shared_ptr<codegen::ElementEmitter> emitter;
   mlir::SmallVector<mlir::Value> roots; ///< one a result of the op
 };
 
 /// An element a unit: all roots, of equal shapes, at one index. `steps`: of the longest loop behind an element.
-Nest elementNest(cpu::KernelBuilder &b, Elements elements, int64_t steps = 1);
+Nest elementNest(codegen::KernelBuilder &b, Elements elements, int64_t steps = 1);
 /// kernel.reduce and hlo.reduce: an element of the results a unit.
-mlir::FailureOr<Nest> reduceNest(mlir::Operation *op, cpu::KernelBuilder &b, Elements elements);
+mlir::FailureOr<Nest> reduceNest(mlir::Operation *op, codegen::KernelBuilder &b, Elements elements);
 /// kernel.rows with reductions: a row a unit.
-mlir::FailureOr<Nest> rowsNest(mlir::Operation *op, cpu::KernelBuilder &b, Elements elements);
+mlir::FailureOr<Nest> rowsNest(mlir::Operation *op, codegen::KernelBuilder &b, Elements elements);
 
 /// Binds the accumulator of a product, convolution or pooling to the loops that compute it; returns their steps.
-mlir::FailureOr<int64_t> bindCore(mlir::Operation *op, cpu::KernelBuilder &b, cpu::ElementEmitter &e);
+mlir::FailureOr<int64_t> bindCore(mlir::Operation *op, codegen::KernelBuilder &b, codegen::ElementEmitter &e);
 
 } // namespace lathe::plain
 

@@ -3,7 +3,7 @@
 
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
-#include "passes/codegen/cpu/Bare.h"
+#include "passes/codegen/library/Library.h"
 #include "passes/codegen/plain/Nest.h"
 
 using namespace mlir;
@@ -13,9 +13,9 @@ namespace {
 
 /// The processor for code of single elements: no vectors, and of its instructions those alone that multiply and add, or
 /// round.
-cpu::CpuTarget scalarTarget(const codegen::Processor &processor) {
-  const cpu::CpuTarget all = cpu::CpuTarget::get(processor.triple, processor.features);
-  cpu::CpuTarget t;
+codegen::KernelTarget scalarTarget(const codegen::Processor &processor) {
+  const codegen::KernelTarget all = codegen::KernelTarget::get(processor.triple, processor.features);
+  codegen::KernelTarget t;
   t.vectorBits = 8; // of the narrowest element: one lane of any
   t.x86 = t.avx = t.avx2 = t.f16c = false;
   t.fma = all.fma;
@@ -30,7 +30,7 @@ public:
   explicit PlainBackend(const codegen::Processor &processor) : target(scalarTarget(processor)) {}
 
   codegen::Properties properties() const override { return {0, target.fma, 1, target.l2}; }
-  void loadDialects(MLIRContext &context) const override { cpu::loadKernelDialects(context); }
+  void loadDialects(MLIRContext &context) const override { codegen::loadKernelDialects(context); }
   FailureOr<codegen::Prepared> prepare(ModuleOp module, const codegen::PrepareOptions &options) override {
     if (options.bf16)
       emitWarning(UnknownLoc::get(module.getContext()))
@@ -40,7 +40,7 @@ public:
   FailureOr<codegen::EmittedKernel> emitKernel(Operation *op, ModuleOp module, StringRef name) const override;
 
 private:
-  cpu::CpuTarget target;
+  codegen::KernelTarget target;
 };
 
 } // namespace
@@ -62,9 +62,9 @@ static LogicalResult checkSizes(Operation *op) {
 FailureOr<codegen::EmittedKernel> PlainBackend::emitKernel(Operation *op, ModuleOp module, StringRef name) const {
   if (failed(checkSizes(op)))
     return failure();
-  cpu::KernelBuilder b(op, module, name, target);
+  codegen::KernelBuilder b(op, module, name, target);
   // sorts, decompositions, scatters: functions that count in units of their own
-  if (failed(hasNest(op) ? emitNest(op, b) : cpu::emitLibraryOp(op, b))) {
+  if (failed(hasNest(op) ? emitNest(op, b) : codegen::emitLibraryOp(op, b))) {
     b.func.erase();
     return failure();
   }

@@ -7,8 +7,8 @@ using namespace mlir;
 
 namespace lathe::plain {
 
-using cpu::ElementEmitter;
-using cpu::KernelBuilder;
+using codegen::ElementEmitter;
+using codegen::KernelBuilder;
 
 /// Computes the results of `r` where the dimensions that it keeps are at `kept`, in the order of memory, and binds them.
 static LogicalResult bindReduction(KernelBuilder &b, ElementEmitter &e, hlo::ReduceOp r, ArrayRef<Value> kept) {
@@ -36,7 +36,7 @@ static LogicalResult bindReduction(KernelBuilder &b, ElementEmitter &e, hlo::Red
         return failure();
       arguments.push_back(*v);
     }
-    return cpu::emitScalarBody(b, r.getBody().front(), arguments);
+    return codegen::emitScalarBody(b, r.getBody().front(), arguments);
   };
   std::function<SmallVector<Value>(unsigned, ValueRange)> nest = [&](unsigned level, ValueRange now) -> SmallVector<Value> {
     if (level < over.size())

@@ -12,8 +12,8 @@
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
-#include "passes/codegen/cpu/Tile.h"
-#include "passes/codegen/cpu/Winograd.h"
+#include "passes/codegen/cpu/conv/Winograd.h"
+#include "passes/codegen/cpu/product/Tile.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -109,7 +109,7 @@ static int benchFile(const std::string &path, const Processor &processor, bool p
   int64_t bytes = 0;
   auto room = [&](Value v) {
     auto type = cast<RankedTensorType>(v.getType());
-    int64_t size = type.getNumElements() * cpu::elemBytes(type.getElementType());
+    int64_t size = type.getNumElements() * codegen::elemBytes(type.getElementType());
     bytes += size;
     data.emplace_back(size / 4 + 32);
     if (type.getElementType().isF32())

@@ -5,7 +5,7 @@
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
-#include "passes/codegen/cpu/Bf16.h"
+#include "passes/codegen/cpu/product/Bf16.h"
 
 #include "gtest/gtest.h"
 
@@ -30,7 +30,7 @@ bool amxAllowed() {
 
 std::vector<Processor> processors() {
   std::vector<Processor> list;
-  cpu::CpuTarget host = Processor::host().target();
+  codegen::KernelTarget host = Processor::host().target();
   if (host.avx512bf16)
     list.push_back({"cooperlake", ""});
   if (host.amxBf16 && amxAllowed())
@@ -98,7 +98,7 @@ struct Prepared {
 
 Prepared prepare(ModuleOp module, const Processor &processor, bool exact = true) {
   Prepared p;
-  cpu::CpuTarget target = processor.target();
+  codegen::KernelTarget target = processor.target();
   FailureOr<unsigned> marked = cpu::useBf16(module, target, exact);
   EXPECT_TRUE(succeeded(marked) && *marked == 1);
   Operation *op = nullptr;

@@ -4,8 +4,8 @@
 
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
-#include "passes/codegen/cpu/Tile.h"
-#include "passes/codegen/cpu/Winograd.h"
+#include "passes/codegen/cpu/conv/Winograd.h"
+#include "passes/codegen/cpu/product/Tile.h"
 
 #include "gtest/gtest.h"
 

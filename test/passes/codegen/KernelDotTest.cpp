@@ -3,7 +3,7 @@
 
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
-#include "passes/codegen/cpu/Tile.h"
+#include "passes/codegen/cpu/product/Tile.h"
 
 #include "gtest/gtest.h"
 
@@ -201,7 +201,7 @@ TEST(KernelDot, InterleavedCopies) {
   checkAll({2, 40, 36, 24, {0, 1, 2}, {0, 2, 1}, {0, 1, 2}}); // columns not side by side
   checkAll({2, 40, 36, 24, {0, 1, 2}, {1, 0, 2}, {0, 2, 1}});
   const auto tile = cpu::chooseInterleavedTile(
-      cpu::CpuTarget::get("x86_64-linux-gnu", "+avx,+avx2,+fma,+avx512f,+avx512bw,+avx512dq,+avx512vl"),
+      codegen::KernelTarget::get("x86_64-linux-gnu", "+avx,+avx2,+fma,+avx512f,+avx512bw,+avx512dq,+avx512vl"),
       Float32Type::get(&testContext()), 784, 24, 144, /*padded=*/false);
   ASSERT_TRUE(tile);
   EXPECT_EQ(tile->steps, 2u);
@@ -211,8 +211,8 @@ TEST(KernelDot, InterleavedCopies) {
 // Zen 4 takes two cycles for what Zen 5 and Intel's processors do in one.
 TEST(KernelDot, EstimatesKnowTheMultiplyAddsOfACycle) {
   const std::string avx512 = "+avx,+avx2,+fma,+avx512f,+avx512bw,+avx512dq,+avx512vl";
-  auto target = [&](StringRef more) { return cpu::CpuTarget::get("x86_64-linux-gnu", avx512 + more.str()); };
-  const cpu::CpuTarget intel = target(""), zen4 = target(",+sse4a"),
+  auto target = [&](StringRef more) { return codegen::KernelTarget::get("x86_64-linux-gnu", avx512 + more.str()); };
+  const codegen::KernelTarget intel = target(""), zen4 = target(",+sse4a"),
                        zen5 = target(",+sse4a,+avxvnni,+avx512vp2intersect");
   EXPECT_EQ(intel.fmas, 2);
   EXPECT_EQ(zen4.fmas, 1);

@@ -63,11 +63,11 @@ static llvm::TargetOptions strictOptions() {
   return options;
 }
 
-cpu::CpuTarget Processor::target() const { return cpu::CpuTarget::get("x86_64-linux-gnu", allFeatures(*this)); }
+codegen::KernelTarget Processor::target() const { return codegen::KernelTarget::get("x86_64-linux-gnu", allFeatures(*this)); }
 
 bool Processor::isRunnable() const {
   llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
-  cpu::CpuTarget t = target();
+  codegen::KernelTarget t = target();
   return (!t.avx2 || host["avx2"]) && (!t.fma || host["fma"]) && (!t.avx512 || host["avx512f"]);
 }
 

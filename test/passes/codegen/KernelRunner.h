@@ -2,7 +2,7 @@
 #ifndef LATHE_TEST_PASSES_CODEGEN_KERNELRUNNER_H
 #define LATHE_TEST_PASSES_CODEGEN_KERNELRUNNER_H
 
-#include "passes/codegen/cpu/KernelCodegen.h"
+#include "passes/codegen/cpu/Emit.h"
 
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 
@@ -15,7 +15,7 @@ namespace lathe::testing {
 /// A processor to generate for, by LLVM's names.
 struct Processor {
   std::string cpu = "x86-64", features;
-  cpu::CpuTarget target() const;
+  codegen::KernelTarget target() const;
   /// All that this machine has.
   static Processor host();
   static Processor avx2() { return {"haswell", ""}; }

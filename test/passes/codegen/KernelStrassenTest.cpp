@@ -2,7 +2,7 @@
 #include "KernelRunner.h"
 
 #include "dialects/kernel/Kernel.h"
-#include "passes/codegen/cpu/Strassen.h"
+#include "passes/codegen/cpu/product/Strassen.h"
 
 #include "gtest/gtest.h"
 
@@ -51,7 +51,7 @@ void check(const Sizes &s, const Processor &processor) {
   Location loc = b.getUnknownLoc();
   OwningOpRef<ModuleOp> module(ModuleOp::create(loc));
   Type f32 = b.getF32Type();
-  const cpu::CpuTarget target = processor.target();
+  const codegen::KernelTarget target = processor.target();
   cpu::KernelPlan plan;
   if (s.depth)
     plan.depth = s.depth;
@@ -144,7 +144,7 @@ TEST(KernelStrassen, BlocksOfTheDepth) {
 // More sums than stay near: groups of panels.
 TEST(KernelStrassen, Groups) {
   const Sizes s{664, 128, 300, 64};
-  const cpu::CpuTarget target = Processor::host().target();
+  const codegen::KernelTarget target = Processor::host().target();
   if (target.avx512 && target.l2 == 1 << 20)
     EXPECT_LT(cpu::strassenGroup(target, s.m, s.n, s.k, 32, s.depth), 5);
   checkAll(s);

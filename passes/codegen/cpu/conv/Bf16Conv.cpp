@@ -1,0 +1,461 @@
+// A kernel.conv marked bf16 as an implicit product. 1x1 convolutions are plain products; without AMX, so are windows over short rows
+// once they are copied to rows. Otherwise units of work are
+// numbered (image, block of rows, panel of output channels), the panel innermost, and the left operand of a block is
+//   - the input in place, when it is bf16 and the window never leaves it; or
+//   - the slab: the input rows of the block in scratch, in bf16, with their zeros; or
+//   - rows gathered from either, one output pixel's taps each, for channel counts that fit no tile and for strided
+//     1x1 windows.
+// Pixels of a tile run along an image row; in a slab, where this needs fewer tiles, along its rows laid end to end,
+// and the sums of what lies between the rows are dropped.
+#include "dialects/hlo/Shape.h"
+#include "passes/codegen/cpu/product/Bf16.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+namespace {
+
+struct Spatial {
+  int64_t in = 1, out = 1, taps = 1, stride = 1, padLow = 0, padHigh = 0, dilation = 1;
+  int64_t resultDim = -1; ///< -1: a dimension that only exists here
+  int64_t extent = 1;     ///< input positions that a block needs
+  int64_t step = 0;       ///< elements from one to the next, in what the tiles read
+};
+
+class Bf16ConvEmitter {
+public:
+  Bf16ConvEmitter(kernel::ConvOp op, KernelBuilder &b)
+      : op(op), b(b), epilogue(b, op), layout(bf16Layout(op)),
+        tiles(b, layout, epilogue, op.getAccType().getRank() - 1) {}
+  LogicalResult emit();
+
+private:
+  void readOp();
+  bool isPointwise() const;
+  bool gathersWindows() const;
+  LogicalResult emitProductOfRows();
+  void fillRow(Value row, Value to);
+  void plan();
+  LogicalResult emitGroup(Value group, Value firstPanel, Value lastPanel);
+  void fillSlab(ArrayRef<Value> positions, Value firstRow, Value rowCount);
+  void gather(Value rowCount);
+  Bf16Rows describeRows(Value firstRow, Value rowCount);
+  SmallVector<Value> resultIndex(Value row, Value pixel);
+
+  kernel::ConvOp op;
+  KernelBuilder &b;
+  Epilogue epilogue;
+  Bf16Layout layout;
+  Bf16Tiles tiles;
+
+  Type aElem, bf16;
+  SmallVector<Spatial> dims; // rows and pixels last
+  AffineExpr images;
+  int64_t channels = 0, groupChannels = 0, groups = 1, groupColumns = 0, panelsPerGroup = 1;
+  bool slab = false, flat = false;
+  int64_t blockRows = 1, rowBlocks = 1, pitch = 0; // pitch: pixels from row to row where rows are laid end to end
+  int64_t slabElements = 0;
+  unsigned height = 16;
+  Value gathered; // scratch
+  // of the group being emitted
+  Value image, aBase, column;
+  SmallVector<Value> outer; // positions in the dimensions before the rows
+};
+
+void Bf16ConvEmitter::readOp() {
+  auto input = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
+  RankedTensorType acc = op.getAccType();
+  aElem = input.getElementType();
+  bf16 = b.getBF16Type();
+  images = hlo::getDims(acc)[0];
+  groups = op.getGroups();
+  channels = input.getShape().back();
+  groupChannels = channels / groups;
+  groupColumns = acc.getShape().back() / groups;
+  panelsPerGroup = llvm::divideCeil(groupColumns, layout.panel);
+  for (int64_t i = 0; i + 2 < input.getRank(); ++i) {
+    Spatial d;
+    d.in = input.getDimSize(i + 1);
+    d.out = acc.getDimSize(i + 1);
+    d.taps = op.getPanel() ? (*op.getKernelShape())[i] : filter.getDimSize(i);
+    d.stride = op.getStrides()[i];
+    d.padLow = op.getPadding()[2 * i];
+    d.padHigh = op.getPadding()[2 * i + 1];
+    d.dilation = op.getRhsDilation()[i];
+    d.resultDim = i + 1;
+    dims.push_back(d);
+  }
+  while (dims.size() < 2)
+    dims.insert(dims.begin(), Spatial());
+}
+
+bool Bf16ConvEmitter::isPointwise() const {
+  // with AMX the pixels of strided windows are gathered for all panels at once
+  return groups == 1 && llvm::all_of(dims, [&](const Spatial &d) {
+           return d.taps == 1 && (b.target.amxBf16 ? d.stride == 1 && d.padHigh == 0 : d.padHigh <= 0) && d.padLow == 0;
+         });
+}
+
+/// Tiles along image rows, or along rows of a slab laid end to end: how many rows they have for one that counts.
+static double tileWaste(const Spatial &row, const Spatial &pixel, int64_t most) {
+  const int64_t perRow = llvm::divideCeil(pixel.out, most), height = llvm::divideCeil(pixel.out, perRow);
+  const int64_t pitch = row.stride * ((pixel.out - 1) * pixel.stride + (pixel.taps - 1) * pixel.dilation + 1) / pixel.stride;
+  const int64_t endToEnd = llvm::alignTo((row.out - 1) * pitch + pixel.out, most);
+  return double(std::min(row.out * perRow * height, endToEnd)) / (row.out * pixel.out);
+}
+
+/// Whether a product of copied windows is faster (without AMX): its tiles are high and share what is read of the filter. The copy costs
+/// about as much as three output channels.
+bool Bf16ConvEmitter::gathersWindows() const {
+  const Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
+  if (b.target.amxBf16 || groups != 1 || layout.gathered || pixel.dilation != 1 || groupColumns < gatheredChannels ||
+      row.out * pixel.out < 2)
+    return false;
+  return pixel.out <= gatheredWidth || tileWaste(row, pixel, Bf16Tiles::maxHeight(b.target)) > 1.02 + 4.0 / groupColumns;
+}
+
+/// A row of the product: the window of one output pixel in bf16, with its zeros.
+void Bf16ConvEmitter::fillRow(Value row, Value to) {
+  SmallVector<Value> sizes = b.dims(op.getAccType());
+  sizes.pop_back();
+  SmallVector<Value> at = b.delinearize(row, sizes);
+  SmallVector<CopiedDim> window;
+  for (const Spatial &d : dims) {
+    Value x = d.resultDim >= 0 ? b.mul(at[d.resultDim], b.i64(d.stride)) : b.i64(0);
+    window.push_back({b.i64(d.in), b.i64(d.taps), b.sub(x, b.i64(d.padLow)), d.dilation, d.padLow > 0 || d.padHigh > 0});
+  }
+  fillWindow(
+      b, window, at[0], b.i64(channels), bf16, to,
+      [&](Value from, Value target, Value count) { copyToBf16(b, aElem, b.ptrAt(b.operands[0], aElem, from), target, count); },
+      [&](Value target, Value count) { zeroRun(b, b.getI16Type(), target, count); });
+}
+
+/// As a product of pixels, or of gathered windows.
+LogicalResult Bf16ConvEmitter::emitProductOfRows() {
+  ProductSpec spec;
+  RankedTensorType acc = op.getAccType();
+  SmallVector<AffineExpr> accDims = hlo::getDims(acc);
+  spec.aElem = aElem;
+  spec.bElem = bf16;
+  spec.accElem = acc.getElementType();
+  spec.a = b.operands[0];
+  spec.b = b.operands[1];
+  spec.m = hlo::numElements(ArrayRef<AffineExpr>(accDims).drop_back(), b.getContext());
+  spec.n = accDims.back();
+  spec.k = getAffineConstantExpr(layout.run * layout.runs, b.getContext());
+  spec.aRow = b.i64(channels);
+  spec.aStep = b.i64(1);
+  spec.panel = *op.getPanel();
+  spec.columnDim = accDims.size() - 1;
+  spec.resultRow = b.i64(acc.getShape().back());
+  SmallVector<Value> sizes = b.dims(acc);
+  sizes.pop_back();
+  if (!isPointwise())
+    spec.fillRow = [&](Value row, Value to) { fillRow(row, to); };
+  else if (llvm::any_of(dims, [](const Spatial &d) { return d.stride != 1 || d.padHigh; }))
+    spec.aRowStart = [&, sizes](Value row) {
+      SmallVector<Value> at = b.delinearize(row, sizes);
+      Value from = at[0];
+      for (const Spatial &d : dims)
+        from = b.add(b.mul(from, b.i64(d.in)), d.resultDim >= 0 ? b.mul(at[d.resultDim], b.i64(d.stride)) : b.i64(0));
+      return b.mul(from, b.i64(channels));
+    };
+  spec.index = [&, sizes](ValueRange, Value row, Value column) {
+    SmallVector<Value> index = b.delinearize(row, sizes);
+    index.push_back(column);
+    return index;
+  };
+  return emitBf16Product(b, spec, layout, epilogue);
+}
+
+void Bf16ConvEmitter::plan() {
+  Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
+  for (const Spatial &d : dims)
+    slab |= d.padLow != 0 || d.padHigh > 0;
+  bool window = llvm::any_of(dims, [](const Spatial &d) { return d.taps > 1; });
+  slab |= layout.gathered ? window && !aElem.isBF16() : !aElem.isBF16() || (channels * pixel.stride * 2) % 4096 == 0;
+
+  // Rows of a block: what fits half of L2, and enough blocks for some threads.
+  int64_t rowBytes = pixel.in * row.stride * channels * 2 + (layout.gathered ? pixel.out * layout.paddedRun() * 2 : 0);
+  int64_t fitting = std::max<int64_t>(1, b.target.l2 / 2 / std::max<int64_t>(rowBytes, 1));
+  int64_t count = llvm::divideCeil(row.out, fitting), others = panelsPerGroup * groups;
+  for (size_t i = 0; i + 2 < dims.size(); ++i)
+    others *= dims[i].out;
+  if (others * count < 16)
+    count = std::max(count, std::min<int64_t>(llvm::divideCeil(16, others), row.out / 8));
+  blockRows = llvm::divideCeil(row.out, count);
+  rowBlocks = llvm::divideCeil(row.out, blockRows);
+
+  for (size_t i = 0; i < dims.size(); ++i) {
+    Spatial &d = dims[i];
+    int64_t positions = i + 1 == dims.size() ? d.out : i + 2 == dims.size() ? blockRows : 1;
+    d.extent = slab ? (positions - 1) * d.stride + (d.taps - 1) * d.dilation + 1 : d.in;
+  }
+  if (slab)
+    pixel.extent = llvm::alignTo(pixel.extent, pixel.stride);
+  int64_t step = channels;
+  if (slab && !layout.gathered && (channels * pixel.stride * 2) % 4096 == 0)
+    step += 32;
+  for (size_t i = dims.size(); i-- > 0;) {
+    dims[i].step = step;
+    step *= dims[i].extent;
+  }
+  unsigned most = Bf16Tiles::maxHeight(b.target);
+  int64_t rowTiles = llvm::divideCeil(pixel.out, most);
+  if (layout.gathered) {
+    pitch = pixel.out;
+    height = std::min<int64_t>(most, blockRows * pixel.out);
+    flat = true;
+  } else {
+    pitch = row.stride * pixel.extent / pixel.stride;
+    int64_t flatTiles = llvm::divideCeil((blockRows - 1) * pitch + pixel.out, most), own = blockRows * rowTiles;
+    flat = slab && row.stride * pixel.extent % pixel.stride == 0 && flatTiles < own;
+    // a tile costs as much whatever its height only with AMX
+    if (!b.target.amxBf16)
+      flat &= flatTiles * most < own * int64_t(llvm::divideCeil(pixel.out, rowTiles));
+    height = flat ? most : llvm::divideCeil(pixel.out, rowTiles);
+  }
+  // tiles may read (and drop) some pixels behind the last one
+  slabElements = slab ? llvm::alignTo(step + height * pixel.stride * pixel.step + layout.paddedRun(), 64) : 0;
+  int64_t scratch = slabElements * 2;
+  gathered = b.ptrBytes(b.scratch, b.i64(scratch));
+  if (layout.gathered)
+    scratch += ((blockRows * pixel.out + height) * llvm::alignTo(layout.paddedRun(), 32) + 64) * 2;
+  b.setScratch(scratch);
+  AffineExpr units = images * (rowBlocks * groups * panelsPerGroup);
+  for (size_t i = 0; i + 2 < dims.size(); ++i)
+    units = units * dims[i].out;
+  b.setExtent(hlo::simplify(units));
+  b.setWork(layout.depth() * layout.panel * blockRows * pixel.out / 8);
+}
+
+void Bf16ConvEmitter::fillSlab(ArrayRef<Value> positions, Value firstRow, Value rowCount) {
+  Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
+  Type i16 = b.getI16Type();
+  SmallVector<Value> extents;
+  for (size_t i = 0; i + 1 < dims.size(); ++i)
+    extents.push_back(b.i64(dims[i].extent));
+  extents.back() = b.add(b.mul(b.sub(rowCount, b.i64(1)), b.i64(row.stride)), b.i64((row.taps - 1) * row.dilation + 1));
+  // columns: zeros, input, zeros
+  int64_t low = std::clamp<int64_t>(pixel.padLow, 0, pixel.extent), skipped = std::max<int64_t>(-pixel.padLow, 0);
+  int64_t count = std::clamp<int64_t>(pixel.in - skipped, 0, pixel.extent - low);
+  auto zeros = [&](Value to, int64_t n) { zeroRun(b, i16, to, b.i64(n)); };
+  b.nest(extents, [&](ValueRange at) {
+    Value inside, from = image, to = b.i64(0);
+    for (size_t i = 0; i + 1 < dims.size(); ++i) {
+      Spatial &d = dims[i];
+      Value position = b.sub(b.add(b.mul(i + 2 == dims.size() ? firstRow : positions[i], b.i64(d.stride)), at[i]), b.i64(d.padLow));
+      Value valid = b.inRange(position, b.i64(0), b.i64(d.in));
+      inside = inside ? b.both(inside, valid) : valid;
+      from = b.add(b.mul(from, b.i64(d.in)), b.max(position, b.i64(0)));
+      to = b.add(to, b.mul(at[i], b.i64(d.step)));
+    }
+    Value target = b.ptrAt(b.scratch, bf16, to);
+    Value source = b.ptrAt(b.operands[0], aElem, b.mul(b.add(b.mul(from, b.i64(pixel.in)), b.i64(skipped)), b.i64(channels)));
+    auto targetAt = [&](int64_t x) { return b.ptrAt(target, bf16, b.i64(x * pixel.step)); };
+    b.ifElse(
+        inside, TypeRange{},
+        [&] {
+          // what a copy writes beyond its end, the next one or the zeros overwrite
+          if (pixel.step == channels)
+            copyToBf16(b, aElem, source, targetAt(low), b.i64(count * channels));
+          else
+            b.loop(b.i64(0), b.i64(count), [&](Value x) {
+              copyToBf16(b, aElem, b.ptrAt(source, aElem, b.mul(x, b.i64(channels))),
+                         b.ptrAt(targetAt(low), bf16, b.mul(x, b.i64(pixel.step))), b.i64(channels));
+            });
+          zeros(target, low * pixel.step);
+          zeros(targetAt(low + count), (pixel.extent - low - count) * pixel.step);
+          return SmallVector<Value>();
+        },
+        [&] {
+          zeros(target, pixel.extent * pixel.step);
+          return SmallVector<Value>();
+        });
+  });
+}
+
+/// One row of scratch for each output pixel: its taps in the filter's order, then zeros.
+void Bf16ConvEmitter::gather(Value rowCount) {
+  Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
+  int64_t rowElements = llvm::alignTo(layout.paddedRun(), 32);
+  bool whole = pixel.dilation == 1 && pixel.step == channels;
+  Type elem = slab ? bf16 : aElem;
+  int64_t run = whole ? pixel.taps * channels : channels;
+  b.nest({rowCount, b.i64(pixel.out)}, [&](ValueRange at) {
+    Value from = b.add(b.mul(at[0], b.i64(row.stride * row.step)), b.mul(at[1], b.i64(pixel.stride * pixel.step)));
+    Value to = b.mul(b.add(b.mul(at[0], b.i64(pixel.out)), at[1]), b.i64(rowElements));
+    int64_t done = 0, end = 0;
+    std::function<void(size_t, int64_t)> taps = [&](size_t i, int64_t offset) {
+      if (i == dims.size() || (i + 1 == dims.size() && whole)) {
+        copyToBf16(b, elem, b.ptrAt(aBase, elem, b.add(from, b.i64(offset))),
+                   b.ptrAt(gathered, bf16, b.add(to, b.i64(done))), b.i64(run));
+        end = done + llvm::alignTo(run, 32);
+        done += run;
+        return;
+      }
+      for (int64_t t = 0; t < dims[i].taps; ++t)
+        taps(i + 1, offset + t * dims[i].dilation * dims[i].step);
+    };
+    taps(0, 0);
+    if (end < layout.paddedRun())
+      zeroRun(b, b.getI16Type(), b.ptrAt(gathered, bf16, b.add(to, b.i64(end))), b.i64(layout.paddedRun() - end));
+  });
+}
+
+SmallVector<Value> Bf16ConvEmitter::resultIndex(Value row, Value pixel) {
+  SmallVector<Value> index(op.getAccType().getRank(), b.i64(0));
+  index[0] = image;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i].resultDim >= 0)
+      index[dims[i].resultDim] = i + 1 == dims.size() ? pixel : i + 2 == dims.size() ? row : outer[i];
+  index.back() = column;
+  return index;
+}
+
+Bf16Rows Bf16ConvEmitter::describeRows(Value firstRow, Value rowCount) {
+  Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
+  Bf16Rows rows;
+  rows.height = height;
+  Value h = b.i64(height), width = b.i64(pixel.out);
+  int64_t rowElements = layout.gathered ? llvm::alignTo(layout.paddedRun(), 32) : pixel.stride * pixel.step;
+  rows.rowStride = b.i64(rowElements);
+  Value base = layout.gathered ? gathered : aBase;
+  if (flat) {
+    Value count = b.add(b.mul(b.sub(rowCount, b.i64(1)), b.i64(pitch)), width);
+    rows.tiles = b.divU(b.add(count, b.i64(height - 1)), h);
+    rows.pointer = [=](Value tile) { return b.ptrAt(base, bf16, b.mul(tile, b.i64(height * rowElements))); };
+    rows.bounds = [=](Value tile) -> std::pair<Value, Value> {
+      return {b.i64(0), b.min(h, b.sub(count, b.mul(tile, h)))};
+    };
+    auto position = [=](Value tile, Value r) { return b.add(b.mul(tile, h), r); };
+    rows.index = [=](Value tile, Value r) {
+      Value p = position(tile, r);
+      return resultIndex(b.add(firstRow, b.divU(p, b.i64(pitch))), b.remU(p, b.i64(pitch)));
+    };
+    if (pitch != pixel.out)
+      rows.exists = [=](Value tile, Value r) { return b.lt(b.remU(position(tile, r), b.i64(pitch)), width); };
+    return rows;
+  }
+  // In the last tile of a row some pixels are those of the tile before.
+  int64_t perRow = llvm::divideCeil(pixel.out, height);
+  rows.tiles = b.mul(rowCount, b.i64(perRow));
+  int64_t rowStep = row.stride * row.step, last = pixel.out - height;
+  auto firstOf = [=](Value tile) { return b.min(b.mul(b.remU(tile, b.i64(perRow)), h), b.i64(last)); };
+  rows.pointer = [=](Value tile) {
+    Value y = b.divU(tile, b.i64(perRow));
+    return b.ptrAt(base, bf16, b.add(b.mul(y, b.i64(rowStep)), b.mul(firstOf(tile), b.i64(rowElements))));
+  };
+  bool even = pixel.out % height == 0;
+  rows.bounds = [=](Value tile) -> std::pair<Value, Value> {
+    return {even ? b.i64(0) : b.sub(b.mul(b.remU(tile, b.i64(perRow)), h), firstOf(tile)), h};
+  };
+  rows.index = [=](Value tile, Value r) {
+    return resultIndex(b.add(firstRow, b.divU(tile, b.i64(perRow))), b.add(firstOf(tile), r));
+  };
+  return rows;
+}
+
+LogicalResult Bf16ConvEmitter::emitGroup(Value group, Value firstPanel, Value lastPanel) {
+  Spatial &row = dims[dims.size() - 2];
+  SmallVector<Value> sizes = {b.dim(images)};
+  for (size_t i = 0; i + 2 < dims.size(); ++i)
+    sizes.push_back(b.i64(dims[i].out));
+  sizes.push_back(b.i64(rowBlocks));
+  SmallVector<Value> index = b.delinearize(group, sizes);
+  image = index[0];
+  outer.assign(index.begin() + 1, index.end() - 1);
+  Value firstRow = b.mul(index.back(), b.i64(blockRows));
+  Value rowCount = row.out % blockRows ? b.min(b.i64(blockRows), b.sub(b.i64(row.out), firstRow)) : b.i64(blockRows);
+  if (slab) {
+    fillSlab(outer, firstRow, rowCount);
+    aBase = b.scratch;
+  } else {
+    Value offset = b.mul(image, b.i64(dims[0].step * dims[0].in));
+    for (size_t i = 0; i + 2 < dims.size(); ++i)
+      offset = b.add(offset, b.mul(outer[i], b.i64(dims[i].stride * dims[i].step)));
+    aBase = b.ptrAt(b.operands[0], aElem, b.add(offset, b.mul(firstRow, b.i64(row.stride * row.step))));
+  }
+  if (layout.gathered)
+    gather(rowCount);
+  Bf16Rows rows = describeRows(firstRow, rowCount);
+
+  // runs, outermost first; those of the channels lie within one tap or, side by side, along a row of taps
+  SmallVector<ReductionLoop> runs;
+  if (!layout.gathered) {
+    int64_t step = layout.paddedRun() * layout.panel;
+    bool merged = layout.run != groupChannels;
+    for (size_t i = dims.size() - (merged ? 1 : 0); i-- > 0;) {
+      runs.insert(runs.begin(), {b.i64(dims[i].taps), b.i64(dims[i].dilation * dims[i].step), b.i64(step)});
+      step *= dims[i].taps;
+    }
+  }
+  LogicalResult ok = success();
+  int64_t panelElements = layout.depth() * layout.panel, tail = groupColumns % layout.panel;
+  bool rowsFirst = groups == 1 && Bf16Tiles::rowsFirst(b.target, layout, panelsPerGroup);
+  auto panelAt = [&](Value p, function_ref<void(const Bf16Rows &rows, Value panel, int64_t columns, Value next)> body) {
+    Value g = b.divU(p, b.i64(panelsPerGroup)), inGroup = b.remU(p, b.i64(panelsPerGroup));
+    if (groups == 1) {
+      g = b.i64(0);
+      inGroup = p;
+    }
+    column = b.add(b.mul(g, b.i64(groupColumns)), b.mul(inGroup, b.i64(layout.panel)));
+    Value panel = b.ptrAt(b.operands[1], bf16, b.mul(p, b.i64(panelElements)));
+    Value next = b.ptrAt(panel, bf16, b.i64(panelElements));
+    Bf16Rows mine = rows;
+    if (groups > 1)
+      mine.pointer = [&, g](Value tile) { return b.ptrAt(rows.pointer(tile), bf16, b.mul(g, b.i64(groupChannels))); };
+    auto emit = [&](int64_t columns) {
+      body(mine, panel, columns, next);
+      return SmallVector<Value>();
+    };
+    if (!tail || panelsPerGroup == 1)
+      emit(tail ? tail : layout.panel);
+    else
+      b.ifElse(
+          b.eq(inGroup, b.i64(panelsPerGroup - 1)), TypeRange{}, [&] { return emit(tail); },
+          [&] { return emit(layout.panel); });
+  };
+  auto sums = [&](const Bf16Rows &mine, Value tile, unsigned count, Value panel, int64_t columns, Value next) {
+    if (failed(tiles.emit(mine, tile, count, panel, columns, runs, next)))
+      ok = failure();
+  };
+  if (rowsFirst)
+    tiles.forEachGroup(rows, [&](Value tile, unsigned count) {
+      b.loop(firstPanel, lastPanel, [&](Value p) {
+        panelAt(p, [&](const Bf16Rows &mine, Value panel, int64_t columns, Value) {
+          sums(mine, tile, count, panel, columns, Value());
+        });
+      });
+    });
+  else
+    b.loop(firstPanel, lastPanel, [&](Value p) {
+      panelAt(p, [&](const Bf16Rows &mine, Value panel, int64_t columns, Value next) {
+        tiles.forEachGroup(mine, [&](Value tile, unsigned count) { sums(mine, tile, count, panel, columns, next); });
+      });
+    });
+  return ok;
+}
+
+LogicalResult Bf16ConvEmitter::emit() {
+  readOp();
+  if (isPointwise() || gathersWindows())
+    return emitProductOfRows();
+  plan();
+  Value panels = b.i64(groups * panelsPerGroup);
+  LogicalResult ok = success();
+  tiles.begin(height);
+  b.loop(b.divU(b.begin, panels), b.divU(b.add(b.end, b.sub(panels, b.i64(1))), panels), [&](Value group) {
+    Value base = b.mul(group, panels);
+    if (failed(emitGroup(group, b.max(b.sub(b.begin, base), b.i64(0)), b.min(b.sub(b.end, base), panels))))
+      ok = failure();
+  });
+  tiles.end();
+  return ok;
+}
+
+} // namespace
+
+LogicalResult emitBf16Conv(kernel::ConvOp op, KernelBuilder &b) { return Bf16ConvEmitter(op, b).emit(); }
+
+} // namespace lathe::cpu

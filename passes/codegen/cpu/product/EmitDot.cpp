@@ -1,0 +1,63 @@
+// kernel.dot as a blocked matrix product over its operands in place: dimension lists become strides.
+#include "dialects/hlo/Shape.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/product/Product.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+
+ProductSpec dotSpec(kernel::DotOp op, KernelBuilder &b) {
+  auto lhs = cast<RankedTensorType>(op.getLhs().getType()), rhs = cast<RankedTensorType>(op.getRhs().getType());
+  ArrayRef<int64_t> aDims = op.getLhsDims(), bDims = op.getRhsDims();
+  SmallVector<int64_t> cDims(op.getResultDims());
+  int64_t batchRank = op.getBatchRank();
+  SmallVector<AffineExpr> accDims = hlo::getDims(op.getAccType());
+
+  ProductSpec spec;
+  spec.plan = KernelPlan::of(op);
+  spec.aElem = lhs.getElementType();
+  spec.bElem = rhs.getElementType();
+  spec.accElem = op.getAccType().getElementType();
+  spec.a = b.operands[0];
+  spec.b = b.operands[1];
+  spec.m = accDims[cDims[batchRank]];
+  spec.n = accDims[cDims.back()];
+  spec.k = hlo::getDims(lhs)[aDims.back()];
+  if (std::optional<uint64_t> panel = op.getPanel())
+    spec.panel = *panel;
+  spec.interleaved = op.getInterleaved().value_or(1);
+  spec.strassen = op.getStrassen();
+
+  SmallVector<Value> aStrides = stridesOf(b, lhs, kernel::operandRow(op, 0)), bStrides = stridesOf(b, rhs);
+  spec.aRow = aStrides[aDims[aDims.size() - 2]];
+  spec.aStep = aStrides[aDims.back()];
+  if (!spec.panel) {
+    spec.bStep = bStrides[bDims[bDims.size() - 2]];
+    spec.bColumn = bStrides[bDims.back()];
+  }
+  bool aBatched = lhs.getRank() > 2, bBatched = rhs.getRank() > (spec.panel ? 3 : 2);
+  for (int64_t i = 0; i < batchRank; ++i) {
+    spec.batch.push_back(accDims[cDims[i]]);
+    spec.aBatchStrides.push_back(aBatched ? aStrides[aDims[i]] : b.i64(0));
+    spec.bBatchStrides.push_back(bBatched ? bStrides[spec.panel ? i : bDims[i]] : b.i64(0));
+  }
+  spec.columnDim = cDims.back();
+  spec.resultRow = stridesOf(b, op.getAccType())[cDims[batchRank]];
+  spec.index = [=](ValueRange batch, Value row, Value column) {
+    SmallVector<Value> index(batchRank + 2);
+    for (int64_t i = 0; i < batchRank; ++i)
+      index[cDims[i]] = batch[i];
+    index[cDims[batchRank]] = row;
+    index[cDims.back()] = column;
+    return index;
+  };
+  return spec;
+}
+
+LogicalResult emitDot(Operation *op, KernelBuilder &b) {
+  Epilogue epilogue(b, op);
+  return emitProduct(b, dotSpec(cast<kernel::DotOp>(op), b), epilogue);
+}
+
+} // namespace lathe::cpu

@@ -1,0 +1,197 @@
+#include "passes/codegen/library/Sums.h"
+
+#include "dialects/hlo/Hlo.h"
+#include "passes/codegen/element/Complex.h"
+#include "passes/codegen/element/ElementEmitter.h"
+#include "passes/codegen/element/LongSums.h"
+
+#include <functional>
+
+using namespace mlir;
+
+namespace lathe::codegen {
+
+static Type sumType(Type result) {
+  const bool narrow = isa<FloatType>(result) && result.getIntOrFloatBitWidth() < 32;
+  return narrow ? Type(Float32Type::get(result.getContext())) : result;
+}
+
+Accumulator::Accumulator(KernelBuilder &b, Type lhs, Type rhs, Type result)
+    : b(b), lhs(lhs), rhs(rhs), result(result), acc(sumType(result)) {}
+
+Value Accumulator::zero() { return b.cstI(regType(acc), 0); }
+
+Value Accumulator::step(Value sum, Value x, Value y) {
+  x = emitConvert(b, x, lhs, acc);
+  y = emitConvert(b, y, rhs, acc);
+  if (isa<ComplexType>(acc))
+    return pack(unpack(b, sum) + unpack(b, x) * unpack(b, y));
+  E s(b, sum), p(b, x), q(b, y);
+  if (acc.isInteger(1))
+    return s | (p & q);
+  return s.isFloat() ? fma(p, q, s) : s + p * q;
+}
+
+Value Accumulator::finish(Value sum) { return emitConvert(b, sum, acc, result); }
+
+Value Accumulator::loop(Value lo, Value hi, int64_t additions, Value init, llvm::function_ref<Value(Value, Value)> body) {
+  auto one = [&](Value i, ValueRange s) { return SmallVector<Value>{body(i, s[0])}; };
+  SumBlocks how;
+  how.perStep = additions;
+  return isa<IntegerType>(acc) ? b.loop(lo, hi, b.i64(1), init, one)[0] : sumLoop(b, lo, hi, 1, init, how, one)[0];
+}
+
+Contraction contractionOf(Operation *op) {
+  Contraction c;
+  c.lhs = hlo::tensorType(op->getOperand(0));
+  c.rhs = hlo::tensorType(op->getOperand(1));
+  c.result = hlo::elementType(op->getResult(0));
+  SmallVector<int64_t> lhsBatch, rhsBatch, lhsSummed, rhsSummed;
+  if (auto d = dyn_cast<hlo::DotGeneralOp>(op)) {
+    auto n = d.getDotDimensionNumbers();
+    llvm::append_range(lhsBatch, n.getLhsBatchingDimensions());
+    llvm::append_range(rhsBatch, n.getRhsBatchingDimensions());
+    llvm::append_range(lhsSummed, n.getLhsContractingDimensions());
+    llvm::append_range(rhsSummed, n.getRhsContractingDimensions());
+  } else {
+    lhsSummed = {c.lhs.getRank() - 1};
+    rhsSummed = {0};
+  }
+  for (auto [l, r] : llvm::zip(lhsBatch, rhsBatch)) {
+    c.lhsDims.push_back(l);
+    c.rhsDims.push_back(r);
+  }
+  for (int64_t i = 0; i < c.lhs.getRank(); ++i)
+    if (!llvm::is_contained(lhsBatch, i) && !llvm::is_contained(lhsSummed, i)) {
+      c.lhsDims.push_back(i);
+      c.rhsDims.push_back(-1);
+    }
+  for (int64_t i = 0; i < c.rhs.getRank(); ++i)
+    if (!llvm::is_contained(rhsBatch, i) && !llvm::is_contained(rhsSummed, i)) {
+      c.lhsDims.push_back(-1);
+      c.rhsDims.push_back(i);
+    }
+  for (auto [l, r] : llvm::zip(lhsSummed, rhsSummed))
+    c.summed.push_back({l, r});
+  return c;
+}
+
+ContractionSum::ContractionSum(KernelBuilder &b, Contraction contraction)
+    : b(b), what(std::move(contraction)), lhsSizes(b.dims(what.lhs)), rhsSizes(b.dims(what.rhs)),
+      accumulator(b, what.lhs.getElementType(), what.rhs.getElementType(), what.result) {}
+
+std::optional<int64_t> ContractionSum::steps() const {
+  int64_t count = 1;
+  for (auto [l, r] : what.summed) {
+    if (what.lhs.isDynamicDim(l))
+      return std::nullopt;
+    count *= what.lhs.getDimSize(l);
+  }
+  return count;
+}
+
+Value ContractionSum::at(ValueRange index) {
+  SmallVector<Value> l(what.lhs.getRank()), r(what.rhs.getRank());
+  for (auto [i, v] : llvm::enumerate(index)) {
+    if (what.lhsDims[i] >= 0)
+      l[what.lhsDims[i]] = v;
+    if (what.rhsDims[i] >= 0)
+      r[what.rhsDims[i]] = v;
+  }
+  std::function<Value(size_t, Value)> nest = [&](size_t k, Value sum) -> Value {
+    if (k == what.summed.size())
+      return accumulator.step(sum, b.loadElem(what.lhs.getElementType(), b.operands[0], b.linearize(l, lhsSizes)),
+                              b.loadElem(what.rhs.getElementType(), b.operands[1], b.linearize(r, rhsSizes)));
+    auto [inLhs, inRhs] = what.summed[k];
+    SmallVector<Value> inside;
+    for (auto [d, unused] : llvm::drop_begin(what.summed, k + 1))
+      inside.push_back(lhsSizes[d]);
+    return accumulator.loop(b.i64(0), lhsSizes[inLhs], additionsIn(inside), sum, [&, inLhs = inLhs, inRhs = inRhs](Value iv, Value s) {
+      l[inLhs] = r[inRhs] = iv;
+      return nest(k + 1, s);
+    });
+  };
+  return accumulator.finish(nest(0, accumulator.zero()));
+}
+
+Convolution Convolution::of(hlo::ConvolutionOp op) {
+  Convolution c;
+  auto d = op.getDimensionNumbers();
+  c.lhs = hlo::tensorType(op.getLhs());
+  c.rhs = hlo::tensorType(op.getRhs());
+  c.result = hlo::tensorType(op.getResult());
+  c.lhsBatch = d.getInputBatchDimension();
+  c.lhsFeature = d.getInputFeatureDimension();
+  c.rhsInput = d.getKernelInputFeatureDimension();
+  c.rhsOutput = d.getKernelOutputFeatureDimension();
+  c.resultBatch = d.getOutputBatchDimension();
+  c.resultFeature = d.getOutputFeatureDimension();
+  c.groups = op.getFeatureGroupCount();
+  c.batchGroups = op.getBatchGroupCount();
+  const size_t spatial = d.getInputSpatialDimensions().size();
+  SmallVector<int64_t> strides = hlo::getListOr(op.getWindowStrides(), spatial, 1),
+                       lhsDilation = hlo::getListOr(op.getLhsDilation(), spatial, 1),
+                       rhsDilation = hlo::getListOr(op.getRhsDilation(), spatial, 1);
+  auto padding = hlo::getPadding(cast_or_null<DenseIntElementsAttr>(op.getPaddingAttr()), spatial);
+  SmallVector<bool> reversed(spatial, false);
+  if (auto r = op.getWindowReversal())
+    reversed.assign(r->begin(), r->end());
+  for (size_t i = 0; i < spatial; ++i)
+    c.spatial.push_back({d.getInputSpatialDimensions()[i], d.getKernelSpatialDimensions()[i], d.getOutputSpatialDimensions()[i],
+                         strides[i], padding[i].first, lhsDilation[i], rhsDilation[i], reversed[i]});
+  return c;
+}
+
+ConvolutionSum::ConvolutionSum(KernelBuilder &b, Convolution convolution)
+    : b(b), what(std::move(convolution)), lhsSizes(b.dims(what.lhs)), rhsSizes(b.dims(what.rhs)),
+      resultSizes(b.dims(what.result)),
+      accumulator(b, what.lhs.getElementType(), what.rhs.getElementType(), what.result.getElementType()) {}
+
+std::optional<int64_t> ConvolutionSum::steps() const {
+  if (!what.rhs.hasStaticShape())
+    return std::nullopt;
+  return what.rhs.getNumElements() / std::max<int64_t>(1, what.rhs.getDimSize(what.rhsOutput));
+}
+
+Value ConvolutionSum::at(ValueRange index) {
+  Value features = resultSizes[what.resultFeature], channels = rhsSizes[what.rhsInput];
+  Value f = index[what.resultFeature];
+  Value group = b.divU(b.mul(f, b.i64(what.groups)), features);
+  // with batch groups a feature reads its own part of the batch
+  Value part = b.divU(b.mul(f, b.i64(what.batchGroups)), features);
+  SmallVector<Value> l(what.lhs.getRank()), r(what.rhs.getRank());
+  l[what.lhsBatch] = b.add(index[what.resultBatch], b.mul(part, resultSizes[what.resultBatch]));
+  r[what.rhsOutput] = f;
+  std::function<Value(size_t, Value)> nest = [&](size_t i, Value sum) -> Value {
+    if (i == what.spatial.size())
+      return accumulator.loop(b.i64(0), channels, 1, sum, [&](Value c, Value s) {
+        l[what.lhsFeature] = b.add(b.mul(group, channels), c);
+        r[what.rhsInput] = c;
+        return accumulator.step(s, b.loadElem(what.lhs.getElementType(), b.operands[0], b.linearize(l, lhsSizes)),
+                                b.loadElem(what.rhs.getElementType(), b.operands[1], b.linearize(r, rhsSizes)));
+      });
+    const Convolution::Spatial &d = what.spatial[i];
+    Value taps = rhsSizes[d.rhs];
+    SmallVector<Value> within{channels};
+    for (const Convolution::Spatial &more : llvm::drop_begin(what.spatial, i + 1))
+      within.push_back(rhsSizes[more.rhs]);
+    return accumulator.loop(b.i64(0), taps, additionsIn(within), sum, [&](Value k, Value s) -> Value {
+      Value pos = b.sub(b.add(b.mul(index[d.result], b.i64(d.stride)), b.mul(k, b.i64(d.rhsDilation))), b.i64(d.padLow));
+      Value inside = b.ge(pos, b.i64(0));
+      if (d.lhsDilation != 1) {
+        Value step = b.i64(d.lhsDilation);
+        inside = b.both(inside, b.eq(arith::RemUIOp::create(b, pos, step), b.i64(0)));
+        pos = arith::DivUIOp::create(b, pos, step);
+      }
+      inside = b.both(inside, b.lt(pos, lhsSizes[d.lhs]));
+      return b.ifElse(inside, s.getType(), [&] {
+        l[d.lhs] = pos;
+        r[d.rhs] = d.reversed ? b.sub(b.sub(taps, b.i64(1)), k) : k;
+        return SmallVector<Value>{nest(i + 1, s)};
+      }, [&] { return SmallVector<Value>{s}; })[0];
+    });
+  };
+  return accumulator.finish(nest(0, accumulator.zero()));
+}
+
+} // namespace lathe::codegen

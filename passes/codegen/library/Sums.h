@@ -1,0 +1,89 @@
+// Sums of products, one result at a time: what contractions and convolutions of any element type and layout are.
+#ifndef LATHE_PASSES_CODEGEN_LIBRARY_SUMS_H
+#define LATHE_PASSES_CODEGEN_LIBRARY_SUMS_H
+
+#include "passes/codegen/element/KernelBuilder.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+
+#include <optional>
+
+namespace lathe::hlo {
+class ConvolutionOp;
+}
+
+namespace lathe::codegen {
+
+/// Multiply and add in the type that products are summed in: f32 for narrower floats, which are rounded once.
+class Accumulator {
+public:
+  Accumulator(KernelBuilder &b, mlir::Type lhs, mlir::Type rhs, mlir::Type result);
+  mlir::Value zero();
+  mlir::Value step(mlir::Value sum, mlir::Value x, mlir::Value y);
+  mlir::Value finish(mlir::Value sum);
+  /// As KernelBuilder::loop, for one sum: those of floats in blocks (LongSums.h). `additions`: of a step of the loop.
+  mlir::Value loop(mlir::Value lo, mlir::Value hi, int64_t additions, mlir::Value init,
+                   llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> body);
+
+private:
+  KernelBuilder &b;
+  mlir::Type lhs, rhs, result, acc;
+};
+
+/// result[index] = sum over `summed` of lhs * rhs.
+struct Contraction {
+  mlir::RankedTensorType lhs, rhs;
+  mlir::Type result; ///< element type
+  mlir::SmallVector<int64_t> lhsDims, rhsDims; ///< for each dimension of the result that of the operand, or -1
+  mlir::SmallVector<std::pair<int64_t, int64_t>> summed; ///< of lhs and rhs, the outermost first
+};
+
+/// That of an hlo.dot_general or hlo.dot.
+Contraction contractionOf(mlir::Operation *op);
+
+class ContractionSum {
+public:
+  ContractionSum(KernelBuilder &b, Contraction what);
+  /// The result at `index`, from operands in the kernel's first two pointers; emits loops.
+  mlir::Value at(mlir::ValueRange index);
+  /// Products of one result; nothing where it depends on run-time sizes.
+  std::optional<int64_t> steps() const;
+
+private:
+  KernelBuilder &b;
+  Contraction what;
+  mlir::SmallVector<mlir::Value> lhsSizes, rhsSizes;
+  Accumulator accumulator;
+};
+
+/// A convolution in StableHLO's terms.
+struct Convolution {
+  struct Spatial {
+    int64_t lhs, rhs, result; ///< dimensions
+    int64_t stride = 1, padLow = 0, lhsDilation = 1, rhsDilation = 1;
+    bool reversed = false;
+  };
+  mlir::RankedTensorType lhs, rhs, result; ///< the result's element type is that of the sum
+  int64_t lhsBatch, lhsFeature, rhsInput, rhsOutput, resultBatch, resultFeature;
+  mlir::SmallVector<Spatial> spatial;
+  int64_t groups = 1, batchGroups = 1;
+
+  static Convolution of(hlo::ConvolutionOp op);
+};
+
+class ConvolutionSum {
+public:
+  ConvolutionSum(KernelBuilder &b, Convolution what);
+  mlir::Value at(mlir::ValueRange index);
+  std::optional<int64_t> steps() const;
+
+private:
+  KernelBuilder &b;
+  Convolution what;
+  mlir::SmallVector<mlir::Value> lhsSizes, rhsSizes, resultSizes;
+  Accumulator accumulator;
+};
+
+} // namespace lathe::codegen
+
+#endif
