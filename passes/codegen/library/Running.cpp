@@ -31,7 +31,7 @@ private:
   SmallVector<Value> combine(ValueRange x, ValueRange y, unsigned width);
   SmallVector<Value> shuffled(ValueRange x, ValueRange y, ArrayRef<int64_t> pick);
   void across(Value outer, Value lo, Value hi);
-  void sumsAcross(Value outer, Value lo, Value hi);
+  void sumsAcross(Value outer, Value lo, Value hi, int64_t piece);
   SmallVector<Value> vectorsOfRow(Value base, Value first, Value last, SmallVector<Value> carried, ValueRange before);
   SmallVector<Value> elementsOfRow(Value base, Value first, Value last, SmallVector<Value> carried, ValueRange before);
   void alongRow(Value row);
@@ -142,39 +142,64 @@ SmallVector<Value> Running::after(ValueRange before, ValueRange sums) {
   return before.empty() ? SmallVector<Value>(sums) : addAll(b, before, sums);
 }
 
-// The same for sums: a strip of columns in registers, from block to block.
-void Running::sumsAcross(Value outer, Value lo, Value hi) {
+// The same for sums, row by row as well: the sums of a block of rows, and of all before it, are kept beside. Those of 64
+// blocks make one of the next level.
+void Running::sumsAcross(Value outer, Value lo, Value hi, int64_t piece) {
   Type elem = elems[0];
-  auto strip = [&](Value j, unsigned vecs, unsigned width, Value mask) {
-    SmallVector<Value> start;
-    for (unsigned v = 0; v < vecs; ++v)
-      start.append(inits(width));
-    runningBlocks(b, b.i64(0), count, runningBlock, start, [&](Value from, Value to, ValueRange before) {
-      SmallVector<Value> zeros;
-      for (Value v : before)
-        zeros.push_back(b.cst(v.getType(), -0.0));
-      return b.loop(from, to, b.i64(1), zeros, [&](Value t, ValueRange sums) {
-        Value at = b.add(b.mul(b.add(b.mul(outer, count), inOrder(t)), inner), j);
-        SmallVector<Value> next;
-        for (unsigned v = 0; v < vecs; ++v)
-          next.push_back(arith::AddFOp::create(
-              b, sums[v], b.loadElem(elem, b.operands[0], b.add(at, b.i64(v * width)), width, mask)));
-        SmallVector<Value> out = addAll(b, before, window.exclusive ? sums : ValueRange(next));
-        for (unsigned v = 0; v < vecs; ++v)
-          b.storeElem(elem, out[v], b.results[0], b.add(at, b.i64(v * width)), mask);
-        return next;
-      });
+  const bool narrow = isa<FloatType>(elem) && elem.getIntOrFloatBitWidth() < 32;
+  Type acc = narrow ? b.getF32Type() : elem; // narrow results are rounded where they are stored, sums never
+  const int64_t bytes = llvm::alignTo((piece + lanes) * elemBytes(acc), 64);
+  Value here = b.alloca(bytes), before = b.alloca(bytes);
+  SmallVector<Value> kept; // of blocks, of 64 blocks, of 64 times as many
+  for (int64_t level = 0; level < 3; ++level)
+    kept.push_back(b.alloca(bytes));
+  auto columns = [&](llvm::function_ref<void(Value, unsigned, Value)> body) {
+    (void)vectorLoop(b, lo, hi, lanes, masked, [&](Value j, unsigned width, Value mask) {
+      body(j, width, mask);
+      return success();
     });
   };
-  constexpr int64_t vecs = 8;
-  Value wide = b.i64(vecs * lanes), rest = lo;
-  if (lanes > 1) {
-    rest = b.add(lo, b.mul(b.divU(b.sub(hi, lo), wide), wide));
-    b.loop(lo, rest, wide, [&](Value j) { strip(j, vecs, lanes, Value()); });
-  }
-  (void)vectorLoop(b, rest, hi, lanes, masked, [&](Value j, unsigned width, Value mask) {
-    strip(j, 1, width, mask);
-    return success();
+  auto get = [&](Value memory, Value j, unsigned width) { return b.loadElem(acc, memory, b.sub(j, lo), width); };
+  auto put = [&](Value v, Value memory, Value j) { b.storeElem(acc, v, memory, b.sub(j, lo)); };
+  auto plus = [&](Value x, Value y) { return addAll(b, x, y)[0]; };
+  auto zero = [&](unsigned width) { return b.splatElem(acc, b.cst(regType(acc), -0.0), width); };
+  columns([&](Value j, unsigned width, Value) {
+    for (Value memory : kept)
+      put(zero(width), memory, j);
+  });
+  /// Hands the sums of `from` on to `to`.
+  auto hand = [&](Value from, Value to) {
+    columns([&](Value j, unsigned width, Value) {
+      put(plus(get(to, j, width), get(from, j, width)), to, j);
+      put(zero(width), from, j);
+    });
+  };
+  Value span = b.i64(runningBlock);
+  auto endsSpan = [&](Value i) { return b.eq(b.remU(b.add(i, b.i64(1)), span), b.i64(0)); };
+  Value blocks = b.divU(b.add(count, b.i64(runningBlock - 1)), span);
+  b.loop(b.i64(0), blocks, [&](Value block) {
+    columns([&](Value j, unsigned width, Value) {
+      Value sum = inits(width)[0];
+      for (Value memory : llvm::reverse(kept))
+        sum = plus(sum, get(memory, j, width));
+      put(sum, before, j);
+      put(zero(width), here, j);
+    });
+    Value first = b.mul(block, span);
+    b.loop(first, b.min(b.add(first, span), count), [&](Value t) {
+      Value row = b.mul(b.add(b.mul(outer, count), inOrder(t)), inner);
+      columns([&](Value j, unsigned width, Value mask) {
+        Value sum = get(here, j, width), at = b.add(row, j);
+        Value next = plus(sum, b.loadElem(elem, b.operands[0], at, width, mask));
+        put(next, here, j);
+        b.storeElem(elem, plus(get(before, j, width), window.exclusive ? sum : next), b.results[0], at, mask);
+      });
+    });
+    hand(here, kept[0]);
+    b.ifThen(endsSpan(block), [&] {
+      hand(kept[0], kept[1]);
+      b.ifThen(endsSpan(b.divU(block, span)), [&] { hand(kept[1], kept[2]); });
+    });
   });
 }
 
@@ -267,7 +292,7 @@ LogicalResult Running::emit() {
   b.units([&](Value unit) {
     Value lo = b.mul(b.remU(unit, each), b.i64(piece));
     Value outer = b.divU(unit, each), hi = b.min(b.add(lo, b.i64(piece)), inner);
-    adds ? sumsAcross(outer, lo, hi) : across(outer, lo, hi);
+    adds ? sumsAcross(outer, lo, hi, piece) : across(outer, lo, hi);
   });
   return ok;
 }
