@@ -22,6 +22,7 @@ config.substitutions += [
     ("%check_models", config.python + " " + os.path.join(config.test_source_root, "tools", "check_models.py") + " --lathe "
      + os.path.join(config.lathe_obj_root, "bin", "lathe")),
     ("%samples", os.path.join(config.test_source_root, "data", "samples")),
+    ("%cuda_driver", os.path.join(config.lathe_obj_root, "lib", "emulated-cuda", "libcuda.so.1")),
     ("%src", config.lathe_src_root),
     ("%build", config.lathe_obj_root),
     ("%cxx", config.host_cxx),

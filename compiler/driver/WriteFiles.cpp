@@ -27,7 +27,8 @@ llvm::Error writeArtifact(const CompiledArtifact &artifact, const std::string &p
   const std::pair<const char *, std::pair<const char *, const std::string *>> texts[] = {{"obj", {".o", &artifact.object}},
                                                                                         {"header", {".h", &artifact.header}},
                                                                                         {"asm", {".s", &artifact.assembly}},
-                                                                                        {"llvm", {".ll", &artifact.llvmIr}}};
+                                                                                        {"llvm", {".ll", &artifact.llvmIr}},
+                                                                                        {"ptx", {".ptx", &artifact.deviceCode}}};
   for (auto &[kind, file] : texts)
     if (wanted.count(kind))
       if (llvm::Error error = writeTextFile(prefix + file.first, *file.second))
@@ -63,6 +64,7 @@ std::string reportJson(const EmitReport &r, llvm::ArrayRef<PhaseTime> times) {
                        {"sum_of_buffers_bytes", r.sumOfBuffers},
                        {"constant_bytes", r.constantBytes},
                        {"code_bytes", r.codeBytes},
+                       {"device_code_bytes", r.deviceCodeBytes},
                        {"kernels", r.kernels},
                        {"kernel_calls", r.kernelCalls},
                        {"copies", r.copies},

@@ -101,12 +101,14 @@ Expected<std::string> generate(Module &m, TargetMachine &machine, CodeGenFileTyp
   return std::string(buffer.data(), buffer.size());
 }
 
-Error checkUndefined(const ElfSummary &summary, const EmitOptions &options, const std::string &constants) {
+Error checkUndefined(const ElfSummary &summary, const EmitOptions &options, const std::string &constants, bool onDevice) {
   std::string extra;
   for (const std::string &name : summary.undefined) {
     if (is_contained(allowedSymbols, name) || name == constants)
       continue;
     if (options.hosted && StringRef(name).starts_with("lathe_host_kernel_"))
+      continue;
+    if (onDevice && StringRef(name).starts_with("lathe_cuda_"))
       continue;
     if (options.sanitize == "address" &&
         (StringRef(name).starts_with("__asan") || name == "posix_memalign" || name == "free"))
@@ -149,6 +151,12 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   if (!target)
     return target.takeError();
 
+  const bool onDevice = target->backend->launches();
+  if (onDevice && !options.sanitize.empty())
+    return createStringError("--sanitize=" + options.sanitize + ": not for kernels of a device");
+  if (onDevice && options.hosted)
+    return createStringError("host operations are not supported beside kernels of a device");
+
   mlir::MLIRContext *context = kernelModule.getContext();
   mlir::DialectRegistry registry;
   mlir::registerBuiltinDialectTranslation(registry);
@@ -173,7 +181,7 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   lower::LowerOptions lowerOptions;
   lowerOptions.backend = &backend;
   lowerOptions.constantsSymbol = options.symbolPrefix + "_constants";
-  lowerOptions.threads = options.threads;
+  lowerOptions.threads = onDevice ? 1 : options.threads; // the device's are enough
   lowerOptions.profile = options.profile;
   lowerOptions.amx = prepared->amx;
   lowerOptions.parallelWork = options.parallelWork;
@@ -226,7 +234,7 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
     Expected<ElfSummary> summary = summarizeObject(*object);
     if (!summary)
       return summary.takeError();
-    if (Error e = checkUndefined(*summary, options, lowerOptions.constantsSymbol))
+    if (Error e = checkUndefined(*summary, options, lowerOptions.constantsSymbol, lowered->onDevice))
       return std::move(e);
     report.codeBytes = summary->codeBytes;
     artifact.object = std::move(*object);
@@ -248,6 +256,9 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   report.kernels = lowered->kernels;
   report.kernelCalls = lowered->kernelCalls;
   report.copies = lowered->plan.copies;
+  artifact.onDevice = onDevice;
+  artifact.deviceCode = std::move(lowered->image);
+  report.deviceCodeBytes = artifact.deviceCode.size();
   artifact.header = options.hosted ? makeHostedHeader(*options.hosted, options) : makeHeader(*lowered, options);
   return artifact;
 }

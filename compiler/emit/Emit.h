@@ -60,6 +60,7 @@ struct EmitReport {
   int64_t kernels = 0;        ///< distinct kernels
   int64_t kernelCalls = 0;
   int64_t codeBytes = 0;      ///< executable sections of the object
+  int64_t deviceCodeBytes = 0; ///< text of kernels that are launched
   int64_t bf16Kernels = 0;    ///< kernel calls that take bf16 operands
   int64_t planned = 0;        ///< kernel calls whose plan a tuning file named
   int64_t copies = 0;         ///< memcpy steps that the plan could not avoid
@@ -71,6 +72,8 @@ struct CompiledArtifact {
   std::string header;
   std::string weights; ///< content of the external file, with externalWeights
   std::string assembly, llvmIr;
+  std::string deviceCode; ///< of kernels that are launched: PTX
+  bool onDevice = false;  ///< the object calls liblathe_cuda.a
   std::string triple, prefix;
   int vectorBits = 512; ///< of the vectors that kernels use
   bool fma = true;      ///< whether they multiply and add in one instruction

@@ -205,6 +205,15 @@ void HeaderWriter::writeC() {
        << "(const int64_t *sizes, int32_t threads);\n";
     os << "int32_t " << entryFunctionName(p, "run", e.name, static_cast<int>(i)) << "(const lathe_run_args *args);\n";
   }
+  if (lowered.onDevice) {
+    os << "/* Loads code and constants on the device; the first run does it otherwise, and says why where it cannot. 0 is\n"
+          " * success. unload gives back what the device holds; no run may be in progress. */\nint32_t "
+       << p << "_load(void);\nvoid " << p << "_unload(void);\n";
+    for (auto [i, e] : enumerate(lowered.entries))
+      os << "/* Bytes of the device's memory that a run of entry '" << commentText(e.name) << "' takes beside code and constants; < 0\n"
+            " * when a size is out of range. */\nint64_t "
+         << entryFunctionName(p, "device_workspace_size", e.name, static_cast<int>(i)) << "(const int64_t *sizes);\n";
+  }
   if (options.externalWeights && lowered.pool.size() > 0)
     os << "/* The content of the weights file; kept in place, aligned to 64 bytes. 0 is success. */\nint32_t " << p
        << "_bind_weights(const void *data, uint64_t size);\n";
@@ -237,7 +246,8 @@ void HeaderWriter::writeClass() {
   os << "  static constexpr size_t kNumArgs = " << args.size() << ", kNumResults = " << results.size()
      << ", kNumVariables = " << variables.size() << ";\n\n";
   os << "  explicit " << name << "(AllocMode mode = AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS)\n"
-     << "      : CompiledModel(" << options.symbolPrefix << "_module(), mode) {}\n\n";
+     << "      : CompiledModel(" << options.symbolPrefix << "_module(), mode) {" << (lowered.onDevice ? " " + options.symbolPrefix + "_load(); " : std::string())
+     << "}\n\n";
   os << "  static const lathe_module *StaticData() { return " << options.symbolPrefix << "_module(); }\n\n";
   if (options.externalWeights && lowered.pool.size() > 0)
     os << "  /* Once per program, before the first model is made. */\n  static bool BindWeightsFile(const char *path) { "

@@ -1,5 +1,6 @@
 // Archives and shared libraries from an object.
 #include "compiler/emit/Emit.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Object/Archive.h"
 #include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Support/FileSystem.h"
@@ -9,6 +10,7 @@
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
 #include <cstdlib>
+#include <dlfcn.h>
 
 using namespace llvm;
 
@@ -58,6 +60,19 @@ std::vector<std::string> environment() {
   return variables;
 }
 
+/// The archive that objects with launches link with: it lies in lib/, beside the folder of this program or with this library.
+Expected<std::string> findCudaArchive() {
+  SmallVector<std::string> folders;
+  folders.push_back(sys::path::parent_path(sys::path::parent_path(sys::fs::getMainExecutable(nullptr, nullptr))).str() + "/lib");
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void *>(&findCudaArchive), &info) && info.dli_fname)
+    folders.push_back(sys::path::parent_path(info.dli_fname).str());
+  for (const std::string &folder : folders)
+    if (sys::fs::exists(folder + "/liblathe_cuda.a"))
+      return folder + "/liblathe_cuda.a";
+  return createStringError("liblathe_cuda.a is not in " + join(folders, " or "));
+}
+
 } // namespace
 
 Expected<std::string> makeArchive(const CompiledArtifact &artifact, StringRef memberName) {
@@ -99,10 +114,18 @@ Error linkSharedLibrary(const CompiledArtifact &artifact, StringRef path) {
     if (!program)
       continue;
     std::vector<std::string> args = {*program, "-shared", "-o", path.str(), object->str()};
+    if (artifact.onDevice) {
+      Expected<std::string> archive = findCudaArchive();
+      if (!archive)
+        return archive.takeError();
+      args.push_back(*archive);
+    }
     for (const std::string &option : {query, scriptOption, std::string("--build-id=none"), std::string("-znoexecstack")})
       args.push_back(l.driver ? "-Wl," + option : option);
     if (l.driver) {
       args.push_back("-nostartfiles");
+      if (artifact.onDevice)
+        args.push_back("-ldl");
       args.push_back("-lm");
     }
     SmallVector<StringRef> argv(args.begin(), args.end());

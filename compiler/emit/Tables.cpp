@@ -1,5 +1,6 @@
 // Struct types here mirror runtime/abi/module_abi.h field by field; sizes are compared with the C compiler's.
 #include "compiler/emit/Tables.h"
+#include "runtime/abi/cuda_abi.h"
 #include "runtime/abi/module_abi.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DataLayout.h"
@@ -189,6 +190,47 @@ Function *emitBind(TableBuilder &t, const std::string &prefix, GlobalVariable *b
   return f;
 }
 
+/// The lathe_cuda_module, and PREFIX_load, PREFIX_unload and PREFIX_device_workspace_size.
+void emitDevice(TableBuilder &t, const lower::LoweredModule &lowered, const std::string &prefix, Constant *constants, bool bound) {
+  SmallVector<Constant *> kernels;
+  for (const codegen::Launch &launch : lowered.launches)
+    kernels.push_back(t.structure({t.i32(sizeof(lathe_cuda_kernel)), t.i32(launch.threads), t.string(launch.name)},
+                                  sizeof(lathe_cuda_kernel)));
+  GlobalVariable *module = t.structure({t.i32(sizeof(lathe_cuda_module)), t.i32(lowered.launches.size()), t.string(lowered.image),
+                                        t.pointers(kernels), t.i64(lowered.pool.size()), t.null()},
+                                       sizeof(lathe_cuda_module));
+  module->setConstant(false);
+  module->setUnnamedAddr(GlobalValue::UnnamedAddr::None);
+  if (GlobalVariable *used = t.m.getNamedGlobal(lower::deviceModule)) {
+    used->replaceAllUsesWith(module);
+    used->eraseFromParent();
+  }
+  auto runtime = [&](StringRef name, Type *result, ArrayRef<Type *> args) {
+    return t.m.getOrInsertFunction(name, FunctionType::get(result, args, false));
+  };
+  {
+    Function *load = exported(t, prefix + "_load", t.i32Type, {});
+    IRBuilder<> b(BasicBlock::Create(t.c, "", load));
+    Value *weights = constants;
+    if (bound) { // nothing to load yet
+      weights = b.CreateLoad(t.ptr, constants);
+      auto *ready = BasicBlock::Create(t.c, "", load), *early = BasicBlock::Create(t.c, "", load);
+      b.CreateCondBr(b.CreateICmpEQ(weights, t.null()), early, ready);
+      b.SetInsertPoint(early);
+      b.CreateRet(t.i32(LATHE_FAILED_PRECONDITION));
+      b.SetInsertPoint(ready);
+    }
+    b.CreateRet(b.CreateCall(runtime("lathe_cuda_load_1", t.i32Type, {t.ptr, t.ptr}), {module, weights}));
+  }
+  Function *unload = exported(t, prefix + "_unload", Type::getVoidTy(t.c), {});
+  IRBuilder<> b(BasicBlock::Create(t.c, "", unload));
+  b.CreateCall(runtime("lathe_cuda_unload_1", Type::getVoidTy(t.c), {t.ptr}), {module});
+  b.CreateRetVoid();
+  for (auto [i, e] : enumerate(lowered.entries))
+    GlobalAlias::create(GlobalValue::ExternalLinkage, entryFunctionName(prefix, "device_workspace_size", e.name, static_cast<int>(i)),
+                        t.m.getFunction(("lathe_device_workspace" + Twine(i)).str()));
+}
+
 /// Asks Linux for the use of tile registers, which it grants to a process once: arch_prctl(ARCH_REQ_XCOMP_PERM,
 /// XFEATURE_XTILEDATA). Here, in PREFIX_module(), so that run() makes no system call.
 void requestAmx(TableBuilder &t, IRBuilder<> &b) {
@@ -235,6 +277,8 @@ void emitTables(Module &m, const lower::LoweredModule &lowered, const EmitOption
   } else {
     constantsField = constants;
   }
+  if (lowered.onDevice)
+    emitDevice(t, lowered, prefix, size == 0 ? t.null() : boundField != t.null() ? boundField : constantsField, boundField != t.null());
 
   SmallVector<Constant *> entries, symbols, variables, sites, steps;
   for (auto [i, e] : enumerate(lowered.entries)) {

@@ -1,5 +1,6 @@
 // Loading. Objects go through LLJIT's object layer (JITLink); nothing is compiled here.
 #include "compiler/jit/Jit.h"
+#include "runtime/abi/cuda_abi.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
@@ -19,22 +20,55 @@ Error checkModule(const lathe_module *m) {
   return Error::success();
 }
 
+/// PREFIX_unload of modules that hold memory of a device.
+using Unload = void (*)();
+
 class JitModule : public LoadedModule {
 public:
-  JitModule(std::unique_ptr<orc::LLJIT> j, const lathe_module *m) : jit(std::move(j)) { module = m; }
+  JitModule(std::unique_ptr<orc::LLJIT> j, const lathe_module *m, Unload unload) : jit(std::move(j)), unload(unload) { module = m; }
+  ~JitModule() override {
+    if (unload)
+      unload();
+  }
 
 private:
   std::unique_ptr<orc::LLJIT> jit;
+  Unload unload;
 };
 
 class LibraryModule : public LoadedModule {
 public:
   LibraryModule(void *h, const lathe_module *m) : handle(h) { module = m; }
-  ~LibraryModule() override { dlclose(handle); }
+  ~LibraryModule() override {
+    if (auto unload = reinterpret_cast<Unload>(dlsym(handle, (std::string(module->name) + "_unload").c_str())))
+      unload();
+    dlclose(handle);
+  }
 
 private:
   void *handle;
 };
+
+orc::SymbolMap deviceFunctions(orc::LLJIT &jit) {
+  orc::SymbolMap symbols;
+  auto add = [&](const char *name, auto *function) {
+    symbols[jit.mangleAndIntern(name)] = {orc::ExecutorAddr::fromPtr(function), JITSymbolFlags::Exported | JITSymbolFlags::Callable};
+  };
+#define LATHE_DEVICE_FUNCTION(name) add(#name, name)
+  LATHE_DEVICE_FUNCTION(lathe_cuda_load_1);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_unload_1);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_begin_1);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_end_1);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_upload_1);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_download_1);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_read_1);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_wait_1);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_copy_1);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_fill_1);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_launch_1);
+#undef LATHE_DEVICE_FUNCTION
+  return symbols;
+}
 
 } // namespace
 
@@ -58,6 +92,9 @@ Expected<std::shared_ptr<LoadedModule>> loadObject(StringRef object, StringRef p
   if (!process)
     return process.takeError();
   main.addGenerator(std::move(*process));
+  // what code with launches calls; this program need not export it
+  if (Error e = main.define(orc::absoluteSymbols(deviceFunctions(**jit))))
+    return std::move(e);
   if (Error e = (*jit)->addObjectFile(main, MemoryBuffer::getMemBufferCopy(object, prefix)))
     return std::move(e);
   auto query = (*jit)->lookup((prefix + "_module").str());
@@ -66,7 +103,12 @@ Expected<std::shared_ptr<LoadedModule>> loadObject(StringRef object, StringRef p
   const lathe_module *m = query->toPtr<lathe_module_query_fn>()();
   if (Error e = checkModule(m))
     return std::move(e);
-  return std::make_shared<JitModule>(std::move(*jit), m);
+  Unload unload = nullptr;
+  if (auto symbol = (*jit)->lookup((prefix + "_unload").str()))
+    unload = symbol->toPtr<Unload>();
+  else
+    consumeError(symbol.takeError()); // it holds nothing
+  return std::make_shared<JitModule>(std::move(*jit), m, unload);
 }
 
 Expected<std::shared_ptr<LoadedModule>> loadSharedLibrary(StringRef path) {

@@ -1,5 +1,6 @@
 #include "passes/codegen/Backend.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
 using namespace mlir;
@@ -10,10 +11,23 @@ Backend::~Backend() = default;
 
 std::string Backend::kernelName(Operation *op) const { return op->getName().stripDialect().str(); }
 
+FailureOr<std::string> Backend::makeImage(ModuleOp kernels, llvm::MutableArrayRef<Launch>) const {
+  return kernels.emitError("internal error: a backend that launches nothing was asked for an image");
+}
+
 static AffineExpr exprAttr(func::FuncOp func, StringRef name, int64_t otherwise) {
   if (auto map = func->getAttrOfType<AffineMapAttr>(name); map && map.getValue().getNumResults() == 1)
     return map.getValue().getResult(0);
   return getAffineConstantExpr(otherwise, func.getContext());
+}
+
+/// Whether anything but a load may use memory that `pointer` leads to.
+static bool mayStoreTo(Value pointer) {
+  return llvm::any_of(pointer.getUsers(), [](Operation *user) {
+    if (auto at = dyn_cast<LLVM::GEPOp>(user))
+      return mayStoreTo(at);
+    return !isa<LLVM::LoadOp>(user);
+  });
 }
 
 EmittedKernel describeKernel(func::FuncOp function) {
@@ -24,6 +38,7 @@ EmittedKernel describeKernel(func::FuncOp function) {
   if (auto work = function->getAttrOfType<IntegerAttr>("kernel.work"))
     kernel.workPerUnit = work.getInt();
   kernel.mayFail = !function.getArgument(function.getNumArguments() - 3).use_empty();
+  kernel.writesSizes = mayStoreTo(function.getArgument(function.getNumArguments() - 4));
   return kernel;
 }
 

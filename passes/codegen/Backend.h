@@ -11,6 +11,9 @@
 //   func.func private @name(%operand..., %result..., %scratch, %sizes, %err: !llvm.ptr, %begin, %end: i64)
 // of the units of work [begin, end): they read nothing of each other, and results do not depend on how the range is cut.
 // Its body uses arith, func, LLVM pointers, math, scf and one-dimensional vectors.
+//
+// Where kernels are launched on a device (`launches`), they are a module of their own. Lowering converts it to the LLVM
+// dialect and hands it to `makeImage`, once; tensors, sizes and the error cell lie in the device's memory.
 #ifndef LATHE_PASSES_CODEGEN_BACKEND_H
 #define LATHE_PASSES_CODEGEN_BACKEND_H
 
@@ -23,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lathe::codegen {
 
@@ -62,7 +66,16 @@ struct EmittedKernel {
   mlir::AffineExpr scratch; ///< bytes of one call
   int64_t workPerUnit = 0;  ///< in operations of vectorised elementwise code, some sixteen a cycle; 0: not worth sharing
   bool mayFail = false;     ///< it may store a KernelError to %err
+  bool writesSizes = false; ///< it may store to %sizes
 };
+/// A kernel of a device's image. Its parameters are those of its function up to %err, then three i64: the units; how many
+/// threads do them; how far the pieces of scratch of two threads lie apart. Without scratch a thread does one unit.
+struct Launch {
+  std::string name;
+  bool hasScratch = false;
+  int threads = 0; ///< of a block
+};
+
 /// The same of a function whose generator left it in attributes (`kernel.extent`, `kernel.scratch`, `kernel.work`).
 EmittedKernel describeKernel(mlir::func::FuncOp function);
 
@@ -81,6 +94,12 @@ public:
   virtual std::string kernelName(mlir::Operation *op) const;
   /// Emits the function of a kernel op or a bare hlo op into `module`. Diagnoses what it cannot.
   virtual mlir::FailureOr<EmittedKernel> emitKernel(mlir::Operation *op, mlir::ModuleOp module, llvm::StringRef name) const = 0;
+
+  /// Whether kernels are launched on a device with memory of its own.
+  virtual bool launches() const { return false; }
+  /// Of a backend that launches: the code of `launches`, whose functions lie in `kernels`, in the LLVM dialect, as text for the
+  /// device's driver. Sets their blocks. Diagnoses.
+  virtual mlir::FailureOr<std::string> makeImage(mlir::ModuleOp kernels, llvm::MutableArrayRef<Launch> launches) const;
 
   /// Whether there is anything for --tune to choose.
   virtual bool hasPlans() const { return false; }

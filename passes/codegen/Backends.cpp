@@ -7,6 +7,9 @@
 #ifdef LATHE_BACKEND_PLAIN
 #include "passes/codegen/plain/PlainBackend.h"
 #endif
+#ifdef LATHE_BACKEND_CUDA
+#include "passes/codegen/nvptx/NvptxBackend.h"
+#endif
 
 namespace lathe::codegen {
 
@@ -16,6 +19,9 @@ static const BackendInfo all[] = {
 #endif
 #ifdef LATHE_BACKEND_PLAIN
     {"plain", plain::makePlainBackend, nullptr},
+#endif
+#ifdef LATHE_BACKEND_CUDA
+    {"cuda", nvptx::makeNvptxBackend, nullptr},
 #endif
 };
 

@@ -19,6 +19,8 @@ FunctionLowering::FunctionLowering(ModuleState &state, func::FuncOp func, int en
 
 void FunctionLowering::run() {
   emitWorkspaceFunction();
+  if (launches())
+    emitDeviceWorkspaceFunction();
   emitBoundFunction();
   emitDimsFunction();
   emitRunFunction();
@@ -95,7 +97,7 @@ void FunctionLowering::emitRunFunction() {
       if ((buffer.kind == Buffer::Arena || buffer.kind == Buffer::Constant) && !buffer.spans.empty())
         blocks.try_emplace(&buffer, firstBlockSlot() + int64_t(blocks.size()));
     }
-  ctx = b.stack(8 * (firstBlockSlot() + int64_t(blocks.size())));
+  ctx = b.stack(8 * (firstBlockSlot() + int64_t(blocks.size()) + (launches() ? NumDeviceSlots : 0)));
   b.store(args, ctx, 8 * Args);
   // a caller built against an older layout passes fewer fields; all of these exist since version 1
   Value size = b.load(i32, args, offsetof(lathe_run_args, struct_size));
@@ -149,6 +151,8 @@ void FunctionLowering::emitRunFunction() {
   Value bounded = boundedSizes(sizes());
   if (Value over = layoutOverflows(bounded))
     failIf(over, -1, b.i64(callSizes));
+  if (launches())
+    return emitDeviceRun(bounded);
   Value need = layout(bounded, threads, ctx);
   Value have = b.loadI64(args, offsetof(lathe_run_args, workspace_size));
   failIf(b.compare(LLVM::ICmpPredicate::slt, have, need), -1, b.i64(callWorkspace));
@@ -242,12 +246,17 @@ void FunctionLowering::emitCopies(Operation *op) {
       emitFill(to, from.fill, c.bytes);
       continue;
     }
-    LLVM::MemcpyOp::create(b, to, pointer(from), b.expr(c.bytes, sizes()), /*isVolatile=*/false);
+    if (launches())
+      device("copy", {deviceCall(), to, pointer(from), b.expr(c.bytes, sizes())});
+    else
+      LLVM::MemcpyOp::create(b, to, pointer(from), b.expr(c.bytes, sizes()), /*isVolatile=*/false);
   }
 }
 
 void FunctionLowering::emitFill(Value to, StringRef element, AffineExpr bytes) {
   Value n = b.expr(bytes, sizes());
+  if (launches())
+    return device("fill", {deviceCall(), to, onHost(element), b.i64(element.size()), n});
   bool same = llvm::all_of(element, [&](char c) { return c == element[0]; });
   if (same) {
     Value byte = LLVM::ConstantOp::create(b, b.getI8Type(), b.getI8IntegerAttr(element[0]));
@@ -318,7 +327,9 @@ void FunctionLowering::emitKernelCall(Operation *op) {
   Value units = b.expr(info.extent, sizes());
   if (state.options.separateBuffers)
     allocateScratch(info);
-  if (isParallel(info)) {
+  if (launches()) {
+    emitLaunch(op, info, pointers, units);
+  } else if (isParallel(info)) {
     emitParallelCall(op, info, pointers, units);
   } else {
     SmallVector<Value> args = pointers;
@@ -327,10 +338,13 @@ void FunctionLowering::emitKernelCall(Operation *op) {
   }
   if (state.options.separateBuffers)
     release(b.offset(ctx, 8 * Scratch));
-  if (state.options.profile)
+  if (state.options.profile) {
+    if (launches())
+      device("wait", {deviceCall()});
     emitTrace(step, 1);
+  }
   if (info.mayFail) {
-    Value code = b.loadI64(slot(Err, b.ptrType()));
+    Value code = b.loadI64(onHost(slot(Err, b.ptrType()), 8));
     failIf(b.compare(LLVM::ICmpPredicate::ne, code, b.i64(0)), siteOf(op), code);
   }
 }
@@ -347,7 +361,7 @@ void FunctionLowering::emitWhile(Operation *op) {
   b.branch(cond);
   b.setInsertionPointToEnd(cond);
   emitOps(condRegion);
-  b.condBranch(loadPredicate(b, pointer(condRegion.getTerminator()->getOperand(0))), body, after);
+  b.condBranch(loadPredicate(b, onHost(pointer(condRegion.getTerminator()->getOperand(0)), 1)), body, after);
   b.setInsertionPointToEnd(body);
   emitOps(bodyRegion);
   emitCopies(bodyRegion.getTerminator());
@@ -362,10 +376,10 @@ void FunctionLowering::emitBranches(Operation *op) {
   for (unsigned i = 0; i < op->getNumRegions(); ++i)
     blocks.push_back(b.block());
   if (isa<hlo::IfOp>(op)) {
-    b.condBranch(loadPredicate(b, pointer(selector)), blocks[0], blocks[1]);
+    b.condBranch(loadPredicate(b, onHost(pointer(selector), 1)), blocks[0], blocks[1]);
   } else {
     Type type = b.getIntegerType(getElementTypeOrSelf(selector.getType()).getIntOrFloatBitWidth());
-    Value index = b.load(type, pointer(selector));
+    Value index = b.load(type, onHost(pointer(selector), type.getIntOrFloatBitWidth() / 8));
     SmallVector<APInt> values;
     for (unsigned i = 0; i + 1 < blocks.size(); ++i)
       values.push_back(APInt(type.getIntOrFloatBitWidth(), i));

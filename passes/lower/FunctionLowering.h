@@ -26,11 +26,16 @@ private:
   enum Slot { Args, Inputs, Outputs, Variables, Workspace, Constants, Sizes, Err, Threads, Scratch, FirstGroup };
   /// The block that a function given to parallel_for receives, in slots of 8 bytes; pointers follow.
   enum BlockSlot { Chunks, Units, LeastUnits, ScratchBase, ScratchStride, SizesPtr, ErrPtr, FirstPointer };
+  /// Further slots where kernels are launched.
+  enum DeviceSlot { Call, DeviceSizes, NumDeviceSlots };
   // layout and sizes (FunctionSizes.cpp)
   mlir::Value boundedSizes(mlir::Value sizes);
   mlir::Value sizesInRange(mlir::Value sizes);
   mlir::Value layout(mlir::Value boundedSizes, mlir::Value threads, mlir::Value ctx);
+  mlir::Value scratchOfCalls(mlir::Value sizes, mlir::Value threads);
   mlir::Value layoutOverflows(mlir::Value boundedSizes);
+  /// The bounded sizes; the function returns -1 where sizes are out of range.
+  mlir::Value checkedSizes(mlir::Value sizes);
   void emitWorkspaceFunction();
   void emitBoundFunction();
   void emitDimsFunction();
@@ -43,6 +48,22 @@ private:
   void release(mlir::Value slotAddress);
   void allocateScratch(const KernelInfo &info);
   int64_t firstBlockSlot() const { return FirstGroup + 2 * (int64_t(plan.groups().size()) - 1); }
+  // launches on a device (DeviceCalls.cpp)
+  bool launches() const { return state.options.backend->launches(); }
+  int64_t deviceSlot(DeviceSlot s) const { return firstBlockSlot() + s; }
+  mlir::Value deviceCall() { return b.loadPtr(ctx, 8 * deviceSlot(Call)); }
+  /// Calls lathe_cuda_NAME and leaves the function when it fails.
+  void device(llvm::StringRef name, llvm::ArrayRef<mlir::Value> args);
+  mlir::Value deviceLayout(mlir::Value boundedSizes, mlir::Value ctx, llvm::SmallVectorImpl<mlir::Value> *places);
+  mlir::Value deviceScratch(mlir::Value sizes);
+  void emitDeviceWorkspaceFunction();
+  void emitDeviceRun(mlir::Value boundedSizes);
+  void emitDeviceBody(llvm::StringRef name);
+  void emitLaunch(mlir::Operation *op, const KernelInfo &info, llvm::ArrayRef<mlir::Value> pointers, mlir::Value units);
+  /// `bytes` bytes of a buffer in the host's memory.
+  mlir::Value onHost(mlir::Value pointer, int64_t bytes);
+  /// The address of constant bytes in the host's memory.
+  mlir::Value onHost(llvm::StringRef bytes);
   void emitOps(mlir::Block &block);
   void emitOp(mlir::Operation *op);
   void emitOps(llvm::ArrayRef<mlir::Operation *> ops);

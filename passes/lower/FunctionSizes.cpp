@@ -69,6 +69,12 @@ Value FunctionLowering::layout(Value sizes, Value threads, Value ctx) {
     }
     at = b.add(at, b.mul(unit, b.i64(group.bytes)));
   }
+  if (ctx)
+    b.store(b.offset(b.loadPtr(ctx, 8 * Workspace), at), ctx, 8 * Scratch);
+  return b.add(at, launches() ? deviceScratch(sizes) : scratchOfCalls(sizes, threads));
+}
+
+Value FunctionLowering::scratchOfCalls(Value sizes, Value threads) {
   llvm::SetVector<std::pair<AffineExpr, int>> seen;
   llvm::MapVector<int64_t, SmallVector<Operation *>> grouped;
   func.walk([&](Operation *op) {
@@ -100,22 +106,20 @@ Value FunctionLowering::layout(Value sizes, Value threads, Value ctx) {
   Value fixed = b.i64(constant);
   if (constantParallel)
     fixed = b.max(fixed, b.mul(threads, b.i64(constantParallel)));
-  scratch = scratch ? b.max(scratch, fixed) : fixed;
-  if (ctx)
-    b.store(b.offset(b.loadPtr(ctx, 8 * Workspace), at), ctx, 8 * Scratch);
-  return b.add(at, scratch);
+  return scratch ? b.max(scratch, fixed) : fixed;
 }
 
-void FunctionLowering::emitWorkspaceFunction() {
-  auto f = b.function(state.output, "lathe_workspace" + std::to_string(entry), b.getI64Type(),
-                      {b.ptrType(), b.getI32Type()});
-  Value sizes = f.getArgument(0);
+Value FunctionLowering::checkedSizes(Value sizes) {
   Block *bad = nullptr;
   auto require = [&](Value ok, bool inverted) {
     if (!ok)
       return;
-    if (!bad)
+    if (!bad) {
+      OpBuilder::InsertionGuard guard(b);
       bad = b.block();
+      b.setInsertionPointToEnd(bad);
+      b.ret(b.i64(-1));
+    }
     Block *next = b.block();
     b.condBranch(ok, inverted ? bad : next, inverted ? next : bad);
     b.setInsertionPointToEnd(next);
@@ -123,12 +127,16 @@ void FunctionLowering::emitWorkspaceFunction() {
   require(sizesInRange(sizes), false);
   Value bounded = boundedSizes(sizes);
   require(layoutOverflows(bounded), true);
+  return bounded;
+}
+
+void FunctionLowering::emitWorkspaceFunction() {
+  auto f = b.function(state.output, "lathe_workspace" + std::to_string(entry), b.getI64Type(),
+                      {b.ptrType(), b.getI32Type()});
+  Value bounded = checkedSizes(f.getArgument(0));
   Value threads = b.max(LLVM::SExtOp::create(b, b.getI64Type(), f.getArgument(1)), b.i64(1));
-  b.ret(layout(bounded, threads, Value()));
-  if (bad) {
-    b.setInsertionPointToEnd(bad);
-    b.ret(b.i64(-1));
-  }
+  // what a device needs is its own memory
+  b.ret(launches() ? b.i64(0) : layout(bounded, threads, Value()));
 }
 
 void FunctionLowering::emitBoundFunction() {

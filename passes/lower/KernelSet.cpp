@@ -45,6 +45,7 @@ LogicalResult KernelSet::add(Operation *op) {
   info.scratch = kernel->scratch;
   info.workPerUnit = kernel->workPerUnit;
   info.mayFail = kernel->mayFail;
+  info.writesSizes = kernel->writesSizes;
   indexOf[op] = static_cast<int>(kernels.size());
   kernels.push_back(std::move(info));
   return success();

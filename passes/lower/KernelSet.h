@@ -11,7 +11,7 @@ struct KernelInfo {
   std::string name, thunk;
   mlir::AffineExpr extent, scratch; ///< units; bytes of one call
   int64_t workPerUnit = 0;
-  bool mayFail = false;
+  bool mayFail = false, writesSizes = false;
   unsigned pointers = 0; ///< operands and results
 };
 
@@ -26,6 +26,7 @@ public:
   mlir::LogicalResult add(mlir::Operation *op);
   bool has(mlir::Operation *op) const { return indexOf.count(op); }
   KernelInfo &infoOf(mlir::Operation *op) { return kernels[indexOf.find(op)->second]; }
+  int numberOf(mlir::Operation *op) const { return indexOf.find(op)->second; }
   std::vector<KernelInfo> &all() { return kernels; }
 
 private:

@@ -5,6 +5,8 @@
 //   lathe_run<k>(args) -> i32, lathe_workspace<k>(sizes, threads) -> i64, lathe_bound<k>(sizes), lathe_dims<k>(sizes, dims)
 // which refer to three symbols that emission defines: the constants, lathe_fail and (with external weights) the bound
 // address of the constants.
+// Where the backend launches kernels, they become `image` instead, and the functions of the entries are host code that calls
+// lathe_cuda_* (runtime/abi/cuda_abi.h) and refers to one more symbol, the description of the image.
 #ifndef LATHE_PASSES_LOWER_LOWER_H
 #define LATHE_PASSES_LOWER_LOWER_H
 
@@ -72,6 +74,9 @@ struct LoweredModule {
   std::vector<StepDesc> steps;
   std::vector<SymbolDesc> symbols;
   std::vector<VariableDesc> variables;
+  bool onDevice = false;                 ///< kernels are launched; then these:
+  std::string image;                     ///< their code; empty without kernels
+  std::vector<codegen::Launch> launches; ///< their entries
   PlanStatistics plan; ///< of the entry with the largest arena
   int64_t kernels = 0, kernelCalls = 0, scratchBytes = 0;
 };
@@ -83,6 +88,8 @@ enum CallFailure { callWorkspace = 1, callSizes, callWeights, callParallel, call
 constexpr int failuresPerSite = 8;
 /// With LowerOptions::amx: an i32 that emission defines, nonzero when the system lets this process use AMX.
 constexpr const char *amxGranted = "lathe_amx_granted";
+/// Of a backend that launches: a lathe_cuda_module that emission defines.
+constexpr const char *deviceModule = "lathe_device_module";
 
 /// Lowers the module; all problems are diagnosed at their ops. `input` is changed (attributes on ops) but stays valid:
 /// the constant pool refers to its attributes.

@@ -124,9 +124,26 @@ void declareSymbols(ModuleState &state) {
   LLVM::GlobalOp::create(b, b.getI8Type(), /*isConstant=*/false, LLVM::Linkage::External,
                          state.options.constantsSymbol, Attribute())
       .setVisibility_(LLVM::Visibility::Hidden);
+  if (state.options.backend->launches())
+    LLVM::GlobalOp::create(b, b.getI8Type(), /*isConstant=*/false, LLVM::Linkage::External, deviceModule, Attribute())
+        .setVisibility_(LLVM::Visibility::Hidden);
   if (state.options.amx)
     LLVM::GlobalOp::create(b, b.getI32Type(), /*isConstant=*/false, LLVM::Linkage::Internal, amxGranted,
                            b.getI32IntegerAttr(0));
+}
+
+LogicalResult makeImage(ModuleState &state, ModuleOp kernels) {
+  for (const KernelInfo &info : state.kernels.all()) {
+    auto scratch = dyn_cast<AffineConstantExpr>(info.scratch);
+    state.result.launches.push_back({info.name, !scratch || scratch.getValue() != 0, 0});
+  }
+  if (state.result.launches.empty())
+    return success();
+  FailureOr<std::string> image = state.options.backend->makeImage(kernels, state.result.launches);
+  if (failed(image))
+    return failure();
+  state.result.image = std::move(*image);
+  return success();
 }
 
 } // namespace
@@ -159,7 +176,11 @@ FailureOr<LoweredModule> lowerModule(ModuleOp input, const LowerOptions &options
   LoweredModule result;
   result.module = ModuleOp::create(UnknownLoc::get(input.getContext()));
   options.backend->beginKernels(input);
-  KernelSet kernels(*result.module, *options.backend);
+  // kernels of a device are not in the module of the host's code
+  const bool launches = result.onDevice = options.backend->launches();
+  OwningOpRef<ModuleOp> deviceCode = launches ? ModuleOp::create(UnknownLoc::get(input.getContext())) : ModuleOp();
+  ModuleOp kernelModule = launches ? *deviceCode : *result.module;
+  KernelSet kernels(kernelModule, *options.backend);
   ModuleState state{input, *result.module, options, result, kernels, {}};
   llvm::StringMap<int64_t> variables;
   if (failed(collectSymbols(input, state)) || failed(collectVariables(input, state, variables)))
@@ -181,13 +202,16 @@ FailureOr<LoweredModule> lowerModule(ModuleOp input, const LowerOptions &options
     return emitError(input.getLoc(), "module has no entry function"), failure();
   result.kernels = kernels.all().size();
 
-  if (failed(convertKernelsToLlvm(*result.module)))
+  if (failed(convertKernelsToLlvm(kernelModule)))
     return emitError(input.getLoc(), "kernels could not be converted to LLVM"), failure();
   for (auto f : result.module->getOps<LLVM::LLVMFuncOp>())
     if (!f.isExternal()) {
       f.setLinkage(LLVM::Linkage::Internal);
       f.setNoInline(true);
     }
+  if (launches && failed(makeImage(state, *deviceCode)))
+    return failure();
+  deviceCode = nullptr;
   declareSymbols(state);
   for (auto [i, func] : llvm::enumerate(entries)) {
     placeSideBySide(func, kernels, options);

@@ -21,6 +21,7 @@ BEHIND = {
     "library": {"element/"},
     "cpu": {"element/", "library/", "plain/Nest.h"},
     "plain": {"element/", "library/"},
+    "nvptx": {"element/", "library/", "plain/"},
 }
 root = sys.argv[1]
 bad = 0

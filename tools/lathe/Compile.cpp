@@ -52,7 +52,7 @@ std::string hostLibraryFolder() {
 
 /// What does not compile as a whole, with --allow-host.
 int compileWithHost(CompileArgs &a, const std::set<std::string> &wanted) {
-  for (const char *kind : {"so", "hlo", "graph", "kernel"})
+  for (const char *kind : {"so", "hlo", "graph", "kernel", "ptx"})
     if (wanted.count(kind))
       return fail(std::string("--emit ") + kind + ": not for a model with host operations; obj, header, a, asm and llvm are");
   if (a.model.options.weights != "embed")
@@ -87,11 +87,11 @@ int compileWithHost(CompileArgs &a, const std::set<std::string> &wanted) {
 int execute(CompileArgs &a) {
   // weights go back to the system as soon as they are packed; by default the largest freed one raises the limit
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
-  static const std::set<std::string> known = {"obj", "header", "so", "a", "asm", "llvm", "hlo", "graph", "kernel"};
+  static const std::set<std::string> known = {"obj", "header", "so", "a", "asm", "llvm", "ptx", "hlo", "graph", "kernel"};
   std::set<std::string> wanted(a.emit.begin(), a.emit.end());
   for (const std::string &kind : wanted)
     if (!known.count(kind))
-      return fail("--emit " + kind + ": expected obj, header, so, a, asm, llvm, hlo, kernel or graph");
+      return fail("--emit " + kind + ": expected obj, header, so, a, asm, llvm, ptx, hlo, kernel or graph");
   if (!a.model.finish())
     return BadInput;
   CompilerOptions &options = a.model.options;
@@ -155,6 +155,8 @@ int execute(CompileArgs &a) {
   fprintf(stderr, "%s", errors.c_str()); // warnings
   if (!written)
     return BadInput;
+  if (wanted.count("ptx") && !artifact->onDevice)
+    return fail("--emit ptx: the kernels of this backend are not launched on a device; see --backend cuda");
   if (llvm::Error error = writeArtifact(*artifact, a.prefix, wanted, options.weights))
     return fail(std::move(error));
 
@@ -179,7 +181,7 @@ Command addCompile(CLI::App &root) {
   CLI::App *app = root.add_subcommand("compile", "Compile a model to an object file and a header");
   a->model.add(*app, "x86-64-v3", "GraphDef, MetaGraph or SavedModel folder");
   app->add_option("-o,--out", a->prefix, "Path and stem of the files")->type_name("PREFIX")->required();
-  app->add_option("--emit", a->emit, "What to write: obj, header, so, a, asm, llvm, kernel, hlo, graph")
+  app->add_option("--emit", a->emit, "What to write: obj, header, so, a, asm, llvm, ptx, kernel, hlo, graph")
       ->delimiter(',')
       ->type_name("KIND,...")
       ->capture_default_str();

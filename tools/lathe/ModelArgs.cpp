@@ -46,7 +46,7 @@ void addBackend(CLI::App &app, const std::string &names, std::string &backend) {
   for (const codegen::BackendInfo &info : codegen::backends())
     known.push_back(info.name.str());
   backend = known.front();
-  app.add_option(names, backend, "Who makes kernels: cpu, or plain for loops of single elements, which are slow and simple")
+  app.add_option(names, backend, "Who makes kernels: cpu; plain for loops of single elements, which are slow and simple; cuda for an NVIDIA device")
       ->check(CLI::IsMember(known))
       ->capture_default_str();
 }

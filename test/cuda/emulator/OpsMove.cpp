@@ -14,6 +14,8 @@ void move(Exec &x, const Instr &i, Mask m) {
   eachLane(x.reg<T>(i.d), m, [a](unsigned l) { return a[l]; });
 }
 void movePredicate(Exec &x, const Instr &i, Mask m) { x.pred(i.d) = (x.pred(i.d) & ~m) | (x.pred(i.a) & m); }
+template <bool value>
+void setPredicate(Exec &x, const Instr &i, Mask m) { x.pred(i.d) = value ? x.pred(i.d) | m : x.pred(i.d) & ~m; }
 /// places of the elements, of `bytes` each, into one register of count * bytes.
 void packVector(Exec &x, const Instr &i, Mask m) {
   unsigned n = static_cast<unsigned>(i.extra->places.size()), bytes = i.bytes;
@@ -73,8 +75,12 @@ void addMove(DecodeTable &table) {
     d.done(2);
     const Operand &o = d.s.operands[1];
     if (t.kind == 'p') {
-      d.i.fn = movePredicate;
-      d.i.a = d.predicate(1);
+      if (o.kind == Operand::Integer) {
+        d.i.fn = o.value ? setPredicate<true> : setPredicate<false>;
+      } else {
+        d.i.fn = movePredicate;
+        d.i.a = d.predicate(1);
+      }
       d.i.d = d.predicateDestination(d.s.operands[0].name);
       return;
     }

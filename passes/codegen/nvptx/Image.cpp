@@ -1,0 +1,206 @@
+// LLVM dialect -> LLVM IR -> entries around the functions -> O3 -> PTX. One image for sm_80 at PTX ISA 7.0: every driver since
+// CUDA 11 takes it, and a device of a later architecture compiles it for itself.
+#include "passes/codegen/nvptx/NvptxBackend.h"
+
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+#include <mutex>
+
+using namespace llvm;
+
+namespace lathe::nvptx {
+namespace {
+
+constexpr int blockThreads = 128;
+constexpr const char *deviceTriple = "nvptx64-nvidia-cuda";
+
+std::unique_ptr<TargetMachine> makeMachine(std::string &error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  Triple triple(deviceTriple);
+  const Target *target = TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  TargetOptions options;
+  options.AllowFPOpFusion = FPOpFusion::Strict;
+  return std::unique_ptr<TargetMachine>(target->createTargetMachine(triple, "sm_80", "+ptx70", options, Reloc::PIC_, std::nullopt,
+                                                                    CodeGenOptLevel::Aggressive));
+}
+
+/// The entry around a function of units [begin, end): a thread's share of them.
+void addEntry(Module &m, codegen::Launch &launch) {
+  Function *body = m.getFunction(launch.name);
+  body->setName(launch.name + "_units");
+  body->setLinkage(GlobalValue::InternalLinkage);
+  body->removeFnAttr(Attribute::NoInline);
+  body->addFnAttr(Attribute::AlwaysInline);
+  LLVMContext &c = m.getContext();
+  Type *i64 = Type::getInt64Ty(c), *i32 = Type::getInt32Ty(c);
+  SmallVector<Type *> types(body->getFunctionType()->params().drop_back(2));
+  const unsigned err = types.size() - 1, scratch = err - 2;
+  types.append(3, i64);
+  Function *entry = Function::Create(FunctionType::get(Type::getVoidTy(c), types, false), GlobalValue::ExternalLinkage, launch.name, m);
+  entry->setCallingConv(CallingConv::PTX_Kernel);
+  entry->addFnAttr("nvvm.reqntid", std::to_string(blockThreads));
+  launch.threads = blockThreads;
+  for (unsigned i = 0; i <= err; ++i)
+    for (Attribute::AttrKind kind : {Attribute::NoAlias, Attribute::ReadOnly, Attribute::NonNull})
+      if (body->hasParamAttribute(i, kind) && kind != Attribute::NonNull)
+        entry->addParamAttr(i, kind);
+
+  BasicBlock *start = BasicBlock::Create(c, "", entry), *work = BasicBlock::Create(c, "", entry), *done = BasicBlock::Create(c, "", entry);
+  IRBuilder<> b(start);
+  Value *units = entry->getArg(err + 1), *threads = entry->getArg(err + 2), *stride = entry->getArg(err + 3);
+  auto special = [&](Intrinsic::ID id) { return b.CreateZExt(b.CreateIntrinsic(i32, id, {}), i64); };
+  Value *block = b.CreateMul(special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x), b.getInt64(blockThreads), "", true, true);
+  Value *thread = b.CreateAdd(block, special(Intrinsic::nvvm_read_ptx_sreg_tid_x), "", true, true);
+  b.CreateCondBr(b.CreateICmpSLT(thread, threads), work, done);
+  b.SetInsertPoint(work);
+  SmallVector<Value *> args;
+  for (unsigned i = 0; i <= err; ++i)
+    args.push_back(entry->getArg(i));
+  Value *next = b.CreateAdd(thread, b.getInt64(1), "", true, true);
+  if (launch.hasScratch) {
+    args[scratch] = b.CreateGEP(b.getInt8Ty(), args[scratch], b.CreateMul(thread, stride));
+    args.push_back(b.CreateUDiv(b.CreateMul(thread, units), threads));
+    args.push_back(b.CreateUDiv(b.CreateMul(next, units), threads));
+  } else {
+    args.append({thread, next});
+  }
+  b.CreateCall(body, args);
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+  b.CreateRetVoid();
+}
+
+void optimize(Module &m, TargetMachine &machine) {
+  PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.MergeFunctions = false;
+  PassBuilder builder(&machine, tuning);
+  LoopAnalysisManager lam;
+  FunctionAnalysisManager fam;
+  CGSCCAnalysisManager cgam;
+  ModuleAnalysisManager mam;
+  // a device has no library
+  TargetLibraryInfoImpl library{Triple(m.getTargetTriple())};
+  library.disableAllFunctions();
+  fam.registerPass([&] { return TargetLibraryAnalysis(library); });
+  builder.registerModuleAnalyses(mam);
+  builder.registerCGSCCAnalyses(cgam);
+  builder.registerFunctionAnalyses(fam);
+  builder.registerLoopAnalyses(lam);
+  builder.crossRegisterProxies(lam, fam, cgam, mam);
+  builder.buildPerModuleDefaultPipeline(OptimizationLevel::O3).run(m, mam);
+}
+
+/// Whether code generation has exact code for an intrinsic. LLVM stops the process for what it lacks, and takes approximations
+/// for some (exp2, sin, cos), so everything unknown is refused.
+bool isSelectable(const IntrinsicInst &call) {
+  switch (call.getIntrinsicID()) {
+  case Intrinsic::fma: case Intrinsic::sqrt: case Intrinsic::fabs: case Intrinsic::floor: case Intrinsic::ceil:
+  case Intrinsic::trunc: case Intrinsic::rint: case Intrinsic::nearbyint: case Intrinsic::roundeven: case Intrinsic::copysign:
+  case Intrinsic::minnum: case Intrinsic::maxnum: case Intrinsic::minimum: case Intrinsic::maximum:
+  case Intrinsic::umin: case Intrinsic::umax: case Intrinsic::smin: case Intrinsic::smax: case Intrinsic::abs:
+  case Intrinsic::ucmp: case Intrinsic::scmp:
+  case Intrinsic::ctlz: case Intrinsic::cttz: case Intrinsic::ctpop: case Intrinsic::bswap: case Intrinsic::bitreverse:
+  case Intrinsic::fshl: case Intrinsic::fshr:
+  case Intrinsic::uadd_sat: case Intrinsic::sadd_sat: case Intrinsic::usub_sat: case Intrinsic::ssub_sat:
+  case Intrinsic::uadd_with_overflow: case Intrinsic::sadd_with_overflow: case Intrinsic::usub_with_overflow:
+  case Intrinsic::ssub_with_overflow: case Intrinsic::umul_with_overflow: case Intrinsic::smul_with_overflow:
+  case Intrinsic::fptosi_sat: case Intrinsic::fptoui_sat: case Intrinsic::is_fpclass:
+  case Intrinsic::memcpy: case Intrinsic::memmove: case Intrinsic::memset:
+  case Intrinsic::masked_load: case Intrinsic::masked_store:
+  case Intrinsic::vector_reduce_add: case Intrinsic::vector_reduce_mul: case Intrinsic::vector_reduce_and:
+  case Intrinsic::vector_reduce_or: case Intrinsic::vector_reduce_xor:
+  case Intrinsic::lifetime_start: case Intrinsic::lifetime_end: case Intrinsic::assume:
+  case Intrinsic::experimental_noalias_scope_decl:
+  case Intrinsic::nvvm_read_ptx_sreg_ctaid_x: case Intrinsic::nvvm_read_ptx_sreg_tid_x:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// The name of what the module holds that has no code, or nothing.
+std::string unselectable(Module &m) {
+  for (Function &f : m)
+    for (Instruction &i : instructions(f)) {
+      if (auto *intrinsic = dyn_cast<IntrinsicInst>(&i)) {
+        if (!isSelectable(*intrinsic))
+          return f.getName().str() + ": " + intrinsic->getCalledFunction()->getName().str();
+      } else if (auto *call = dyn_cast<CallBase>(&i)) {
+        Function *callee = call->getCalledFunction();
+        if (!callee || callee->isDeclaration())
+          return f.getName().str() + ": a call of " + (callee ? callee->getName().str() : std::string("a pointer"));
+      } else if (i.getOpcode() == Instruction::FRem) {
+        return f.getName().str() + ": frem"; // what LLVM makes of it is not exact
+      }
+    }
+  return {};
+}
+
+} // namespace
+
+mlir::FailureOr<std::string> makePtx(mlir::ModuleOp kernels, MutableArrayRef<codegen::Launch> launches) {
+  mlir::MLIRContext *context = kernels.getContext();
+  mlir::DialectRegistry registry;
+  mlir::registerBuiltinDialectTranslation(registry);
+  mlir::registerLLVMDialectTranslation(registry);
+  context->appendDialectRegistry(registry);
+  auto failed = [&](const Twine &what) -> mlir::FailureOr<std::string> { return kernels.emitError() << what.str(); };
+
+  std::string error;
+  std::unique_ptr<TargetMachine> machine = makeMachine(error);
+  if (!machine)
+    return failed("this build of LLVM makes no code for NVIDIA devices: " + error);
+  LLVMContext llvmContext;
+  std::unique_ptr<Module> m = mlir::translateModuleToLLVMIR(kernels, llvmContext, "lathe");
+  if (!m)
+    return failed("internal error: translation of kernels to LLVM IR failed");
+  m->setSourceFileName("lathe");
+  m->setTargetTriple(Triple(deviceTriple));
+  m->setDataLayout(machine->createDataLayout());
+  for (codegen::Launch &launch : launches)
+    addEntry(*m, launch);
+  for (Function &f : *m)
+    if (!f.isIntrinsic()) {
+      f.setDoesNotThrow();
+      f.addFnAttr("no-trapping-math", "true");
+    }
+  raw_string_ostream problems(error);
+  if (verifyModule(*m, &problems))
+    return failed("internal error: invalid LLVM IR of kernels: " + error);
+  optimize(*m, *machine);
+  if (std::string what = unselectable(*m); !what.empty())
+    return failed("not supported on a CUDA device yet: kernel " + what);
+
+  SmallString<0> text;
+  raw_svector_ostream os(text);
+  legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, os, nullptr, CodeGenFileType::AssemblyFile, /*DisableVerify=*/true))
+    return failed("internal error: LLVM emits no PTX");
+  passes.run(*m);
+  return std::string(text);
+}
+
+} // namespace lathe::nvptx

@@ -1,0 +1,337 @@
+// What CPUs call C's library for, as code of our own: a device has none. Every call in a kernel's function is replaced by the
+// expansion of its function.
+#include "passes/codegen/nvptx/Libm.h"
+
+#include "passes/codegen/element/MathParts.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace lathe::nvptx {
+
+using namespace codegen;
+
+/// x - n y for the whole n that leaves less than |y|, of the sign of x: exact, digit by digit.
+static E fmodE(E x, E y) {
+  KernelBuilder &b = *x.b;
+  const bool wide = x.elem().isF64();
+  const int64_t width = wide ? 64 : 32, digits = wide ? 52 : 23, hidden = int64_t(1) << digits;
+  E signMask = x.bits().cI(wide ? std::numeric_limits<int64_t>::min() : int64_t(0x80000000));
+  E sign = x.bits() & signMask, ux = x.bits() ^ sign, uy = absE(y).bits();
+  // exponents, 1 for denormals, whose digits have no leading one
+  auto exponent = [&](E u) { return sel((u >> digits) == 0, 1, u >> digits); };
+  auto mantissa = [&](E u) {
+    E low = u & (hidden - 1);
+    return sel((u >> digits) == 0, low, low | hidden);
+  };
+  auto leadingZeros = [&](E m) { return E(b, math::CountLeadingZerosOp::create(b, m.v)) - (width - 1 - digits); };
+  E ex = exponent(ux), ey = exponent(uy), mx = mantissa(ux), my = mantissa(uy);
+  E zerosOfY = leadingZeros(my); // so that one subtraction a digit is enough
+  my = E(b, arith::ShLIOp::create(b, my, zerosOfY));
+  ey = ey - zerosOfY;
+  SmallVector<Value> r = b.whileLoop(
+      ValueRange{ex, mx}, [&](ValueRange v) -> Value { return E(b, v[0]) > ey; },
+      [&](ValueRange v) {
+        E e(b, v[0]), m(b, v[1]);
+        m = sel(m >= my, m - my, m);
+        return SmallVector<Value>{e - 1, m << 1};
+      });
+  E e(b, r[0]), m(b, r[1]);
+  m = sel((ex >= ey) & (m >= my), m - my, m);
+  // back to a leading one, or to a denormal
+  E zeros = leadingZeros(m), most = e - 1;
+  E shift = sel(zeros > most, most, zeros);
+  E left = sel(shift < 0, 0, shift), right = sel(shift < 0, 0 - shift, shift.cI(0));
+  m = E(b, arith::ShRUIOp::create(b, E(b, arith::ShLIOp::create(b, m, left)), right));
+  e = e - shift;
+  E packed = sel((m & hidden) == 0, m, (m & (hidden - 1)) | E(b, arith::ShLIOp::create(b, e, e.cI(digits))));
+  E result = (sel(m == 0, m.cI(0), packed) | sign).asFloat();
+  result = sel(absE(x) < absE(y), x, result);
+  return sel(isNan(x) | isNan(y) | (absE(x) == kInf) | (y == 0.0), kNan, result);
+}
+
+// --- pairs: a number as the sum of two, of which the second is at most half a unit of the first
+struct Pair {
+  E hi, lo;
+};
+static Pair twoSum(E a, E b) { // |a| >= |b|, or a == 0
+  E s = a + b;
+  return {s, b - (s - a)};
+}
+static Pair twoProduct(E a, E b) {
+  E p = a * b;
+  return {p, fma(a, b, -p)};
+}
+static Pair product(Pair a, Pair b) {
+  Pair p = twoProduct(a.hi, b.hi);
+  return twoSum(p.hi, p.lo + (a.hi * b.lo + a.lo * b.hi));
+}
+
+// --- exponentials and logarithms
+static E expm1E(E x) {
+  E u = exp64(x), less = u - 1.0; // u carries an error of x, which its logarithm tells
+  E r = less * x / log64(u);
+  r = sel(u == 1.0, x, r);
+  r = sel(less == -1.0, -1.0, r);
+  return sel(u == kInf, u, r);
+}
+
+static E log1pE(E x) {
+  E u = x + 1.0, l = log64(u);
+  E r = l - ((u - 1.0) - x) / u;
+  r = sel((absE(u) == kInf) | (u == 0.0), l, r);
+  return sel(u == 1.0, x, r);
+}
+
+static E sinhE(E x) {
+  E a = absE(x), t = expm1E(a), half = exp64(a * 0.5);
+  return copysignE(sel(a > 22.0, (half * 0.5) * half, (t + t / (t + 1.0)) * 0.5), x);
+}
+static E coshE(E x) {
+  E a = absE(x), t = exp64(a), half = exp64(a * 0.5);
+  return sel(a > 22.0, (half * 0.5) * half, t * 0.5 + 0.5 / t);
+}
+static E tanhE(E x) {
+  E a = absE(x), t = expm1E(a * 2.0);
+  return copysignE(sel(a > 22.0, 1.0, t / (t + 2.0)), x);
+}
+static E asinhE(E x) {
+  E a = absE(x), square = a * a;
+  E r = log1pE(a + square / (sqrtE(square + 1.0) + 1.0));
+  return copysignE(sel(a > 1e10, log64(a) + kLn2, r), x);
+}
+static E acoshE(E x) {
+  E t = x - 1.0;
+  return sel(x > 1e10, log64(x) + kLn2, log1pE(t + sqrtE(t * 2.0 + t * t)));
+}
+static E atanhE(E x) {
+  E a = absE(x), twice = a * 2.0;
+  E r = log1pE(sel(a < 0.5, twice + twice * a / (1.0 - a), twice / (1.0 - a))) * 0.5;
+  return copysignE(r, x);
+}
+
+static E cbrtE(E x) {
+  E a = absE(x), up = a < 0x1p-900, down = a > 0x1p900;
+  E s = sel(up, a * 0x1p108, sel(down, a * 0x1p-108, a));
+  E t = (s.bits() / 3 + int64_t(0x2a9f7893) * (int64_t(1) << 32)).asFloat();
+  for (int i = 0; i < 3; ++i) { // Halley: thrice the digits
+    E cube = t * t * t;
+    t = t * ((cube + s * 2.0) / (cube * 2.0 + s));
+  }
+  E square = t * t;
+  t = t - fma(square, t, -s) / (square * 3.0);
+  t = sel(up, t * 0x1p-36, sel(down, t * 0x1p36, t));
+  return sel((a > 0.0) & (a < kInf), copysignE(t, x), x);
+}
+
+/// log(x) of a positive number to about 2^-65 of itself.
+static Pair longLog(E x) {
+  E small = x < 0x1p-1022, scaled = sel(small, x * 0x1p54, x);
+  // m from sqrt(1/2) to sqrt(2)
+  E bits = scaled.bits() + int64_t(0x3ff0000000000000 - 0x3fe6a09e667f3bcd);
+  E e = (bits >> 52) - 1023;
+  E m = ((bits & int64_t(0x000fffffffffffff)) + int64_t(0x3fe6a09e667f3bcd)).asFloat();
+  E n = fromS(e - sel(small, 54, e.cI(0)), x.b->getF64Type());
+  E top = m - 1.0, bottom = m + 1.0, rest = m - (bottom - 1.0);
+  E s = top / bottom;
+  Pair q = twoSum(s, (fma(-s, bottom, top) - s * rest) / bottom);
+  Pair square = product(q, q), third = product(product(q, square), {s.c(0.6666666666666666), s.c(3.700743415417188e-17)});
+  E t = square.hi, tail = s.c(2.0 / 25);
+  for (int k = 23; k >= 5; k -= 2)
+    tail = fma(tail, t, 2.0 / k);
+  tail = tail * t * t * q.hi;
+  Pair sum = twoSum(n * 6.93147180369123816490e-01, q.hi * 2.0);
+  Pair more = twoSum(sum.hi, third.hi);
+  return twoSum(more.hi, more.lo + (sum.lo + (n * 1.90821492927058770002e-10 + (q.lo * 2.0 + (third.lo + tail)))));
+}
+
+static E powE(E x, E y) {
+  E a = absE(x), ay = absE(y);
+  Pair l = longLog(a), p = twoProduct(l.hi, y);
+  E low = fma(l.lo, y, p.lo), r = exp64(p.hi);
+  E tuned = fma(r, low, r);
+  r = sel((absE(p.hi) < 800.0) & (r < kInf), tuned, r);
+  // the results of limits; here y is not 0
+  E grows = (a > 1.0) ^ (y < 0.0); // a^|y| has no limit, or its inverse does not
+  r = sel((a == 0.0) | (a == kInf) | (ay == kInf), sel(a == 1.0, 1.0, sel(grows, r.c(kInf), r.c(0.0))), r);
+  E whole = floorE(y) == y, half = y * 0.5, odd = whole & (floorE(half) != half) & (ay < 0x1p53);
+  E negative = x.bits() < 0;
+  r = sel(negative & odd, -r, r);
+  r = sel((x < 0.0) & !whole & (a < kInf) & (ay < kInf), kNan, r);
+  r = sel(isNan(x) | isNan(y), kNan, r);
+  return sel((y == 0.0) | (x == 1.0), 1.0, r);
+}
+
+// --- angles
+static E atanE(E x) {
+  E a = absE(x);
+  // shifted by atan of 0.5, 1, 1.5 or infinity
+  E far = a > 2.4375, one = a > 1.1875, half = a > 0.6875, low = a > 0.4375;
+  E t = sel(far, -1.0 / sel(far, a, 1.0),
+            sel(one, (a - 1.5) / (a * 1.5 + 1.0), sel(half, (a - 1.0) / (a + 1.0), sel(low, (a * 2.0 - 1.0) / (a + 2.0), a))));
+  E hi = sel(far, 1.57079632679489655800e+00, sel(one, 9.82793723247329054082e-01, sel(half, 7.85398163397448278999e-01, sel(low, 4.63647609000806093515e-01, a.c(0)))));
+  E lo = sel(far, 6.12323399573676603587e-17, sel(one, 1.39033110312309984516e-17, sel(half, 3.06161699786838301793e-17, sel(low, 2.26987774529616870924e-17, a.c(0)))));
+  E z = t * t, w = z * z;
+  E even = z * poly(w, {3.33333333333329318027e-01, 1.42857142725034663711e-01, 9.09088713343650656196e-02, 6.66107313738753120669e-02,
+                        4.97687799461593236017e-02, 1.62858201153657823623e-02});
+  E uneven = w * poly(w, {-1.99999999998764832476e-01, -1.11111104054623557880e-01, -7.69187620504482999495e-02,
+                          -5.83357013379057348645e-02, -3.65315727442169155270e-02});
+  E r = hi - ((t * (even + uneven) - lo) - t);
+  return copysignE(sel(isNan(x), x, r), x);
+}
+
+static E atan2E(E y, E x) {
+  E ax = absE(x), ay = absE(y), steep = ay > ax;
+  E top = sel(steep, ax, ay), bottom = sel(steep, ay, ax);
+  E q = top / sel(bottom == 0.0, 1.0, bottom);
+  q = sel((ax == kInf) & (ay == kInf), 1.0, q);
+  E r = atanE(q);
+  r = sel(steep, 1.57079632679489655800e+00 - (r - 6.12323399573676603587e-17), r);
+  r = sel(x.bits() < 0, kPi - (r - 1.2246467991473532e-16), r);
+  return sel(isNan(x) | isNan(y), kNan, copysignE(r, y));
+}
+static E asinE(E x) { return atan2E(x, sqrtE((1.0 - x) * (x + 1.0))); }
+static E acosE(E x) { return atan2E(sqrtE(1.0 - x), sqrtE(x + 1.0)) * 2.0; }
+
+/// 64 zeros and the bits of 2 / pi.
+static const uint64_t twoOverPi[] = {
+    0x0000000000000000ull, 0xa2f9836e4e441529ull, 0xfc2757d1f534ddc0ull, 0xdb6295993c439041ull, 0xfe5163abdebbc561ull,
+    0xb7246e3a424dd2e0ull, 0x06492eea09d1921cull, 0xfe1deb1cb129a73eull, 0xe88235f52ebb4484ull, 0xe99c7026b45f7e41ull,
+    0x3991d639835339f4ull, 0x9c845f8bbdf9283bull, 0x1ff897ffde05980full, 0xef2f118b5a0a6d1full, 0x6d367ecf27cb09b7ull,
+    0x4f463f669e5fea2dull, 0x7527bac7ebe5f17bull, 0x3d0739f78a5292eaull, 0x6bfb5fb11f8d5d08ull, 0x56033046fc7b6babull,
+    0xf0cfbc209af4361dull};
+
+namespace {
+/// x = quarter * pi / 2 + angle, from -pi / 4 to pi / 4.
+struct Turn {
+  E quarter; ///< modulo 4
+  Pair angle;
+};
+} // namespace
+
+/// x times 2 / pi modulo 4 in 192 bits: those digits of 2 / pi that decide it are 192 from a place that x's exponent tells.
+static Turn reduceAngle(E x) {
+  KernelBuilder &b = *x.b;
+  Value table = b.constantData(StringRef(reinterpret_cast<const char *>(twoOverPi), sizeof(twoOverPi)));
+  E a = absE(x), bits = a.bits(), small = a < 0.78539816339744828;
+  E exponent = bits >> 52;
+  E place = sel(small, 0, exponent - (1075 + 2 - 64)); // of the first digit, behind the zeros
+  E m = (bits & int64_t(0x000fffffffffffff)) | (int64_t(1) << 52);
+  E word = place >> 6, shift = place & 63;
+  SmallVector<E> w;
+  for (int i = 0; i < 4; ++i)
+    w.push_back(E(b, b.loadElem(b.getI64Type(), table, E(word + i))));
+  auto digits = [&](int i) { // two shifts, since one by 64 has no result
+    E high(b, arith::ShLIOp::create(b, w[i], shift));
+    E low(b, arith::ShRUIOp::create(b, w[i + 1] >> 1, 63 - shift));
+    return high | low;
+  };
+  auto multiply = [&](E y) {
+    auto op = arith::MulUIExtendedOp::create(b, m, y);
+    return std::pair<E, E>(E(b, op.getLow()), E(b, op.getHigh()));
+  };
+  auto [lowC, highC] = multiply(digits(2));
+  auto [lowB, highB] = multiply(digits(1));
+  E p2 = highB + m * digits(0), p1 = highC + lowB;
+  p2 = p2 + extU(E(b, arith::CmpIOp::create(b, arith::CmpIPredicate::ult, p1, highC)), 64);
+  E quarter = p2 >> 62, high = (p2 << 2) | (p1 >> 62), low = (p1 << 2) | (lowC >> 62);
+  // the nearest quarter; what is left of it, as a magnitude
+  E above = high < 0;
+  quarter = quarter + extU(above, 64);
+  high = sel(above, high ^ -1, high);
+  low = sel(above, low ^ -1, low); // but for a unit of 2^-128
+  E zeros(b, math::CountLeadingZerosOp::create(b, high.v));
+  zeros = sel(zeros > 62, 62, zeros);
+  E left = E(b, arith::ShLIOp::create(b, high, zeros)) | E(b, arith::ShRUIOp::create(b, low >> 1, 63 - zeros));
+  E rest(b, arith::ShLIOp::create(b, low, zeros));
+  auto number = [&](E v) { return E(b, arith::UIToFPOp::create(b, b.getF64Type(), v)); };
+  E first = number(left & ~int64_t(0x7ff)), second = number(((left & 0x7ff) << 53) | (rest >> 11)) * 0x1p-53;
+  // 2^-64 - zeros as a number
+  E scale = ((959 - zeros) << 52).asFloat();
+  Pair y = product({first * scale, second * scale}, {x.c(1.57079632679489655800e+00), x.c(6.12323399573676603587e-17)});
+  E negative = above ^ (x.bits() < 0);
+  auto signedPart = [&](E v) { return sel(negative, -v, v); };
+  quarter = sel(x.bits() < 0, 0 - quarter, quarter);
+  return {sel(small, 0, quarter & 3), {sel(small, x, signedPart(y.hi)), sel(small, 0.0, signedPart(y.lo))}};
+}
+
+static E sinOf(Pair x) {
+  E z = x.hi * x.hi, v = z * x.hi;
+  E r = poly(z, {8.33333333332248946124e-03, -1.98412698298579493134e-04, 2.75573137070700676789e-06, -2.50507602534068634195e-08,
+                 1.58969099521155010221e-10});
+  return x.hi - ((z * (x.lo * 0.5 - v * r) - x.lo) - v * -1.66666666666666324348e-01);
+}
+static E cosOf(Pair x) {
+  E z = x.hi * x.hi, half = z * 0.5, w = 1.0 - half;
+  E r = z * poly(z, {4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05, -2.75573143513906633035e-07,
+                     2.08757232129817482790e-09, -1.13596475577881948265e-11});
+  return w + (((1.0 - w) - half) + (z * r - x.hi * x.lo));
+}
+/// sin(x), or sin(x + pi / 2).
+static E sineE(E x, bool shifted) {
+  Turn t = reduceAngle(x);
+  E quarter = shifted ? t.quarter + 1 : t.quarter;
+  E r = sel((quarter & 1) != 0, cosOf(t.angle), sinOf(t.angle));
+  r = sel((quarter & 2) != 0, -r, r);
+  return sel(absE(x) < kInf, r, kNan);
+}
+static E tanE(E x) {
+  Turn t = reduceAngle(x);
+  E s = sinOf(t.angle), c = cosOf(t.angle), turned = (t.quarter & 1) != 0;
+  E r = sel(turned, -c, s) / sel(turned, s, c);
+  return sel(absE(x) < kInf, r, kNan);
+}
+
+// --- the error function, by the incomplete gamma function
+static E erfE(E x) { return copysignE(sel(absE(x) > 6.0, 1.0, igammaE(x.c(0.5), x * x)), x); }
+static E erfcE(E x) {
+  E square = x * x;
+  E r = sel(x < 0.0, igammaE(x.c(0.5), square) + 1.0, igammacE(x.c(0.5), square));
+  return sel(x > 28.0, 0.0, sel(x < -7.0, 2.0, r));
+}
+
+static std::optional<Value> expand(StringRef name, ArrayRef<E> a) {
+  using Unary = E (*)(E);
+  static const std::pair<StringRef, Unary> unary[] = {
+      {"expm1", expm1E}, {"log1p", log1pE}, {"sinh", sinhE}, {"cosh", coshE}, {"tanh", tanhE}, {"asinh", asinhE}, {"acosh", acoshE},
+      {"atanh", atanhE}, {"cbrt", cbrtE}, {"atan", atanE}, {"asin", asinE}, {"acos", acosE}, {"tan", tanE}, {"erf", erfE}, {"erfc", erfcE},
+      {"exp", exp64}, {"log", log64}, {"sin", [](E x) { return sineE(x, false); }}, {"cos", [](E x) { return sineE(x, true); }}};
+  for (auto &[known, function] : unary)
+    if (name == known && a.size() == 1)
+      return function(a[0]);
+  if (name == "fmod" || name == "fmodf")
+    return fmodE(a[0], a[1]);
+  if (name == "pow")
+    return powE(a[0], a[1]);
+  if (name == "atan2")
+    return atan2E(a[0], a[1]);
+  return std::nullopt;
+}
+
+std::string expandLibm(KernelBuilder &b, ModuleOp module) {
+  std::string missing;
+  SmallVector<func::CallOp> calls;
+  b.func.walk([&](func::CallOp call) { calls.push_back(call); });
+  for (func::CallOp call : calls) {
+    auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+    if (callee && !callee.isExternal())
+      continue;
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(call);
+    SmallVector<E> arguments;
+    for (Value v : call.getOperands())
+      arguments.push_back(E(b, v));
+    if (std::optional<Value> value = expand(call.getCallee(), arguments)) {
+      call.getResult(0).replaceAllUsesWith(*value);
+      call.erase();
+    } else {
+      missing = call.getCallee().str();
+    }
+  }
+  return missing;
+}
+
+} // namespace lathe::nvptx

@@ -1,0 +1,99 @@
+// The backend behind the seam: what the plain backend emits, checked for what a device cannot do.
+#include "passes/codegen/nvptx/NvptxBackend.h"
+
+#include "dialects/hlo/Shape.h"
+#include "passes/codegen/library/Library.h"
+#include "passes/codegen/nvptx/Libm.h"
+#include "passes/codegen/plain/Nest.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace lathe::nvptx {
+namespace {
+
+/// What 4352 bytes of parameters hold, the limit before PTX 8.1, beside the ones that every kernel has.
+constexpr unsigned mostPointers = 4352 / 8 - 6;
+
+/// One lane of anything; multiply-adds and roundings are instructions.
+codegen::KernelTarget threadTarget() {
+  codegen::KernelTarget t;
+  t.vectorBits = 8;
+  t.x86 = t.avx = t.avx2 = t.f16c = false;
+  t.fma = t.rounds = true;
+  t.fmas = 1;
+  return t;
+}
+
+class NvptxBackend : public codegen::Backend {
+public:
+  codegen::Properties properties() const override { return {0, true, 1, target.l2}; }
+  void loadDialects(MLIRContext &context) const override { codegen::loadKernelDialects(context); }
+  FailureOr<codegen::Prepared> prepare(ModuleOp module, const codegen::PrepareOptions &options) override {
+    if (options.bf16)
+      emitWarning(UnknownLoc::get(module.getContext()))
+          << "--precision bf16: not with the cuda backend: products and convolutions stay f32";
+    return codegen::Prepared();
+  }
+  FailureOr<codegen::EmittedKernel> emitKernel(Operation *op, ModuleOp module, StringRef name) const override;
+  bool launches() const override { return true; }
+  FailureOr<std::string> makeImage(ModuleOp kernels, llvm::MutableArrayRef<codegen::Launch> launches) const override {
+    return makePtx(kernels, launches);
+  }
+
+private:
+  const codegen::KernelTarget target = threadTarget();
+};
+
+} // namespace
+
+/// The values whose sizes code needs, those of regions included.
+static LogicalResult checkSizes(Operation *op) {
+  SmallVector<Value> values(op->getOperands());
+  llvm::append_range(values, op->getResults());
+  for (Region &region : op->getRegions())
+    region.walk([&](Operation *inner) { llvm::append_range(values, inner->getResults()); });
+  for (Value v : values) {
+    auto type = dyn_cast<RankedTensorType>(v.getType());
+    if (!type || !hlo::hasKnownDims(type))
+      return op->emitError() << "code generation needs ranked tensors of known sizes, found " << v.getType();
+  }
+  return success();
+}
+
+/// Any thread may fail, at the same time as others: the largest code stays, whoever is first.
+static void makeErrorsAtomic(func::FuncOp func) {
+  Value err = func.getArgument(func.getNumArguments() - 3);
+  for (Operation *user : llvm::to_vector(err.getUsers())) {
+    auto store = dyn_cast<LLVM::StoreOp>(user);
+    if (!store || store.getAddr() != err)
+      continue;
+    OpBuilder b(store);
+    LLVM::AtomicRMWOp::create(b, store.getLoc(), LLVM::AtomicBinOp::umax, err, store.getValue(),
+                              LLVM::AtomicOrdering::monotonic);
+    store.erase();
+  }
+}
+
+FailureOr<codegen::EmittedKernel> NvptxBackend::emitKernel(Operation *op, ModuleOp module, StringRef name) const {
+  if (failed(checkSizes(op)))
+    return failure();
+  if (op->getNumOperands() + op->getNumResults() > mostPointers)
+    return op->emitError() << "not supported on a CUDA device yet: " << op->getNumOperands() << " operands, of which a kernel takes "
+                           << mostPointers;
+  codegen::KernelBuilder b(op, module, name, target);
+  LogicalResult emitted = plain::hasNest(op) ? plain::emitNest(op, b) : codegen::emitLibraryOp(op, b);
+  if (std::string missing = succeeded(emitted) ? expandLibm(b, module) : std::string(); !missing.empty())
+    emitted = op->emitError() << "not supported on a CUDA device yet: the function '" << missing << "' in double precision";
+  if (failed(emitted)) {
+    b.func.erase();
+    return failure();
+  }
+  makeErrorsAtomic(b.func);
+  return codegen::describeKernel(b.func);
+}
+
+std::unique_ptr<codegen::Backend> makeNvptxBackend(const codegen::Processor &) { return std::make_unique<NvptxBackend>(); }
+
+} // namespace lathe::nvptx

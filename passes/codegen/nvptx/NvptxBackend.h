@@ -1,0 +1,18 @@
+// The backend for NVIDIA devices. Kernels are the plain backend's nests and the library's functions, a unit of work a thread
+// (docs/gpu.md); their module becomes one text of PTX for sm_80, which every later device takes too.
+#ifndef LATHE_PASSES_CODEGEN_NVPTX_NVPTXBACKEND_H
+#define LATHE_PASSES_CODEGEN_NVPTX_NVPTXBACKEND_H
+
+#include "passes/codegen/Backend.h"
+
+namespace lathe::nvptx {
+
+std::unique_ptr<codegen::Backend> makeNvptxBackend(const codegen::Processor &processor);
+
+/// PTX of the functions that `launches` names. Needs the translations of the builtin and LLVM dialects, which the context's
+/// registry gets here.
+mlir::FailureOr<std::string> makePtx(mlir::ModuleOp kernels, llvm::MutableArrayRef<codegen::Launch> launches);
+
+} // namespace lathe::nvptx
+
+#endif

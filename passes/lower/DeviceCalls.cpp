@@ -1,0 +1,229 @@
+// Entries whose kernels are launched on a device. The functions stay what they are for a CPU: the context's pointers are
+// addresses of the device, a call of a kernel becomes a launch, a copy one within the device. Around them, run() takes memory
+// from the runtime, uploads sizes, inputs and variables, and downloads outputs and variables at the end. What the host itself
+// must know (predicates, sizes that depend on data, errors) is read back where it is needed.
+#include "passes/lower/FunctionLowering.h"
+#include "runtime/abi/cuda_abi.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace lathe::lower {
+
+/// How many threads share the units of a kernel whose calls have scratch, and how many bytes of it they may have together.
+constexpr int64_t mostScratchThreads = 1024, mostScratchBytes = int64_t(1) << 28;
+
+static LLVM::LLVMFuncOp declare(ModuleOp module, MainBuilder &b, StringRef name, Type result, TypeRange args) {
+  if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
+    return known;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(module.getBody());
+  return LLVM::LLVMFuncOp::create(b, name, LLVM::LLVMFunctionType::get(result, llvm::to_vector(args)));
+}
+
+void FunctionLowering::device(StringRef name, ArrayRef<Value> args) {
+  const std::string callee = ("lathe_cuda_" + name + "_1").str();
+  declare(state.output, b, callee, b.getI32Type(), TypeRange(ValueRange(args)));
+  returnIfNot0(b.call(callee, b.getI32Type(), args));
+}
+
+Value FunctionLowering::onHost(Value pointer, int64_t bytes) {
+  if (!launches())
+    return pointer;
+  Value host = b.stack(8);
+  device("read", {deviceCall(), host, pointer, b.i64(bytes)});
+  return host;
+}
+
+Value FunctionLowering::onHost(StringRef bytes) {
+  std::string name = "lathe_element_" + llvm::toHex(bytes);
+  if (!state.output.lookupSymbol(name)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(state.output.getBody());
+    LLVM::GlobalOp::create(b, LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size()), /*isConstant=*/true, LLVM::Linkage::Internal,
+                           name, b.getStringAttr(bytes), /*alignment=*/16);
+  }
+  return LLVM::AddressOfOp::create(b, b.ptrType(), name);
+}
+
+// Bytes for all kernels that have scratch; as much as any number of threads that emitLaunch settles on takes.
+Value FunctionLowering::deviceScratch(Value sizes) {
+  llvm::SetVector<std::pair<AffineExpr, AffineExpr>> seen;
+  func.walk([&](Operation *op) {
+    if (!state.kernels.has(op) || (op->getParentOp() != func && !isControlFlow(op->getParentOp())))
+      return;
+    const KernelInfo &info = state.kernels.infoOf(op);
+    if (state.result.launches[state.kernels.numberOf(op)].hasScratch)
+      seen.insert({info.scratch, info.extent});
+  });
+  Value most = b.i64(0);
+  for (auto [scratch, extent] : seen) {
+    Value stride = b.alignTo64(b.expr(scratch, sizes)), threads = b.min(b.expr(extent, sizes), b.i64(mostScratchThreads));
+    most = b.max(most, b.min(b.mul(threads, stride), b.max(stride, b.i64(mostScratchBytes))));
+  }
+  return most;
+}
+
+// Behind arena and scratch: the sizes, the error cell, then inputs, outputs and variables. `places` gets where they begin.
+Value FunctionLowering::deviceLayout(Value sizes, Value ctx, SmallVectorImpl<Value> *places) {
+  Value at = layout(sizes, b.i64(1), ctx);
+  auto place = [&](Value bytes) {
+    at = b.alignTo64(at);
+    if (places)
+      places->push_back(at);
+    at = b.add(at, bytes);
+  };
+  place(b.i64(8 * std::max<int64_t>(1, state.result.symbols.size())));
+  place(b.i64(8));
+  const EntryDesc &desc = state.result.entries[entry];
+  auto tensor = [&](const TensorDesc &t) {
+    Value bytes = b.i64(t.elementSize);
+    for (AffineExpr e : t.dims)
+      bytes = b.mul(bytes, b.expr(e, sizes));
+    place(bytes);
+  };
+  for (const auto *list : {&desc.inputs, &desc.outputs})
+    for (const TensorDesc &t : *list)
+      tensor(t);
+  for (const VariableDesc &v : state.result.variables)
+    tensor(v.tensor);
+  return b.alignTo64(at);
+}
+
+// i64 lathe_device_workspace<k>(sizes): what a run takes of the device's memory; -1 where the sizes are out of range.
+void FunctionLowering::emitDeviceWorkspaceFunction() {
+  auto f = b.function(state.output, "lathe_device_workspace" + std::to_string(entry), b.getI64Type(), {b.ptrType()});
+  Value bounded = checkedSizes(f.getArgument(0));
+  b.ret(deviceLayout(bounded, Value(), nullptr));
+}
+
+void FunctionLowering::emitDeviceRun(Value bounded) {
+  const std::string body = "lathe_body" + std::to_string(entry);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Value outer = ctx;
+    emitDeviceBody(body);
+    ctx = outer;
+  }
+  const EntryDesc &desc = state.result.entries[entry];
+  SmallVector<Value> places;
+  // the arena's address is not known yet: where scratch begins is noted from 0
+  b.store(b.null(), ctx, 8 * Workspace);
+  Value bytes = deviceLayout(bounded, ctx, &places);
+  Value frame = b.stack(sizeof(lathe_cuda_frame));
+  const Type ptr = b.ptrType(), i32 = b.getI32Type();
+  Value module = LLVM::AddressOfOp::create(b, ptr, deviceModule);
+  declare(state.output, b, "lathe_cuda_begin_1", i32, {ptr, ptr, ptr, b.getI64Type(), ptr});
+  returnIfNot0(b.call("lathe_cuda_begin_1", i32, {module, slot(Args, ptr), slot(Constants, ptr), bytes, frame}));
+  Value base = b.loadPtr(frame, offsetof(lathe_cuda_frame, memory));
+  Value scratch = LLVM::PtrToIntOp::create(b, b.getI64Type(), slot(Scratch, ptr));
+  b.store(base, ctx, 8 * Workspace);
+  b.store(b.offset(base, scratch), ctx, 8 * Scratch);
+  b.store(b.loadPtr(frame, offsetof(lathe_cuda_frame, constants)), ctx, 8 * Constants);
+  Value call = b.loadPtr(frame, offsetof(lathe_cuda_frame, call));
+  b.store(call, ctx, 8 * deviceSlot(Call));
+  b.store(b.offset(base, places[0]), ctx, 8 * deviceSlot(DeviceSizes));
+  b.store(b.offset(base, places[1]), ctx, 8 * Err);
+  size_t next = 2;
+  auto table = [&](Slot s, size_t count) {
+    Value pointers = b.stack(8 * std::max<size_t>(count, 1));
+    for (size_t i = 0; i < count; ++i)
+      b.store(b.offset(base, places[next++]), pointers, 8 * i);
+    b.store(pointers, ctx, 8 * s);
+  };
+  table(Inputs, desc.inputs.size());
+  table(Outputs, desc.outputs.size());
+  table(Variables, state.result.variables.size());
+
+  Value code = b.call(body, i32, {ctx});
+  declare(state.output, b, "lathe_cuda_end_1", i32, {ptr, i32});
+  b.ret(b.call("lathe_cuda_end_1", i32, {call, code}));
+}
+
+// i32 lathe_body<k>(ctx): the uploads, the ops, the downloads.
+void FunctionLowering::emitDeviceBody(StringRef name) {
+  auto f = b.function(state.output, name, b.getI32Type(), {b.ptrType()});
+  f.setNoInline(true);
+  ctx = f.getArgument(0);
+  const EntryDesc &desc = state.result.entries[entry];
+  Value call = deviceCall();
+  auto hostPointer = [&](size_t list, int64_t i) { return b.loadPtr(b.loadPtr(slot(Args, b.ptrType()), list), 8 * i); };
+  auto devicePointer = [&](Slot s, int64_t i) { return b.loadPtr(slot(s, b.ptrType()), 8 * i); };
+  auto bytesOf = [&](Type type) { return b.expr(tensorBytes(type), sizes()); };
+
+  if (!state.result.symbols.empty())
+    device("upload", {call, b.loadPtr(ctx, 8 * deviceSlot(DeviceSizes)), sizes(), b.i64(8 * state.result.symbols.size())});
+  if (llvm::any_of(state.kernels.all(), [](const KernelInfo &k) { return k.mayFail; }))
+    device("fill", {call, slot(Err, b.ptrType()), onHost(StringRef("\0\0\0\0\0\0\0\0", 8)), b.i64(8), b.i64(8)});
+  int64_t input = 0;
+  for (BlockArgument argument : func.getArguments()) {
+    if (func.getArgAttr(argument.getArgNumber(), "hlo.variable"))
+      continue;
+    if (!argument.use_empty())
+      device("upload", {call, devicePointer(Inputs, input), hostPointer(offsetof(lathe_run_args, inputs), input),
+                        bytesOf(argument.getType())});
+    ++input;
+  }
+  auto variables = [&](bool written) { // numbers of those that the entry reads or writes
+    SmallVector<int64_t> numbers;
+    for (auto [k, v] : llvm::enumerate(state.result.variables)) {
+      bool used = false;
+      for (unsigned i = 0; i < func.getNumResults(); ++i)
+        if (auto attr = func.getResultAttrOfType<StringAttr>(i, "hlo.variable"))
+          used |= attr.getValue() == v.tensor.name;
+      for (unsigned i = 0; !written && i < func.getNumArguments(); ++i)
+        if (auto attr = func.getArgAttrOfType<StringAttr>(i, "hlo.variable"))
+          used |= attr.getValue() == v.tensor.name;
+      if (used)
+        numbers.push_back(k);
+    }
+    return numbers;
+  };
+  auto variableBytes = [&](int64_t k) {
+    int64_t n = state.result.variables[k].tensor.elementSize;
+    for (AffineExpr e : state.result.variables[k].tensor.dims)
+      n *= cast<AffineConstantExpr>(e).getValue();
+    return b.i64(n);
+  };
+  for (int64_t k : variables(false))
+    device("upload", {call, devicePointer(Variables, k), hostPointer(offsetof(lathe_run_args, variables), k), variableBytes(k)});
+
+  emitOps(func.front());
+  emitCopies(func.front().getTerminator());
+
+  // sizes that depend on data are known by now: no more is copied than was written
+  for (auto [i, t] : llvm::enumerate(desc.outputs)) {
+    Value bytes = b.i64(t.elementSize);
+    for (AffineExpr e : t.dims)
+      bytes = b.mul(bytes, b.expr(e, sizes()));
+    device("download", {call, hostPointer(offsetof(lathe_run_args, outputs), i), devicePointer(Outputs, i), bytes});
+  }
+  for (int64_t k : variables(true))
+    device("download", {call, hostPointer(offsetof(lathe_run_args, variables), k), devicePointer(Variables, k), variableBytes(k)});
+  b.ret(b.i32(0));
+}
+
+void FunctionLowering::emitLaunch(Operation *op, const KernelInfo &info, ArrayRef<Value> pointers, Value units) {
+  const int number = state.kernels.numberOf(op);
+  const codegen::Launch &launch = state.result.launches[number];
+  Value threads = units, stride = b.i64(0);
+  if (launch.hasScratch) {
+    stride = b.alignTo64(b.expr(info.scratch, sizes()));
+    threads = b.min(threads, b.i64(mostScratchThreads));
+    Value fit = b.max(b.floorDiv(b.i64(mostScratchBytes), b.max(stride, b.i64(1))), b.i64(1));
+    threads = b.min(threads, fit);
+  }
+  SmallVector<Value> parameters(pointers);
+  Value deviceSizes = b.loadPtr(ctx, 8 * deviceSlot(DeviceSizes));
+  parameters.append({slot(Scratch, b.ptrType()), deviceSizes, slot(Err, b.ptrType()), units, threads, stride});
+  Value block = b.stack(8 * parameters.size());
+  for (auto [i, p] : llvm::enumerate(parameters))
+    b.store(p, block, 8 * i);
+  Value blocks = b.floorDiv(b.add(threads, b.i64(launch.threads - 1)), b.i64(launch.threads));
+  device("launch", {deviceCall(), b.i32(number), blocks, block, b.i32(parameters.size())});
+  if (info.writesSizes)
+    device("read", {deviceCall(), sizes(), deviceSizes, b.i64(8 * state.result.symbols.size())});
+}
+
+} // namespace lathe::lower
