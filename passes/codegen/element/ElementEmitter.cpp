@@ -599,10 +599,17 @@ FailureOr<Value> ElementEmitter::gather(Operation *op, Index index, unsigned lan
 
 FailureOr<Value> ElementEmitter::reduce(Value result, Index index, unsigned lanes) {
   auto r = cast<hlo::ReduceOp>(result.getDefiningOp());
+  if (lanes > 1 && llvm::is_contained(r.getDimensions(), tensorType(r.getInputs()[0]).getRank() - 1))
+    return Value();
+  FailureOr<SmallVector<Value>> all = emitReduction(r, index, lanes);
+  if (failed(all))
+    return failure();
+  return (*all)[cast<OpResult>(result).getResultNumber()];
+}
+
+FailureOr<SmallVector<Value>> ElementEmitter::emitReduction(hlo::ReduceOp r, Index index, unsigned lanes) {
   auto in = tensorType(r.getInputs()[0]);
   ArrayRef<int64_t> reduced = r.getDimensions();
-  if (lanes > 1 && llvm::is_contained(reduced, in.getRank() - 1))
-    return Value();
   SmallVector<Value> dims = b.dims(in), at(in.getRank());
   unsigned next = 0;
   SmallVector<int64_t> over;
@@ -654,7 +661,7 @@ FailureOr<Value> ElementEmitter::reduce(Value result, Index index, unsigned lane
   SmallVector<Value> out = nest(0, acc);
   if (failed(ok))
     return failure();
-  return out[cast<OpResult>(result).getResultNumber()];
+  return out;
 }
 
 FailureOr<Value> ElementEmitter::bitcast(Operation *op, Index index, unsigned lanes) {

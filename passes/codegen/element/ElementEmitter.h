@@ -12,6 +12,10 @@
 #include <map>
 #include <vector>
 
+namespace lathe::hlo {
+class ReduceOp;
+}
+
 namespace lathe::codegen {
 
 /// One elementwise hlo op on register values (see KernelBuilder.h for register types). `lanes` > 1: vectors.
@@ -38,6 +42,9 @@ public:
 
   /// The element(s) of `tensor` at `index` (i64 each) as register values.
   mlir::FailureOr<mlir::Value> emit(mlir::Value tensor, mlir::ArrayRef<mlir::Value> index, unsigned lanes = 1);
+  /// All results of a reduction where the dimensions that it keeps are at `index`, in one pass; sums in blocks (LongSums.h).
+  mlir::FailureOr<mlir::SmallVector<mlir::Value>> emitReduction(hlo::ReduceOp op, mlir::ArrayRef<mlir::Value> index,
+                                                                unsigned lanes = 1);
 
   /// In lanes mode: lanes that exist. Loads of the other lanes are suppressed. Clear the cache when changing it.
   mlir::Value mask;

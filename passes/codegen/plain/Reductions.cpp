@@ -10,51 +10,14 @@ namespace lathe::plain {
 using codegen::ElementEmitter;
 using codegen::KernelBuilder;
 
-/// Computes the results of `r` where the dimensions that it keeps are at `kept`, in the order of memory, and binds them.
-static LogicalResult bindReduction(KernelBuilder &b, ElementEmitter &e, hlo::ReduceOp r, ArrayRef<Value> kept) {
-  RankedTensorType in = hlo::tensorType(r.getInputs()[0]);
-  SmallVector<Value> sizes = b.dims(in), index(in.getRank()), accumulators;
-  SmallVector<int64_t> over;
-  unsigned next = 0;
-  for (int64_t i = 0; i < in.getRank(); ++i)
-    if (llvm::is_contained(r.getDimensions(), i))
-      over.push_back(i);
-    else
-      index[i] = kept[next++];
-  for (Value init : r.getInitValues()) {
-    FailureOr<Value> v = e.emit(init, SmallVector<Value>(hlo::tensorType(init).getRank(), b.i64(0)));
-    if (failed(v))
-      return failure();
-    accumulators.push_back(*v);
-  }
-  LogicalResult ok = success();
-  auto step = [&](ValueRange now) -> FailureOr<SmallVector<Value>> {
-    SmallVector<Value> arguments(now);
-    for (Value input : r.getInputs()) {
-      FailureOr<Value> v = e.emit(input, index);
-      if (failed(v))
-        return failure();
-      arguments.push_back(*v);
-    }
-    return codegen::emitScalarBody(b, r.getBody().front(), arguments);
-  };
-  std::function<SmallVector<Value>(unsigned, ValueRange)> nest = [&](unsigned level, ValueRange now) -> SmallVector<Value> {
-    if (level < over.size())
-      return b.loop(b.i64(0), sizes[over[level]], b.i64(1), now, [&](Value i, ValueRange inner) {
-        ElementEmitter::Scope scope(e);
-        index[over[level]] = i;
-        return nest(level + 1, inner);
-      });
-    FailureOr<SmallVector<Value>> out = step(now);
-    if (succeeded(out))
-      return *out;
-    ok = failure();
-    return SmallVector<Value>(now);
-  };
-  accumulators = nest(0, accumulators);
-  for (auto [result, v] : llvm::zip(r.getResults(), accumulators))
+/// Computes all results of `r` where the dimensions that it keeps are at `kept`, in one pass, and binds them.
+static LogicalResult bindReduction(ElementEmitter &e, hlo::ReduceOp r, ArrayRef<Value> kept) {
+  FailureOr<SmallVector<Value>> values = e.emitReduction(r, kept);
+  if (failed(values))
+    return failure();
+  for (auto [result, v] : llvm::zip(r.getResults(), *values))
     e.bindElement(result, [v = Value(v)](ArrayRef<Value>, unsigned) -> FailureOr<Value> { return v; });
-  return ok;
+  return success();
 }
 
 static int64_t stepsOf(ArrayRef<hlo::ReduceOp> reductions) {
@@ -86,7 +49,7 @@ FailureOr<Nest> reduceNest(Operation *op, KernelBuilder &b, Elements elements) {
     ElementEmitter::Scope scope(*elements.emitter);
     SmallVector<Value> index = b.delinearize(unit, b.dims(type));
     for (hlo::ReduceOp r : reductions)
-      if (failed(bindReduction(b, *elements.emitter, r, index)))
+      if (failed(bindReduction(*elements.emitter, r, index)))
         return failure();
     return store(unit);
   };
@@ -137,7 +100,7 @@ FailureOr<Nest> rowsNest(Operation *op, KernelBuilder &b, Elements elements) {
     ArrayRef<Value> all(sizes);
     SmallVector<Value> lead = b.delinearize(unit, all.take_front(shape.lead));
     for (hlo::ReduceOp r : reductions)
-      if (failed(bindReduction(b, e, r, lead)))
+      if (failed(bindReduction(e, r, lead)))
         return failure();
     LogicalResult ok = success();
     auto store = [&](size_t k, ArrayRef<Value> index, Value place) {
