@@ -4,6 +4,7 @@
 #include "compiler/import/Problems.h"
 #include "dialects/graph/Graph.h"
 #include "dialects/graph/Types.h"
+#include "graph/Values.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "ops/Registry.h"
@@ -19,34 +20,15 @@ namespace lathe::import {
 static constexpr int64_t kMaxInlineElements = 64;
 // A few values of which the last repeats may become this large; files that mean more hold it.
 static constexpr int64_t kMaxRepeatedBytes = INT64_C(256) << 20;
-// TensorFlow's own limit.
-static constexpr int kMaxRank = 254;
 
-DType toDType(int number) { return dtypeFromNumber(number).value_or(DType::Invalid); }
+DType toDType(int number) { return graphdef::dtypeOf(number); }
 
 ShapeResult readShape(const tf::TensorShapeProto &proto) {
   ShapeResult result;
-  if (proto.unknown_rank())
-    return result;
-  if (proto.dim_size() > kMaxRank) {
-    result.error = "a shape of rank " + std::to_string(proto.dim_size()) + ", at most 254 is possible";
-    return result;
-  }
-  std::vector<int64_t> dims;
-  bool known = true;
-  for (const auto &dim : proto.dim()) {
-    if (dim.size() < -1) {
-      result.error = "a dimension of size " + std::to_string(dim.size());
-      return result;
-    }
-    known &= dim.size() >= 0;
-    dims.push_back(dim.size());
-  }
-  if (known && !checkedNumElements(dims).ok()) {
-    result.error = "the shape " + dimsToString(dims) + " has more elements than 64 bits can count";
-    return result;
-  }
-  result.dims = std::move(dims);
+  if (auto shape = graphdef::decodeShape(proto); shape.ok())
+    result.dims = *std::move(shape);
+  else
+    result.error = std::string(shape.status().message());
   return result;
 }
 
@@ -134,12 +116,18 @@ Attribute AttributeReader::readStrings(const tf::TensorProto &proto, RankedTenso
     error = "holds " + std::to_string(proto.string_val_size()) + " values for " + std::to_string(count) + " elements";
     return {};
   }
-  if (!proto.tensor_content().empty()) {
-    error = "a string constant in packed form is not supported";
-    return {};
-  }
   if (count == 0)
     return graph::StringsAttr::get(context, type, b.getArrayAttr({}));
+  if (!proto.tensor_content().empty()) {
+    std::vector<std::string> unpacked;
+    if (absl::Status s = graphdef::unpackStrings(proto.tensor_content(), count, &unpacked); !s.ok()) {
+      error = std::string(s.message());
+      return {};
+    }
+    for (const std::string &s : unpacked)
+      values.push_back(b.getStringAttr(s));
+    return graph::StringsAttr::get(context, type, b.getArrayAttr(values));
+  }
   for (const std::string &s : proto.string_val())
     values.push_back(b.getStringAttr(s));
   if (values.empty())
@@ -151,46 +139,6 @@ Attribute AttributeReader::readStrings(const tf::TensorProto &proto, RankedTenso
   if (values.size() > 1)
     values.resize(static_cast<size_t>(count), values.back());
   return graph::StringsAttr::get(context, type, b.getArrayAttr(values));
-}
-
-/// The values as bytes in memory's layout, at most one element beyond which the last one repeats.
-template <typename To, typename List>
-static void copyValues(const List &list, std::vector<char> &bytes) {
-  bytes.resize(list.size() * sizeof(To));
-  for (int i = 0; i < static_cast<int>(list.size()); ++i) {
-    To value = static_cast<To>(list.Get(i));
-    std::memcpy(bytes.data() + i * sizeof(To), &value, sizeof(To));
-  }
-}
-
-static void collectValues(const tf::TensorProto &proto, DType dtype, std::vector<char> &bytes) {
-  switch (dtype) {
-  case DType::Float32: return copyValues<float>(proto.float_val(), bytes);
-  case DType::Float64: return copyValues<double>(proto.double_val(), bytes);
-  case DType::Int32:
-  case DType::QInt32: return copyValues<int32_t>(proto.int_val(), bytes);
-  case DType::Int16:
-  case DType::QInt16: return copyValues<int16_t>(proto.int_val(), bytes);
-  case DType::UInt16:
-  case DType::QUInt16: return copyValues<uint16_t>(proto.int_val(), bytes);
-  case DType::Int8:
-  case DType::QInt8:
-  case DType::Int4: return copyValues<int8_t>(proto.int_val(), bytes);
-  case DType::UInt8:
-  case DType::QUInt8:
-  case DType::UInt4: return copyValues<uint8_t>(proto.int_val(), bytes);
-  case DType::Int64: return copyValues<int64_t>(proto.int64_val(), bytes);
-  case DType::UInt32: return copyValues<uint32_t>(proto.uint32_val(), bytes);
-  case DType::UInt64: return copyValues<uint64_t>(proto.uint64_val(), bytes);
-  case DType::Bool: return copyValues<uint8_t>(proto.bool_val(), bytes);
-  case DType::Float16:
-  case DType::BFloat16: return copyValues<uint16_t>(proto.half_val(), bytes);
-  case DType::Complex64: return copyValues<float>(proto.scomplex_val(), bytes);
-  case DType::Complex128: return copyValues<double>(proto.dcomplex_val(), bytes);
-  case DType::Float8E5M2:
-  case DType::Float8E4M3FN: bytes.assign(proto.float8_val().begin(), proto.float8_val().end()); return;
-  default: return;
-  }
 }
 
 Attribute AttributeReader::readTensor(const tf::TensorProto &proto, std::string &error) {
@@ -222,8 +170,7 @@ Attribute AttributeReader::readTensor(const tf::TensorProto &proto, std::string 
     }
     return makeDense(type, dtype, proto.tensor_content(), owner);
   }
-  std::vector<char> bytes;
-  collectValues(proto, dtype, bytes);
+  std::vector<char> bytes = graphdef::listedBytes(proto, dtype);
   if (bytes.size() % size != 0 || (count && bytes.size() / size > count)) {
     error = "holds " + std::to_string(bytes.size() / size) + " values, its shape " + what + " needs " +
             std::to_string(count);
@@ -324,96 +271,12 @@ Attribute AttributeReader::read(const tf::AttrValue &value, const FunctionSymbol
 // Defaults and kinds
 //===----------------------------------------------------------------------===//
 
-static bool parseShapeText(StringRef text, tf::TensorShapeProto &shape) {
-  if (text == "unknown") {
-    shape.set_unknown_rank(true);
-    return true;
-  }
-  for (std::string_view dim : ops::splitListText(std::string_view(text.data(), text.size()))) {
-    int64_t size = -1;
-    if (dim != "?" && StringRef(dim.data(), dim.size()).getAsInteger(10, size))
-      return false;
-    shape.add_dim()->set_size(size);
-  }
-  return true;
-}
-
-static tf::DataType parseTypeText(std::string_view text) {
-  return static_cast<tf::DataType>(parseDType(text).value_or(DType::Invalid));
-}
-
 bool parseDefault(StringRef type, StringRef text, tf::AttrValue &value) {
-  std::string_view view(text.data(), text.size());
-  int64_t integer;
-  double real;
-  if (type.consume_front("list(")) {
-    type.consume_back(")");
-    tf::AttrValue::ListValue &list = *value.mutable_list();
-    for (std::string_view part : ops::splitListText(view)) {
-      tf::AttrValue element;
-      if (!parseDefault(type, StringRef(part.data(), part.size()), element))
-        return false;
-      switch (element.value_case()) {
-      case tf::AttrValue::kS: list.add_s(element.s()); break;
-      case tf::AttrValue::kI: list.add_i(element.i()); break;
-      case tf::AttrValue::kF: list.add_f(element.f()); break;
-      case tf::AttrValue::kB: list.add_b(element.b()); break;
-      case tf::AttrValue::kType: list.add_type(element.type()); break;
-      case tf::AttrValue::kShape: *list.add_shape() = element.shape(); break;
-      default: return false;
-      }
-    }
-    return true;
-  }
-  if (type == "int") {
-    if (text.getAsInteger(10, integer))
-      return false;
-    value.set_i(integer);
-  } else if (type == "float") {
-    if (text.getAsDouble(real))
-      return false;
-    value.set_f(static_cast<float>(real));
-  } else if (type == "bool") {
-    value.set_b(text == "true");
-  } else if (type == "string") {
-    value.set_s(ops::unquote(view));
-  } else if (type == "type") {
-    value.set_type(parseTypeText(view));
-  } else if (type == "shape") {
-    return parseShapeText(text, *value.mutable_shape());
-  } else {
-    return false;
-  }
-  return true;
+  return graphdef::parseDefault(std::string_view(type.data(), type.size()), std::string_view(text.data(), text.size()), &value);
 }
 
 bool hasAttrType(const tf::AttrValue &value, StringRef type, std::string &found) {
-  switch (value.value_case()) {
-  case tf::AttrValue::kS: found = "string"; break;
-  case tf::AttrValue::kI: found = "int"; break;
-  case tf::AttrValue::kF: found = "float"; break;
-  case tf::AttrValue::kB: found = "bool"; break;
-  case tf::AttrValue::kType: found = "type"; break;
-  case tf::AttrValue::kShape: found = "shape"; break;
-  case tf::AttrValue::kTensor: found = "tensor"; break;
-  case tf::AttrValue::kFunc: found = "func"; break;
-  case tf::AttrValue::kPlaceholder: found = "placeholder"; break;
-  case tf::AttrValue::VALUE_NOT_SET: found = "nothing"; break;
-  case tf::AttrValue::kList: {
-    const tf::AttrValue::ListValue &list = value.list();
-    found = list.s_size()        ? "list(string)"
-            : list.i_size()      ? "list(int)"
-            : list.f_size()      ? "list(float)"
-            : list.b_size()      ? "list(bool)"
-            : list.type_size()   ? "list(type)"
-            : list.shape_size()  ? "list(shape)"
-            : list.tensor_size() ? "list(tensor)"
-            : list.func_size()   ? "list(func)"
-                                 : "list()";
-    return found == type || (found == "list()" && type.starts_with("list("));
-  }
-  }
-  return found == type;
+  return graphdef::hasAttrType(value, std::string_view(type.data(), type.size()), &found);
 }
 
 } // namespace lathe::import

@@ -5,6 +5,8 @@
 #include "graph/builder/ops/math.h"
 #include "graph/builder/ops/state.h"
 #include "graph/builder/ops/train.h"
+#include "graph/Graph.h"
+#include "graph/Values.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -20,6 +22,15 @@ Output constantOf(const Scope &scope, DType type, double value) {
 Output rateOf(const Scope &scope, const Input &rate, DType type) {
   Output value = scope.Resolve(rate);
   return value.type() == type || !value.node() ? value : Output(ops::Cast(scope, value, type));
+}
+
+/// The shape that a handle says its variable has.
+PartialShape shapeOf(const Output &handle) {
+  const tf::AttrValue *shape = handle.node() ? handle.node()->attr("shape") : nullptr;
+  if (!shape)
+    return PartialShape();
+  auto decoded = graphdef::decodeShape(shape->shape());
+  return decoded.ok() ? *std::move(decoded) : PartialShape();
 }
 
 } // namespace
@@ -62,7 +73,7 @@ Output Optimizer::slot(const Scope &scope, const Variable &like, std::string_vie
   Scope inside = scope.NewSubScope(like.handle.op().name());
   Output zeros = ops::ZerosLike(inside, like.value);
   std::string shared = inside.GetUniqueNameForOp(name);
-  Output handle = ops::VarHandleOp(inside.WithOpName(name), like.value.type(), PartialShape(), ops::VarHandleOp::SharedName(shared));
+  Output handle = ops::VarHandleOp(inside.WithOpName(name), like.value.type(), shapeOf(like.handle), ops::VarHandleOp::SharedName(shared));
   // the variable has its first value by then
   initials.push_back(ops::AssignVariableOp(inside.WithOpName(absl::StrCat(std::string(name), "_init")), handle, zeros));
   return handle;

@@ -78,6 +78,9 @@ private:
   bool gather();
   bool concat();
   bool pack();
+  bool stitch();
+  bool slice();
+  bool invertPermutation();
 
   LegalizeContext &ctx;
   graph::NodeOp node;
@@ -256,6 +259,52 @@ bool Tracker::pack() {
   return set(0, result, {count});
 }
 
+/// Positions are constants, what goes there may be sizes; later pieces win. No holes.
+bool Tracker::stitch() {
+  unsigned n = node.getInputs().size() / 2;
+  Dims result;
+  for (unsigned i = 0; i < n; ++i) {
+    auto at = constants(i);
+    auto v = ints(n + i);
+    if (!at || !v || v->shape != ints(i)->shape)
+      return false;
+    for (auto [k, position] : llvm::enumerate(*at)) {
+      if (position < 0 || position >= kMaxTracked)
+        return false;
+      if (position >= int64_t(result.size()))
+        result.resize(position + 1);
+      result[position] = v->exprs[k];
+    }
+  }
+  int64_t count = result.size();
+  return llvm::all_of(result, [](AffineExpr e) { return bool(e); }) && set(0, result, {count});
+}
+
+bool Tracker::slice() {
+  auto v = ints(0);
+  auto begin = constants(1), size = constants(2);
+  if (!begin || !size || v->shape.size() != 1 || begin->size() != 1 || size->size() != 1)
+    return false;
+  int64_t from = (*begin)[0], n = v->shape[0];
+  if (from < 0 || from > n || (*size)[0] < -1 || (*size)[0] > n - from)
+    return false;
+  int64_t count = (*size)[0] < 0 ? n - from : (*size)[0];
+  return set(0, Dims(ArrayRef<AffineExpr>(v->exprs).slice(from, count)), {count});
+}
+
+bool Tracker::invertPermutation() {
+  auto order = constants(0);
+  if (!order || ints(0)->shape.size() != 1)
+    return false;
+  Dims result(order->size());
+  for (auto [i, to] : llvm::enumerate(*order)) {
+    if (to < 0 || to >= int64_t(order->size()) || result[to])
+      return false;
+    result[to] = ctx.constant(i);
+  }
+  return set(0, result, {int64_t(order->size())});
+}
+
 bool Tracker::run() {
   StringRef op = node.getOp();
   if (node.getOutputs().empty())
@@ -296,6 +345,16 @@ bool Tracker::run() {
     return concat();
   if (op == "Gather" || op == "GatherV2")
     return gather();
+  if (op == "DynamicStitch" || op == "ParallelDynamicStitch")
+    return stitch();
+  if (op == "Slice")
+    return slice();
+  if (op == "InvertPermutation")
+    return invertPermutation();
+  if (op == "OnesLike" || op == "ZerosLike") {
+    auto v = ints(0);
+    return set(0, Dims(v->exprs.size(), ctx.constant(op == "OnesLike")), v->shape);
+  }
   if (op == "AddV2" || op == "Add")
     return binary([&](AffineExpr a, AffineExpr b) { return hlo::simplify(a + b); });
   if (op == "Sub")

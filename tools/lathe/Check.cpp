@@ -4,6 +4,7 @@
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/Graph.h"
 #include "dialects/graph/Types.h"
+#include "graph/gradients/Gradients.h"
 #include "ops/Registry.h"
 #include "runtime/core/Kernel.h"
 #include "runtime/session/Executable.h"
@@ -19,7 +20,7 @@ namespace {
 
 struct CheckArgs {
   ModelArgs model;
-  bool json = false, listOps = false;
+  bool json = false, listOps = false, listGradients = false;
 };
 
 enum class Support { Compiled, Host, None, Unknown };
@@ -50,14 +51,31 @@ struct Problem {
   bool host;
 };
 
+/// "gradient", "constant" where nothing flows by nature, "-" where gradients cannot go on.
+const char *gradientName(std::string_view op) {
+  switch (graphdef::gradientInfo(op).kind) {
+  case graphdef::GradientInfo::Differentiable: return "gradient";
+  case graphdef::GradientInfo::NotDifferentiable: return "constant";
+  case graphdef::GradientInfo::Unknown: break;
+  }
+  return "-";
+}
+
 int listOps() {
   for (const ops::OpInfo &op : ops::allOps()) {
     std::string types;
     for (const ops::Attr &attr : op.attrs)
       if (!attr.types.empty())
         types += (types.empty() ? "" : " ") + std::string(attr.name) + "=" + std::string(attr.allowedText);
-    printf("%-40s %-8s %s\n", std::string(op.name).c_str(), supportName(supportOf(op.name)), types.c_str());
+    printf("%-40s %-8s %-8s %s\n", std::string(op.name).c_str(), supportName(supportOf(op.name)), gradientName(op.name), types.c_str());
   }
+  return Fine;
+}
+
+int listGradients() {
+  for (const ops::OpInfo &op : ops::allOps())
+    if (graphdef::GradientInfo info = graphdef::gradientInfo(op.name); info.kind != graphdef::GradientInfo::Unknown)
+      printf("%-40s %-8s %s\n", std::string(op.name).c_str(), gradientName(op.name), std::string(info.reason).c_str());
   return Fine;
 }
 
@@ -73,6 +91,8 @@ std::string shapeText(const TensorSpec &t) {
 int execute(CheckArgs &a) {
   if (a.listOps)
     return listOps();
+  if (a.listGradients)
+    return listGradients();
   if (a.model.options.model.empty())
     return fail("check: expected MODEL");
   if (!a.model.finish())
@@ -154,7 +174,8 @@ Command addCheck(CLI::App &root) {
   a->model.add(*app, "host", "GraphDef, MetaGraph or SavedModel folder");
   app->get_option("MODEL")->required(false);
   app->add_flag("--json", a->json, "Print a JSON object");
-  app->add_flag("--list-ops", a->listOps, "List every known op, how it runs and the types it takes");
+  app->add_flag("--list-ops", a->listOps, "List every known op, how it runs, its gradient and the types it takes");
+  app->add_flag("--list-gradients", a->listGradients, "List every op whose gradient is known, or why it has none");
   return [a] { return execute(*a); };
 }
 

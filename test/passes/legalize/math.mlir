@@ -25,6 +25,28 @@ graph.func @unify(%x: tensor<?xf32> {graph.name = "x"}, %y: tensor<?xf32> {graph
 
 // -----
 
+// A shape with ones where a reduction took dimensions away, as gradients ask for, is a size as well.
+// CHECK-LABEL: func.func @kept_dimensions
+// CHECK-NEXT: %[[R:.*]] = hlo.reshape %{{.*}} : (tensor<?xf32, affine_map<()[s0] -> (s0)>>) -> tensor<?x1x1xf32, affine_map<()[s0] -> (s0, 1, 1)>>
+// CHECK-NEXT: return %[[R]]
+graph.func @kept_dimensions(%x: tensor<?xf32> {graph.name = "x"}, %like: tensor<?x4x2xf32> {graph.name = "like"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %s, %sc = graph.node "Shape"(%x) {} : (tensor<?xf32>) -> tensor<1xi32>
+  %l, %lc = graph.node "Shape"(%like) {} : (tensor<?x4x2xf32>) -> tensor<3xi32>
+  %one, %onec = graph.node "Const"() {value = dense<1> : tensor<1xi32>} : () -> tensor<1xi32>
+  %two, %twoc = graph.node "Const"() {value = dense<2> : tensor<1xi32>} : () -> tensor<1xi32>
+  %tail, %tailc = graph.node "Slice"(%l, %one, %two) {} : (tensor<3xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %ones, %onesc = graph.node "OnesLike"(%tail) {} : (tensor<2xi32>) -> tensor<2xi32>
+  %back, %backc = graph.node "Const"() {value = dense<[2, 0, 1]> : tensor<3xi32>} : () -> tensor<3xi32>
+  %order, %orderc = graph.node "InvertPermutation"(%back) {} : (tensor<3xi32>) -> tensor<3xi32>
+  %zero, %zeroc = graph.node "Const"() {value = dense<0> : tensor<1xi32>} : () -> tensor<1xi32>
+  %rest, %restc = graph.node "Slice"(%order, %zero, %two) {} : (tensor<3xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %st, %stc = graph.node "DynamicStitch"(%zero, %rest, %s, %ones) {} : (tensor<1xi32>, tensor<2xi32>, tensor<1xi32>, tensor<2xi32>) -> tensor<*xi32>
+  %y, %yc = graph.node "Reshape"(%x, %st) {} : (tensor<?xf32>, tensor<*xi32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+
+// -----
+
 // Shape arithmetic leaves nothing behind.
 // CHECK-LABEL: func.func @flatten
 // CHECK-NEXT: %[[R:.*]] = hlo.reshape %{{.*}} : (tensor<?x4x2xf32, affine_map<()[s0] -> (s0, 4, 2)>>) -> tensor<?x8xf32, affine_map<()[s0] -> (s0, 8)>>

@@ -1,0 +1,173 @@
+// Defines a convolutional network for handwritten digits in C++, trains it, prints its accuracy, and writes two graphs for `lathe compile`:
+// OUT.pb, the network with its weights, and OUT_step.pb, the training itself (step.cpp trains with that one compiled).
+// train-digits DATA-FOLDER OUT [EPOCHS]
+#include "examples/train/Digits.h"
+
+#include "compiler/jit/ClusterCompiler.h"
+#include "graph/builder/Optimizers.h"
+#include "graph/builder/Views.h"
+#include "graph/builder/ops/array.h"
+#include "graph/builder/ops/flow.h"
+#include "graph/builder/ops/math.h"
+#include "graph/builder/ops/nn.h"
+#include "graph/builder/ops/sparse.h"
+#include "runtime/session/ClientSession.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <numeric>
+#include <random>
+
+using namespace lathe;
+
+namespace {
+
+/// Some digits as a batch.
+void batch(const Digits &digits, const int *which, int count, Tensor *x, Tensor *y) {
+  *x = Tensor::allocate(DType::Float32, {count, kSide, kSide, 1});
+  *y = Tensor::allocate(DType::Int64, {count});
+  digits.batch(which, count, x->data<float>(), y->data<int64_t>());
+}
+
+/// Weights of a layer, each from a normal distribution of He's width.
+Tensor randomWeights(const std::vector<int64_t> &dims, int inputs, std::mt19937 &random) {
+  Tensor t = Tensor::allocate(DType::Float32, dims);
+  std::normal_distribution<float> normal(0, std::sqrt(2.0f / static_cast<float>(inputs)));
+  for (int64_t i = 0; i < t.numElements(); ++i)
+    flat<float>(t)(i) = normal(random);
+  return t;
+}
+
+/// The layers over images, with parameters that `parameter` gives: variables in training, constants afterwards.
+Output network(const Scope &s, const Output &images, const std::function<Output(const char *, std::vector<int64_t>, int)> &parameter) {
+  auto conv = [&](const Output &x, const char *name, const char *bias, int64_t in, int64_t out) -> Output {
+    Output w = parameter(name, {3, 3, in, out}, static_cast<int>(9 * in)), b = parameter(bias, {out}, 0);
+    return ops::Relu(s, ops::BiasAdd(s, ops::Conv2D(s, x, w, {1, 1, 1, 1}, "SAME"), b));
+  };
+  auto pool = [&](const Output &x) -> Output { return ops::MaxPool(s, x, {1, 2, 2, 1}, {1, 2, 2, 1}, "VALID"); };
+  Output x = pool(conv(images, "conv1", "bias1", 1, 16));
+  x = pool(conv(x, "conv2", "bias2", 16, 32));
+  x = ops::Reshape(s, x, {-1, 2 * 2 * 32});
+  Output hidden = ops::MatMul(s, x, parameter("dense", {128, 64}, 128));
+  hidden = ops::Relu(s, ops::BiasAdd(s, hidden, parameter("bias3", {64}, 0)));
+  return ops::BiasAdd(s, ops::MatMul(s, hidden, parameter("logits", {64, kClasses}, 64)), parameter("bias4", {kClasses}, 0));
+}
+
+bool write(const Scope &scope, const std::string &path) {
+  std::string bytes;
+  absl::Status status = scope.ToGraphDef(&bytes);
+  std::ofstream out(path, std::ios::binary);
+  if (!status.ok() || !(out << bytes).flush())
+    std::fprintf(stderr, "cannot write '%s': %s\n", path.c_str(), std::string(status.message()).c_str());
+  return status.ok() && out;
+}
+
+bool check(const absl::Status &status) {
+  if (!status.ok())
+    std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  return status.ok();
+}
+
+int countRight(const Tensor &digits, const Tensor &labels) {
+  int right = 0;
+  for (int64_t i = 0; i < labels.numElements(); ++i)
+    right += digits.data<int64_t>()[i] == labels.data<int64_t>()[i];
+  return right;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: %s DATA-FOLDER OUT [EPOCHS]\n", argv[0]);
+    return 1;
+  }
+  const Digits train(argv[1], "train"), test(argv[1], "test");
+  const int epochs = argc > 3 ? std::atoi(argv[3]) : 20;
+  if (!train.valid() || !test.valid()) {
+    std::fprintf(stderr, "expected %d bytes an image and one a label in '%s'\n", kPixels, argv[1]);
+    return 1;
+  }
+
+  // the graph
+  Scope root = Scope::NewRootScope();
+  std::mt19937 random(1);
+  std::vector<train::Variable> variables;
+  std::vector<std::string> names;
+  Output images = ops::Placeholder(root.WithOpName("images"), DType::Float32, ops::Placeholder::Shape(PartialShape({-1, kSide, kSide, 1})));
+  Output labels = ops::Placeholder(root.WithOpName("labels"), DType::Int64, ops::Placeholder::Shape(PartialShape(std::vector<int64_t>{-1})));
+  Output logits = network(root, images, [&](const char *name, std::vector<int64_t> shape, int inputs) {
+    Tensor first = inputs ? randomWeights(shape, inputs, random) : Tensor::allocate(DType::Float32, shape);
+    variables.push_back(train::MakeVariable(root, name, first, shape));
+    names.push_back(name);
+    return variables.back().value;
+  });
+  auto losses = ops::SparseSoftmaxCrossEntropyWithLogits(root, logits, labels);
+  Output loss = ops::Mean(root.WithOpName("loss"), losses.loss, 0);
+  Output digit = ops::ArgMax(root.WithOpName("digit"), logits, 1);
+  train::Adam optimizer(0.003f);
+  Operation step = optimizer.Minimize(root, loss, variables);
+
+  std::vector<Operation> inits;
+  for (const train::Variable &v : variables)
+    inits.push_back(v.init);
+  Operation init = ops::NoOp(root.WithOpName("init").WithControlDependencies(inits));
+  // reads the variables, so it is a run of its own
+  Operation initOptimizer = ops::NoOp(root.WithOpName("init_optimizer").WithControlDependencies(optimizer.inits()));
+  const std::string out = argv[2];
+  if (!write(root, out + "_step.pb"))
+    return 1;
+
+  // training
+  SessionOptions options;
+  options.compiler = getClusterCompiler();
+  ClientSession session(root, options);
+  if (!check(session.Run({}, {}, {init}, nullptr)) || !check(session.Run({}, {}, {initOptimizer}, nullptr)))
+    return 1;
+  std::vector<int> order(train.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<Tensor> results;
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    std::shuffle(order.begin(), order.end(), random);
+    float sum = 0;
+    int steps = 0;
+    for (int at = 0; at + kBatch <= train.size(); at += kBatch, ++steps) {
+      Tensor x, y;
+      batch(train, &order[at], kBatch, &x, &y);
+      if (!check(session.Run({{images, x}, {labels, y}}, {loss}, {step}, &results)))
+        return 1;
+      sum += scalar<float>(results[0])();
+    }
+    std::printf("epoch %d: loss %.4f\n", epoch + 1, sum / static_cast<float>(steps));
+  }
+  std::vector<int> all(test.size());
+  std::iota(all.begin(), all.end(), 0);
+  Tensor x, y;
+  batch(test, all.data(), test.size(), &x, &y);
+  if (!check(session.Run({{images, x}}, {digit}, &results)))
+    return 1;
+  const int right = countRight(results[0], y);
+  std::printf("accuracy %.4f (%d of %d digits)\n", static_cast<double>(right) / test.size(), right, test.size());
+
+  // the same layers over what was learnt
+  std::vector<Output> values;
+  for (const train::Variable &v : variables)
+    values.push_back(v.value);
+  std::vector<Tensor> weights;
+  if (!check(session.Run(values, &weights)))
+    return 1;
+  Scope frozen = Scope::NewRootScope();
+  Output image = ops::Placeholder(frozen.WithOpName("image"), DType::Float32, ops::Placeholder::Shape(PartialShape({-1, kSide, kSide, 1})));
+  size_t next = 0;
+  Output scores = network(frozen, image, [&](const char *name, std::vector<int64_t>, int) {
+    return ops::Const(frozen.WithOpName(name), weights[next++]);
+  });
+  ops::Identity(frozen.WithOpName("digit"), ops::ArgMax(frozen, scores, 1));
+  if (!write(frozen, out + ".pb"))
+    return 1;
+  return right * 100 >= test.size() * 97 ? 0 : 1;
+}
