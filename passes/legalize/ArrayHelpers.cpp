@@ -268,7 +268,7 @@ SmallVector<Value> compress(NodeContext &c, Value mask, ArrayRef<Value> values) 
   return results;
 }
 
-SmallVector<Value> whileLoop(NodeContext &c, ArrayRef<Value> init, llvm::function_ref<Value(ValueRange)> condition,
+SmallVector<Value> whileLoop(Emitter &c, ArrayRef<Value> init, llvm::function_ref<Value(ValueRange)> condition,
                              llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
   SmallVector<Type> types(ValueRange(init).getTypes());
   SmallVector<Location> locs(types.size(), c.loc);

@@ -50,7 +50,7 @@ Value runningSum(NodeContext &c, Value v);
 
 /// hlo.while over `init`; `condition` gives a scalar bool and `body` the next values, made at the context's insertion
 /// point from the values of the round. The values keep their types.
-SmallVector<Value> whileLoop(NodeContext &c, ArrayRef<Value> init, llvm::function_ref<Value(ValueRange)> condition,
+SmallVector<Value> whileLoop(Emitter &c, ArrayRef<Value> init, llvm::function_ref<Value(ValueRange)> condition,
                              llvm::function_ref<SmallVector<Value>(ValueRange)> body);
 
 Value combineAdd(OpBuilder &b, mlir::Location loc, Value x, Value y);

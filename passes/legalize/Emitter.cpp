@@ -151,7 +151,7 @@ Value Emitter::broadcastInDim(Value v, ArrayRef<AffineExpr> to, ArrayRef<int64_t
 }
 
 /// A size that the run finds to be 0 or 1 (`x[:1]`): such dimensions are repeated as those of size 1 are.
-static bool isNoneOrOne(LegalizeContext &ctx, AffineExpr size) {
+static bool isNoneOrOne(HloContext &ctx, AffineExpr size) {
   return !constantOf(size) && ctx.upperBound(size) == int64_t(1);
 }
 

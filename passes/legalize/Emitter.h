@@ -5,7 +5,7 @@
 
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
-#include "passes/legalize/LegalizeContext.h"
+#include "passes/legalize/HloContext.h"
 
 namespace lathe::legalize {
 
@@ -31,10 +31,10 @@ using Combine = llvm::function_ref<Value(OpBuilder &, mlir::Location, Value, Val
 /// has been reported) are passed through by the elementwise forms.
 class Emitter {
 public:
-  Emitter(LegalizeContext &context, mlir::Location loc, StringRef nodeName)
+  Emitter(HloContext &context, mlir::Location loc, StringRef nodeName)
       : ctx(context), b(context.builder), loc(loc), nodeName(nodeName) {}
 
-  LegalizeContext &ctx;
+  HloContext &ctx;
   OpBuilder &b;
   mlir::Location loc;
   StringRef nodeName;

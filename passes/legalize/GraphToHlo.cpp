@@ -27,19 +27,13 @@ public:
     ModuleOp module = getOperation();
     LegalizeContext context(module, allHandlers());
     SmallVector<graph::FuncOp> graphs(module.getOps<graph::FuncOp>());
-    SmallVector<Attribute> variables;
-    Builder b(&getContext());
     bool ok = true;
-    llvm::MapVector<StringRef, std::pair<Type, Attribute>> kept;
     for (auto variable : module.getOps<graph::VariableOp>())
-      kept[context.intern(variable.getSymName())] = {variable.getType(), variable.getInitialAttr()};
+      context.keepVariable(variable.getSymName(), variable.getType(), variable.getInitialAttr());
     for (graph::FuncOp graph : graphs) {
       if (graph.isPrivate())
         continue;
       ok &= succeeded(context.lowerEntry(graph));
-      for (VariableInfo &v : context.variables)
-        if (v.type && !kept.count(v.name) && (v.argument || context.state.count(context.intern(v.name))))
-          kept[context.intern(v.name)] = {v.type, v.initial};
     }
     if (!ok || context.sawError)
       return signalPassFailure();
@@ -47,17 +41,7 @@ public:
       graph.erase();
     for (auto variable : llvm::make_early_inc_range(module.getOps<graph::VariableOp>()))
       variable.erase();
-    for (auto &[name, info] : kept) {
-      NamedAttrList entry;
-      entry.set("name", b.getStringAttr(name));
-      entry.set("type", TypeAttr::get(info.first));
-      if (info.second)
-        entry.set("value", info.second);
-      variables.push_back(entry.getDictionary(&getContext()));
-    }
-    if (!variables.empty())
-      module->setAttr("hlo.variables", b.getArrayAttr(variables));
-    if (failed(context.finishSymbols()))
+    if (failed(context.finishModule()))
       return signalPassFailure();
   }
 };

@@ -15,17 +15,11 @@ namespace lathe::legalize {
 
 /// Function calls nest at most this deep (recursive functions have no compiled form).
 static constexpr size_t kMaxDepth = 64;
-/// What folding of shapes and axes may hold, and the largest tensor it computes with.
-static constexpr int64_t kFoldBytes = int64_t(256) << 20;
-static constexpr int64_t kFoldElements = int64_t(1) << 20;
-static constexpr int64_t kFoldWork = int64_t(1) << 26;
 /// Nodes translated over all instances of functions: nested loops and calls must not multiply without end.
 static constexpr int64_t kMaxNodes = 2000000;
 
 LegalizeContext::LegalizeContext(ModuleOp module, const HandlerTable &handlers)
-    : module(module), handlers(handlers), builder(module.getContext()), entryLoc(module.getLoc()) {}
-
-StringRef LegalizeContext::intern(StringRef name) { return names.try_emplace(name, 0).first->getKey(); }
+    : HloContext(module), handlers(handlers) {}
 
 //===----------------------------------------------------------------------===//
 // Values
@@ -38,111 +32,6 @@ GraphValue LegalizeContext::lookup(Value graphValue) {
 }
 
 void LegalizeContext::assign(Value graphValue, GraphValue value) { scopes.back()[graphValue] = std::move(value); }
-
-Value LegalizeContext::materialize(const GraphValue &value, Location loc) {
-  if (value.kind == GraphValue::Kind::Reference) {
-    FailureOr<GraphValue> current = readVariable(value.name, loc);
-    return succeeded(current) ? materialize(*current, loc) : Value();
-  }
-  if (value.kind != GraphValue::Kind::Tensor)
-    return {};
-  if (value.tensor)
-    return value.tensor;
-  Dims exprs = resolve(*value.sizes);
-  SmallVector<int64_t> constants;
-  for (AffineExpr e : exprs)
-    if (auto c = constantOf(e))
-      constants.push_back(*c);
-  Emitter e(*this, loc, "");
-  if (constants.size() == exprs.size()) {
-    Tensor t = Tensor::allocate(graph::toDType(value.elementType),
-                                std::vector<int64_t>(value.sizesShape.begin(), value.sizesShape.end()));
-    for (auto [i, v] : llvm::enumerate(constants)) {
-      if (value.elementType.isInteger(64))
-        t.data<int64_t>()[i] = v;
-      else
-        t.data<int32_t>()[i] = int32_t(v);
-    }
-    return e.constant(t);
-  }
-  if (value.sizesShape.empty())
-    return e.sizeValue(exprs[0], value.elementType);
-  Value all = e.make<hlo::SizeOp>(ArrayRef<AffineExpr>(exprs), value.elementType);
-  return e.reshape(all, value.sizesShape);
-}
-
-/// Whether regions of the op use values from outside.
-static bool capturesValues(Operation *op) {
-  bool captures = false;
-  for (Region &region : op->getRegions())
-    region.walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        captures |= !op->isAncestor(operand.getParentRegion()->getParentOp());
-    });
-  return captures;
-}
-
-std::optional<Tensor> LegalizeContext::fold(Value value) {
-  SmallVector<Value> stack{value};
-  while (!stack.empty()) {
-    Value v = stack.back();
-    if (folded.count(v)) {
-      stack.pop_back();
-      continue;
-    }
-    Operation *op = v.getDefiningOp();
-    auto type = dyn_cast<RankedTensorType>(v.getType());
-    auto giveUp = [&] {
-      // A tensor without type marks what cannot be folded, so that it is not tried again.
-      for (Value s : stack)
-        folded[s] = Tensor();
-      return std::nullopt;
-    };
-    if (!op || !type || !type.hasStaticShape() || (type.getNumElements() > kFoldElements && !isa<hlo::ConstantOp>(op)) ||
-        (op->getNumRegions() && capturesValues(op)) || isa<hlo::UniqueOp, hlo::WhereOp, hlo::AssumeShapeOp>(op))
-      return giveUp();
-    bool ready = true;
-    SmallVector<Tensor> operands;
-    for (Value operand : op->getOperands()) {
-      auto it = folded.find(operand);
-      if (it == folded.end()) {
-        stack.push_back(operand);
-        ready = false;
-        break;
-      }
-      if (!it->second.valid())
-        return giveUp();
-      operands.push_back(it->second);
-    }
-    if (!ready)
-      continue;
-    if (auto constant = dyn_cast<hlo::ConstantOp>(op)) {
-      // Shared with the attribute: costs nothing.
-      FailureOr<Tensor> tensor = hlo::readConstant(constant.getValue());
-      if (failed(tensor))
-        return giveUp();
-      folded[v] = *tensor;
-      stack.pop_back();
-      continue;
-    }
-    hlo::EvalOptions options;
-    options.maxBytes = kFoldBytes;
-    options.maxWork = kFoldWork;
-    options.silent = true;
-    FailureOr<SmallVector<Tensor>> results = hlo::evaluateOp(op, operands, options);
-    if (failed(results) || results->size() != op->getNumResults())
-      return giveUp();
-    for (auto [result, tensor] : llvm::zip(op->getResults(), *results)) {
-      foldedBytes += tensor.sizeBytes();
-      folded[result] = tensor;
-    }
-    if (foldedBytes > kFoldBytes)
-      return giveUp();
-    stack.pop_back();
-  }
-  const Tensor &result = folded[value];
-  return result.valid() ? std::optional<Tensor>(result) : std::nullopt;
-}
 
 //===----------------------------------------------------------------------===//
 // State
@@ -159,41 +48,16 @@ ListValue LegalizeContext::newArrayContents(int64_t array) {
   return list;
 }
 
-LogicalResult LegalizeContext::declareVariable(StringRef name, RankedTensorType type, Attribute initial) {
-  for (VariableInfo &v : variables)
-    if (v.name == name) {
-      if (!v.type)
-        v.type = type;
-      return success();
-    }
-  VariableInfo info;
-  info.name = name.str();
-  info.type = type;
-  info.initial = initial;
-  variables.push_back(info);
-  return success();
+void LegalizeContext::replaced(Value from, Value to) {
+  for (auto &scope : scopes)
+    for (auto &entry : scope)
+      if (entry.second.tensor == from)
+        entry.second.tensor = to;
 }
 
-FailureOr<GraphValue> LegalizeContext::readVariable(StringRef name, Location loc) {
-  StringRef key = intern(name);
-  auto it = state.find(key);
-  if (it != state.end())
-    return it->second;
-  for (VariableInfo &v : variables) {
-    if (v.name != name)
-      continue;
-    if (!v.type || !v.type.hasStaticShape()) {
-      sawError = true;
-      return emitError(loc) << "variable '" << name << "': its shape is not known";
-    }
-    if (!v.argument)
-      v.argument = function.getBody().front().addArgument(v.type, loc);
-    GraphValue value = GraphValue::ofTensor(v.argument);
-    state[key] = value;
-    return value;
-  }
-  sawError = true;
-  return emitError(loc) << "variable '" << name << "' is not declared";
+void LegalizeContext::clearEntry() {
+  HloContext::clearEntry();
+  arrays.clear();
 }
 
 //===----------------------------------------------------------------------===//
@@ -377,139 +241,86 @@ LogicalResult LegalizeContext::lowerBody(graph::FuncOp func, ArrayRef<GraphValue
 
 LogicalResult LegalizeContext::lowerEntry(graph::FuncOp entry) {
   entryLoc = entry.getLoc();
-  state.clear();
-  arrays.clear();
-  variables.clear();
-  folded.clear();
-  checks.clear();
-  bool ok = true;
+  clearEntry();
   auto nameOf = [&](DictionaryAttr attrs, StringRef key) {
     auto s = attrs ? attrs.getAs<StringAttr>(key) : StringAttr();
     return s ? s : builder.getStringAttr("");
   };
-
-  // Inputs: an unknown size becomes a symbol of its own.
-  SmallVector<Type> types;
-  SmallVector<NamedAttrList> argAttrs;
-  SmallVector<DictionaryAttr> given;
-  entry.getAllArgAttrs(given);
-  for (auto [i, type] : llvm::enumerate(entry.getArgumentTypes())) {
+  auto tensorOf = [&](ArrayRef<DictionaryAttr> given, size_t i) {
     DictionaryAttr attrs = i < given.size() ? given[i] : DictionaryAttr();
-    StringRef name = nameOf(attrs, graph::kNameAttr).getValue();
-    auto tensor = dyn_cast<RankedTensorType>(type);
+    return EntryTensor{nameOf(attrs, graph::kNameAttr), attrs ? attrs.getAs<StringAttr>("graph.tensor") : StringAttr(), {}};
+  };
+  bool ok = true;
+  auto refuse = [&](StringRef name) {
+    sawError = true;
+    ok = false;
+    return emitError(entryLoc) << "input '" << name << "': ";
+  };
+  SmallVector<DictionaryAttr> given, resultGiven;
+  entry.getAllArgAttrs(given);
+  entry.getAllResultAttrs(resultGiven);
+  SmallVector<EntryTensor> inputs, outputs;
+  for (auto [i, type] : llvm::enumerate(entry.getArgumentTypes())) {
+    EntryTensor input = tensorOf(given, i);
+    StringRef name = input.name.getValue();
+    input.type = dyn_cast<RankedTensorType>(type);
     Type element = cast<TensorType>(type).getElementType();
-    if (!isa<FloatType, IntegerType, ComplexType>(element)) {
-      sawError = true;
-      ok = false;
-      emitError(entryLoc) << "input '" << name << "': element type " << element << " has no compiled form";
-      continue;
-    }
-    if (!tensor) {
-      sawError = true;
-      ok = false;
-      emitError(entryLoc) << "input '" << name << "': unknown rank; pass --input " << name << "=SHAPE";
-      continue;
-    }
-    Dims dims;
-    for (auto [d, size] : llvm::enumerate(tensor.getShape()))
-      dims.push_back(ShapedType::isDynamic(size) ? newSymbol((name + ":" + Twine(d)).str(), -1, true) : constant(size));
-    types.push_back(hlo::makeType(dims, element));
-    NamedAttrList list;
-    list.set("hlo.name", nameOf(attrs, graph::kNameAttr));
-    if (attrs && attrs.get("graph.tensor"))
-      list.set("hlo.tensor", attrs.get("graph.tensor"));
-    argAttrs.push_back(list);
+    if (!isa<FloatType, IntegerType, ComplexType>(element))
+      refuse(name) << "element type " << element << " has no compiled form";
+    else if (!input.type)
+      refuse(name) << "unknown rank; pass --input " << name << "=SHAPE";
+    inputs.push_back(input);
   }
   if (!ok)
     return failure();
+  for (size_t i = 0; i < entry.getResultTypes().size(); ++i)
+    outputs.push_back(tensorOf(resultGiven, i));
 
   for (auto variable : module.getOps<graph::VariableOp>())
     (void)declareVariable(variable.getSymName(), dyn_cast<RankedTensorType>(variable.getType()));
 
   // The graph function still has the name.
   builder.setInsertionPoint(entry);
-  function = func::FuncOp::create(builder, entryLoc, entry.getSymName(), builder.getFunctionType(types, {}));
-  Block *block = function.addEntryBlock();
-  builder.setInsertionPointToStart(block);
-
+  beginEntry(entry.getSymName(), entry.getLoc(), inputs);
   GraphValues args, results;
-  for (BlockArgument arg : block->getArguments())
+  for (BlockArgument arg : function.getBody().front().getArguments())
     args.push_back(GraphValue::ofTensor(arg));
   if (failed(lowerBody(entry, args, results)))
     return failure();
+  return finishEntry(outputs, results);
+}
 
-  SmallVector<Value> returned;
-  SmallVector<NamedAttrList> resultAttrs;
-  SmallVector<DictionaryAttr> resultGiven;
-  entry.getAllResultAttrs(resultGiven);
-  for (auto [i, value] : llvm::enumerate(results)) {
-    DictionaryAttr attrs = i < resultGiven.size() ? resultGiven[i] : DictionaryAttr();
-    Value v = materialize(value, entryLoc);
-    if (!v) {
-      sawError = true;
-      ok = false;
-      emitError(entryLoc) << "output '" << nameOf(attrs, graph::kNameAttr).getValue()
-                          << "' is no tensor of numbers: no compiled form";
-      continue;
-    }
-    returned.push_back(v);
-    NamedAttrList list;
-    list.set("hlo.name", nameOf(attrs, graph::kNameAttr));
-    if (attrs && attrs.get("graph.tensor"))
-      list.set("hlo.tensor", attrs.get("graph.tensor"));
-    resultAttrs.push_back(list);
+FailureOr<GraphValues> LegalizeContext::lowerOp(StringRef op, Location loc, ArrayRef<GraphValue> inputs,
+                                                ArrayRef<NamedAttribute> attrs, ArrayRef<Type> resultElements) {
+  // A node whose operands only stand for the values; handlers read its attributes and the types of its results.
+  OpBuilder::InsertionGuard guard(builder);
+  Block scratch;
+  OpBuilder nodes(getContext());
+  nodes.setInsertionPointToStart(&scratch);
+  scopes.emplace_back();
+  SmallVector<Value> operands;
+  for (const GraphValue &input : inputs) {
+    Type element = input.tensor ? cast<TensorType>(input.tensor.getType()).getElementType() : input.elementType;
+    operands.push_back(scratch.addArgument(UnrankedTensorType::get(element ? element : builder.getI32Type()), loc));
+    assign(operands.back(), input);
   }
-  if (!ok)
+  SmallVector<Type> results;
+  for (Type element : resultElements)
+    results.push_back(UnrankedTensorType::get(element));
+  auto node = graph::NodeOp::create(nodes, loc, TypeRange(results), op, ValueRange(operands), ValueRange(),
+                                    builder.getDictionaryAttr(attrs));
+  // A use for every result: handlers may leave out what nobody reads.
+  graph::ReturnOp::create(nodes, loc, node.getOutputs(), ValueRange());
+  LogicalResult done = lowerNode(node);
+  GraphValues values;
+  if (succeeded(done))
+    for (Value output : node.getOutputs())
+      values.push_back(lookup(output));
+  scopes.pop_back();
+  scratch.clear();
+  if (failed(done))
     return failure();
-  SmallVector<VariableInfo *> byArgument(block->getNumArguments(), nullptr);
-  for (VariableInfo &v : variables) {
-    if (v.argument)
-      byArgument[v.argument.getArgNumber()] = &v;
-    auto it = state.find(intern(v.name));
-    if (it == state.end() || (it->second.tensor && it->second.tensor == v.argument))
-      continue;
-    Value now = materialize(it->second, entryLoc);
-    if (!now)
-      continue;
-    returned.push_back(now);
-    NamedAttrList list;
-    list.set("hlo.variable", builder.getStringAttr(v.name));
-    resultAttrs.push_back(list);
-  }
-  for (size_t i = argAttrs.size(); i < byArgument.size(); ++i) {
-    NamedAttrList list;
-    list.set("hlo.variable", builder.getStringAttr(byArgument[i]->name));
-    argAttrs.push_back(list);
-  }
-  func::ReturnOp::create(builder, entryLoc, returned);
-  SmallVector<Type> resultTypes;
-  for (Value v : returned)
-    resultTypes.push_back(v.getType());
-  function.setFunctionType(builder.getFunctionType(block->getArgumentTypes(), resultTypes));
-  // all at once: each call would make the list of all arguments anew
-  auto dictionaries = [&](auto &lists) {
-    SmallVector<DictionaryAttr> all;
-    for (auto &list : lists)
-      all.push_back(list.getDictionary(getContext()));
-    return all;
-  };
-  argAttrs.resize(function.getNumArguments());
-  resultAttrs.resize(function.getNumResults());
-  function.setAllArgAttrs(dictionaries(argAttrs));
-  function.setAllResultAttrs(dictionaries(resultAttrs));
-
-  SmallVector<Attribute> sizeChecks;
-  auto mapOf = [&](AffineExpr e) { return AffineMapAttr::get(AffineMap::get(0, symbols.size(), resolve(e))); };
-  for (SizeCheck &check : checks) {
-    if (resolve(check.lhs) == resolve(check.rhs))
-      continue;
-    sizeChecks.push_back(builder.getDictionaryAttr({builder.getNamedAttr("lhs", mapOf(check.lhs)),
-                                                    builder.getNamedAttr("node", builder.getStringAttr(check.node)),
-                                                    builder.getNamedAttr("rhs", mapOf(check.rhs))}));
-  }
-  if (!sizeChecks.empty())
-    function->setAttr("hlo.size_checks", builder.getArrayAttr(sizeChecks));
-  return success();
+  return values;
 }
 
 } // namespace lathe::legalize

@@ -8,7 +8,7 @@ using namespace mlir;
 namespace lathe::legalize {
 
 NodeContext::NodeContext(LegalizeContext &context, graph::NodeOp node)
-    : Emitter(context, node.getLoc(), node.getNodeName()), node(node) {
+    : Emitter(context, node.getLoc(), node.getNodeName()), ctx(context), node(node) {
   for (Value operand : node.getInputs())
     inputs.push_back(context.lookup(operand));
   done.resize(node.getOutputs().size());

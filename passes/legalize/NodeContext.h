@@ -4,6 +4,7 @@
 
 #include "passes/legalize/Emitter.h"
 #include "passes/legalize/HandlerTable.h"
+#include "passes/legalize/LegalizeContext.h"
 
 namespace lathe::legalize {
 
@@ -11,6 +12,8 @@ class NodeContext : public Emitter {
 public:
   NodeContext(LegalizeContext &context, graph::NodeOp node);
 
+  /// The same as Emitter::ctx, with the graph.
+  LegalizeContext &ctx;
   graph::NodeOp node;
   StringRef op() { return node.getOp(); }
   StringRef name() { return nodeName; }

@@ -96,7 +96,7 @@ AffineExpr divideExactly(AffineExpr a, AffineExpr b) {
 // Symbols
 //===----------------------------------------------------------------------===//
 
-AffineExpr LegalizeContext::newSymbol(StringRef name, int64_t bound, bool isInput) {
+AffineExpr HloContext::newSymbol(StringRef name, int64_t bound, bool isInput) {
   SymbolInfo info;
   info.name = name.str();
   info.bound = bound;
@@ -105,7 +105,7 @@ AffineExpr LegalizeContext::newSymbol(StringRef name, int64_t bound, bool isInpu
   return getAffineSymbolExpr(symbols.size() - 1, getContext());
 }
 
-AffineExpr LegalizeContext::newDataSymbol(StringRef name, AffineExpr bound) {
+AffineExpr HloContext::newDataSymbol(StringRef name, AffineExpr bound) {
   auto c = constantOf(bound);
   AffineExpr symbol = newSymbol(name, c ? *c : -1, false);
   if (!c)
@@ -113,7 +113,7 @@ AffineExpr LegalizeContext::newDataSymbol(StringRef name, AffineExpr bound) {
   return symbol;
 }
 
-AffineExpr LegalizeContext::resolve(AffineExpr expr) {
+AffineExpr HloContext::resolve(AffineExpr expr) {
   if (!expr || isa<AffineConstantExpr>(expr))
     return expr;
   // Replacements never refer to replaced symbols (replaceSymbol resolves them), so once is enough.
@@ -126,14 +126,14 @@ AffineExpr LegalizeContext::resolve(AffineExpr expr) {
   return by.empty() ? expr : hlo::simplify(expr.replace(by));
 }
 
-Dims LegalizeContext::resolve(ArrayRef<AffineExpr> exprs) {
+Dims HloContext::resolve(ArrayRef<AffineExpr> exprs) {
   Dims result;
   for (AffineExpr expr : exprs)
     result.push_back(resolve(expr));
   return result;
 }
 
-std::optional<int64_t> LegalizeContext::upperBound(AffineExpr expr) {
+std::optional<int64_t> HloContext::upperBound(AffineExpr expr) {
   expr = resolve(expr);
   if (auto c = constantOf(expr))
     return c;
@@ -181,7 +181,7 @@ static bool hasDataSymbol(AffineExpr expr, ArrayRef<SymbolInfo> symbols) {
   return false;
 }
 
-void LegalizeContext::requireEqual(AffineExpr a, AffineExpr b, StringRef nodeName) {
+void HloContext::requireEqual(AffineExpr a, AffineExpr b, StringRef nodeName) {
   a = resolve(a);
   b = resolve(b);
   if (a == b)
@@ -196,7 +196,7 @@ void LegalizeContext::requireEqual(AffineExpr a, AffineExpr b, StringRef nodeNam
   checks.push_back({a, b, nodeName.str()});
 }
 
-bool LegalizeContext::replaceSymbol(unsigned symbol, AffineExpr by, StringRef nodeName) {
+bool HloContext::replaceSymbol(unsigned symbol, AffineExpr by, StringRef nodeName) {
   if (by.isFunctionOfSymbol(symbol))
     return false;
   SymbolInfo &info = symbols[symbol];
@@ -248,10 +248,7 @@ bool LegalizeContext::replaceSymbol(unsigned symbol, AffineExpr by, StringRef no
         Value cut = hlo::AssumeShapeOp::create(builder, op->getLoc(), hlo::makeType(limits, type.getElementType()), result,
                                                "the number of elements is not the one that is expected here", nodeName);
         result.replaceAllUsesExcept(cut, cut.getDefiningOp());
-        for (auto &scope : scopes)
-          for (auto &entry : scope)
-            if (entry.second.tensor == result)
-              entry.second.tensor = cut;
+        replaced(result, cut);
       }
     }
   }
@@ -266,7 +263,7 @@ bool LegalizeContext::replaceSymbol(unsigned symbol, AffineExpr by, StringRef no
   return true;
 }
 
-bool LegalizeContext::unify(AffineExpr a, AffineExpr b, StringRef nodeName) {
+bool HloContext::unify(AffineExpr a, AffineExpr b, StringRef nodeName) {
   a = resolve(a);
   b = resolve(b);
   if (!a || !b)
@@ -380,7 +377,7 @@ static void replaceInFunction(func::FuncOp function, llvm::function_ref<AffineEx
   });
 }
 
-void LegalizeContext::substituteInTypes() {
+void HloContext::substituteInTypes() {
   // An op that writes a symbol keeps it in its results even where everything after it sees another size.
   replaceInFunction(function, [&](AffineExpr e) { return resolve(e); }, [&](Operation *op) {
     auto symbol = op->getAttrOfType<IntegerAttr>("symbol");
@@ -388,7 +385,7 @@ void LegalizeContext::substituteInTypes() {
   });
 }
 
-LogicalResult LegalizeContext::finishSymbols() {
+LogicalResult HloContext::finishSymbols() {
   // Used symbols, over all functions and checks.
   std::vector<bool> used(symbols.size(), false);
   auto mark = [&](AffineExpr expr) {

@@ -5,7 +5,7 @@ using namespace mlir;
 
 namespace lathe::legalize {
 
-FailureOr<DataFormat> DataFormat::parse(NodeContext &c, StringRef format, int64_t rank) {
+FailureOr<DataFormat> DataFormat::parse(Emitter &c, StringRef format, int64_t rank) {
   DataFormat f;
   if (format.empty())
     format = rank == 5 ? "NDHWC" : "NHWC";
@@ -24,7 +24,7 @@ FailureOr<DataFormat> DataFormat::parse(NodeContext &c, StringRef format, int64_
   return f;
 }
 
-LogicalResult checkWindow(NodeContext &c, ArrayRef<WindowDim> dims) {
+LogicalResult checkWindow(Emitter &c, ArrayRef<WindowDim> dims) {
   constexpr int64_t limit = int64_t(1) << 24;
   for (const WindowDim &d : dims) {
     if (d.stride <= 0 || d.dilation <= 0 || d.size < 0 || d.stride > limit || d.dilation > limit || d.size > limit)
@@ -35,7 +35,7 @@ LogicalResult checkWindow(NodeContext &c, ArrayRef<WindowDim> dims) {
   return success();
 }
 
-LogicalResult computePadding(NodeContext &c, const DataFormat &format, MutableArrayRef<WindowDim> dims,
+LogicalResult computePadding(Emitter &c, const DataFormat &format, MutableArrayRef<WindowDim> dims,
                              StringRef padding, ArrayRef<int64_t> explicitPaddings) {
   if (failed(checkWindow(c, dims)))
     return failure();

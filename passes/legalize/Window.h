@@ -11,7 +11,7 @@ struct DataFormat {
   int64_t batch = 0, feature = 0;
   SmallVector<int64_t> spatial;
 
-  static FailureOr<DataFormat> parse(NodeContext &c, StringRef format, int64_t rank);
+  static FailureOr<DataFormat> parse(Emitter &c, StringRef format, int64_t rank);
   int64_t rank() const { return spatial.size() + 2; }
 };
 
@@ -24,11 +24,11 @@ struct WindowDim {
 
 /// The padding of each dimension from the attribute `padding` (SAME, VALID or EXPLICIT with `explicit_paddings`).
 /// `dims` has sizes, strides and dilations filled in; an error where the padding depends on a size that is not known.
-LogicalResult computePadding(NodeContext &c, const DataFormat &format, llvm::MutableArrayRef<WindowDim> dims,
+LogicalResult computePadding(Emitter &c, const DataFormat &format, llvm::MutableArrayRef<WindowDim> dims,
                              StringRef padding, ArrayRef<int64_t> explicitPaddings);
 
 /// Checks sizes, strides and dilations for what files could hold.
-LogicalResult checkWindow(NodeContext &c, ArrayRef<WindowDim> dims);
+LogicalResult checkWindow(Emitter &c, ArrayRef<WindowDim> dims);
 
 } // namespace lathe::legalize
 
