@@ -168,7 +168,8 @@ E tanh32(E x) {
                  0.0013814320470111438});
   E e = (p.bits() + (k.bits() << 23)).asFloat(); // the sum's other bits leave at the top
   E large = fma(reciprocal(e + 1.0), -2.0, 1.0);
-  return copysignE(sel(ax < 0.625, small, large), x);
+  // NaN takes the other: `e` is made of its bits, which differ between processors
+  return copysignE(sel(ax >= 0.625, large, small), x);
 }
 
 E logistic32(E x) {

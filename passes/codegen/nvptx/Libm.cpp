@@ -311,6 +311,116 @@ static std::optional<Value> expand(StringRef name, ArrayRef<E> a) {
   return std::nullopt;
 }
 
+// --- complex numbers: signed zeros, infinities and NaN as C's annex G has them in the cases that TensorFlow's tests show
+namespace {
+struct Complex {
+  E re, im;
+};
+} // namespace
+static Complex operator+(Complex a, double x) { return {a.re + x, a.im}; }
+static Complex operator*(Complex a, Complex b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+static Complex conjugate(Complex a) { return {a.re, -a.im}; }
+static Complex timesI(Complex a) { return {-a.im, a.re}; }
+static Complex overI(Complex a) { return {a.im, -a.re}; }
+static Complex sel(E when, Complex a, Complex b) { return {codegen::sel(when, a.re, b.re), codegen::sel(when, a.im, b.im)}; }
+
+/// sqrt(x^2 + y^2)
+static E hypotE(E x, E y) {
+  E ax = absE(x), ay = absE(y), hi = codegen::sel(ax > ay, ax, ay), lo = codegen::sel(ax > ay, ay, ax);
+  E t = lo / codegen::sel(hi == 0.0, 1.0, hi), r = hi * sqrtE(fma(t, t, 1.0));
+  r = codegen::sel(isNan(x) | isNan(y), kNan, r);
+  return codegen::sel((ax == kInf) | (ay == kInf), kInf, r);
+}
+
+static Complex sqrtC(Complex z) {
+  E big = absE(z.re) > 0x1p1000;
+  Complex s = sel(big, Complex{z.re * 0.25, z.im * 0.25}, z);
+  E t = sqrtE((absE(s.re) + hypotE(s.re, s.im)) * 0.5), other = s.im / codegen::sel(t == 0.0, 1.0, t * 2.0);
+  t = codegen::sel(big, t + t, t);
+  E negative = z.re < 0.0;
+  return {codegen::sel(negative, absE(other), t), codegen::sel(negative, copysignE(t, z.im), other)};
+}
+
+static Complex expC(Complex z) {
+  E half = exp64(z.re * 0.5), c = sineE(z.im, true), s = sineE(z.im, false), none = z.re == -kInf;
+  E re = codegen::sel(none, copysignE(c.c(0.0), c), half * c * half), im = codegen::sel(none, copysignE(s.c(0.0), s), half * s * half);
+  // the limit of a circle without direction
+  re = codegen::sel((z.re == kInf) & !(absE(z.im) < kInf), kInf, re);
+  return {codegen::sel(z.im == 0.0, exp64(z.re), re), codegen::sel(z.im == 0.0, z.im, im)};
+}
+static Complex sinhC(Complex z) {
+  E re = sinhE(z.re) * sineE(z.im, true), im = coshE(z.re) * sineE(z.im, false);
+  return {codegen::sel(z.im == 0.0, sinhE(z.re), re), codegen::sel(z.im == 0.0, z.im, im)};
+}
+static Complex coshC(Complex z) {
+  E re = coshE(z.re) * sineE(z.im, true), im = sinhE(z.re) * sineE(z.im, false);
+  return {codegen::sel(z.im == 0.0, coshE(z.re), re), codegen::sel((z.im == 0.0) | (z.re == 0.0), z.re * z.im, im)};
+}
+static Complex tanhC(Complex z) { // after Kahan
+  E t = tanE(z.im), s = sinhE(z.re), beta = fma(t, t, 1.0), rho = sqrtE(fma(s, s, 1.0));
+  E bottom = fma(beta * s, s, 1.0), a = absE(z.re), far = a > 22.0;
+  E tail = sineE(z.im, false) * sineE(z.im, true) * exp64(a * -2.0) * 4.0;
+  Complex near = {beta * rho * s / bottom, t / bottom};
+  near = sel(absE(t) == kInf, Complex{rho / s, codegen::sel(t == kInf, 0.0, t.c(-0.0))}, near);
+  tail = codegen::sel(absE(z.im) < kInf, tail, copysignE(tail.c(0.0), z.im));
+  return sel(far, Complex{copysignE(a.c(1.0), z.re), tail}, near);
+}
+
+static Complex asinC(Complex z) { // after Kahan, as the others below
+  Complex left = sqrtC({1.0 - z.re, -z.im}), right = sqrtC(z + 1.0);
+  return {atan2E(z.re, (left * right).re), asinhE((conjugate(left) * right).im)};
+}
+static Complex acosC(Complex z) {
+  Complex left = sqrtC({1.0 - z.re, -z.im}), right = sqrtC(z + 1.0);
+  return {atan2E(left.re, right.re) * 2.0, asinhE((conjugate(right) * left).im)};
+}
+static Complex acoshC(Complex z) {
+  Complex left = sqrtC(z + -1.0), right = sqrtC(z + 1.0);
+  return {asinhE((conjugate(left) * right).re), atan2E(left.im, right.re) * 2.0};
+}
+static Complex atanhC(Complex z) {
+  E rest = 1.0 - z.re, square = z.im * z.im;
+  E re = log1pE(z.re * 4.0 / fma(rest, rest, square)) * 0.25;
+  return {re, atan2E(z.im * 2.0, rest * (z.re + 1.0) - square) * 0.5};
+}
+static Complex powC(Complex z, Complex w) {
+  Complex l = {log64(hypotE(z.re, z.im)), atan2E(z.im, z.re)};
+  return expC(w * l);
+}
+
+static std::optional<Complex> expand(StringRef name, ArrayRef<Complex> a) {
+  Complex z = a[0];
+  if (name == "cexp")
+    return expC(z);
+  if (name == "cpow")
+    return powC(z, a[1]);
+  if (name == "csinh")
+    return sinhC(z);
+  if (name == "ccosh")
+    return coshC(z);
+  if (name == "ctanh")
+    return tanhC(z);
+  if (name == "csin")
+    return overI(sinhC(timesI(z)));
+  if (name == "ccos")
+    return coshC(timesI(z));
+  if (name == "ctan")
+    return overI(tanhC(timesI(z)));
+  if (name == "casin")
+    return asinC(z);
+  if (name == "cacos")
+    return acosC(z);
+  if (name == "cacosh")
+    return acoshC(z);
+  if (name == "catanh")
+    return atanhC(z);
+  if (name == "casinh")
+    return overI(asinC(timesI(z)));
+  if (name == "catan")
+    return overI(atanhC(timesI(z)));
+  return std::nullopt;
+}
+
 std::string expandLibm(KernelBuilder &b, ModuleOp module) {
   std::string missing;
   SmallVector<func::CallOp> calls;
@@ -324,12 +434,22 @@ std::string expandLibm(KernelBuilder &b, ModuleOp module) {
     SmallVector<E> arguments;
     for (Value v : call.getOperands())
       arguments.push_back(E(b, v));
-    if (std::optional<Value> value = expand(call.getCallee(), arguments)) {
-      call.getResult(0).replaceAllUsesWith(*value);
-      call.erase();
-    } else {
-      missing = call.getCallee().str();
+    SmallVector<Value> values;
+    if (call.getNumResults() == 2) { // complex numbers are passed and returned as their parts
+      SmallVector<Complex> numbers;
+      for (size_t i = 0; i + 1 < arguments.size(); i += 2)
+        numbers.push_back({arguments[i], arguments[i + 1]});
+      if (std::optional<Complex> z = expand(call.getCallee(), numbers))
+        values = {z->re, z->im};
+    } else if (std::optional<Value> value = expand(call.getCallee(), arguments)) {
+      values = {*value};
     }
+    if (values.empty()) {
+      missing = call.getCallee().str();
+      continue;
+    }
+    call.replaceAllUsesWith(values);
+    call.erase();
   }
   return missing;
 }

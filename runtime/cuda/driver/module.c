@@ -97,8 +97,8 @@ static void drop(loaded *l) {
   free(l);
 }
 
-/* Code, functions and constants, in the current context. */
-static int32_t fill(loaded *l, const lathe_cuda_module *module, const void *constants) {
+/* The code and its functions, in the current context. */
+static int32_t loadCode(loaded *l, const lathe_cuda_module *module) {
   const lathe_cuda_driver *d = l->driver;
   char log[512] = "";
   lathe_cu_jit_option options[] = {LATHE_CU_JIT_ERROR_LOG_BUFFER, LATHE_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -111,12 +111,17 @@ static int32_t fill(loaded *l, const lathe_cuda_module *module, const void *cons
       snprintf(message + used, sizeof(message) - used, ": %s", log);
     return code;
   }
-  for (int32_t i = 0; i < module->num_kernels; ++i) {
+  for (int32_t i = 0; i < module->num_kernels && !code; ++i)
     code = describe(d, "cuModuleGetFunction", d->cuModuleGetFunction(&l->functions[i], l->code, module->kernels[i]->name));
-    if (code)
-      return code;
-  }
-  if (module->constants_size) {
+  return code;
+}
+
+/* The same and the constants. */
+static int32_t fill(loaded *l, const lathe_cuda_module *module, const void *constants) {
+  const lathe_cuda_driver *d = l->driver;
+  /* a module that only copies has no code */
+  int32_t code = module->num_kernels ? loadCode(l, module) : LATHE_OK;
+  if (!code && module->constants_size) {
     code = describe(d, "cuMemAlloc", d->cuMemAlloc(&l->constants, module->constants_size));
     if (!code)
       code = describe(d, "cuMemcpyHtoD", d->cuMemcpyHtoD(l->constants, constants, module->constants_size));
