@@ -1,4 +1,4 @@
-"""run.py CASES... --adapter "build/bin/lathe conform" [--known FILE --mode NAME] [--filter REGEX] [--op OP] [--json FILE]
+"""run.py CASES... --adapter "build/bin/lathe conform" [--known FILE --mode NAME] [--filter REGEX] [--op OP] [--every N] [--json FILE]
 
 Runs conformance cases (see cases.py) through `lathe conform` and compares what comes out with TensorFlow's outputs. Every case
 has to pass, but for those that FILE lists as known to fail, and these have to fail: a case that was repaired is taken off
@@ -154,6 +154,7 @@ def main():
     p.add_argument("--mode", default="host", help="which lines of that file count")
     p.add_argument("--filter", help='regular expression on "SUITE CASE"')
     p.add_argument("--op", action="append", default=[], help="only cases with this op")
+    p.add_argument("--every", type=int, default=1, help="only one case in N")
     p.add_argument("--timeout", type=float, default=60, help="seconds without an answer")
     p.add_argument("--batch", type=int, default=100)
     p.add_argument("--jobs", type=int, default=2)
@@ -162,7 +163,7 @@ def main():
 
     known = read_known(args.known, args.mode) if args.known else {}
     chosen = [c for path in args.paths for c in corpus.load(path)
-              if (not args.filter or re.search(args.filter, c.key)) and set(args.op) <= set(c.meta["ops"])]
+              if (not args.filter or re.search(args.filter, c.key)) and set(args.op) <= set(c.meta["ops"])][::args.every]
     if not chosen:
         sys.exit("no case was chosen")
     lock = threading.Lock()
@@ -191,7 +192,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for done in [pool.submit(work, chosen[i:i + args.batch]) for i in range(0, len(chosen), args.batch)]:
             done.result()
-    if not args.filter and not args.op:
+    if not args.filter and not args.op and args.every == 1:
         for key in sorted(set(known) - seen):
             suite = key.split()[0]
             if any(s.split()[0] == suite for s in seen):

@@ -73,6 +73,17 @@ TEST(Flow, ExitsBeforeABarrierAreFound) {
       holds(device.findings(), {"synccheck", "barrier 0 has 50 of 64 threads", "14 threads have ended"}));
 }
 
+TEST(Flow, PredicatesSetToConstants) {
+  CudaDevice device;
+  lathe_cu_function f = device.function(
+      device.load(entry(1, place + "mov.pred %p1, 0;\nmov.pred %p2, -1;\nmov.u32 %r9, 7;\n@%p1 add.u32 %r9, %r9, 100;\n"
+                                   "@%p2 add.u32 %r9, %r9, 10;\nst.global.b32 [%rd2], %r9;")),
+      "k");
+  lathe_cu_deviceptr p = device.upload(nullptr, 128);
+  ASSERT_EQ(device.run(f, 1, 32, {p}), 0);
+  EXPECT_EQ(device.download<uint32_t>(p, 32), std::vector<uint32_t>(32, 17));
+}
+
 TEST(Flow, AMissingLaneIsFound) {
   CudaDevice device;
   lathe_cu_function f = device.function(
