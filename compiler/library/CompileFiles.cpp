@@ -1,4 +1,4 @@
-// lathe_compile_files: ahead-of-time compilation for programs that loaded the compiler, as `lathe compile` does it.
+// lathe_compile_files and lathe_compiles_op: ahead-of-time compilation for programs that loaded the compiler, as `lathe compile` does it.
 #include "compiler/driver/WriteFiles.h"
 #include "compiler/hosted/CompileHosted.h"
 #include "compiler/jit/CompileCluster.h"
@@ -140,6 +140,8 @@ int32_t compileFiles(const lathe_files_request &request, lathe_bytes *report, la
 
 } // namespace
 } // namespace lathe
+
+extern "C" int32_t lathe_compiles_op(const char *op) { return op && lathe::legalize::hasHandler(op); }
 
 extern "C" int32_t lathe_compile_files(const lathe_files_request *request, lathe_bytes *report, lathe_bytes *messages) {
   *report = *messages = {nullptr, 0};

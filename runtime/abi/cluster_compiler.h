@@ -97,6 +97,9 @@ typedef struct lathe_cluster_compiler {
   void (*release_bytes)(void *context, lathe_bytes *bytes);
 } lathe_cluster_compiler;
 
+/* What the compiler's shared library exports under the name lathe_compiles_op: whether an op has a compiled form. */
+typedef int32_t (*lathe_compiles_op_fn)(const char *op);
+
 #ifdef __cplusplus
 }
 #endif

@@ -35,6 +35,7 @@ struct TF_Tensor {
   std::vector<int64_t> dims;
   std::shared_ptr<void> memory; ///< its deleter is the caller's deallocator
   size_t size = 0;              ///< bytes
+  bool isBorrowed = false;      ///< the memory is the caller's
   lathe::Tensor objects;
 };
 

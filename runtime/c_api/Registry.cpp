@@ -3,6 +3,9 @@
 
 #include "graph/Values.h"
 #include "proto/config.pb.h"
+#include "runtime/core/Kernel.h"
+#include "runtime/session/CompilerLibrary.h"
+#include "runtime/session/Executable.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -39,8 +42,18 @@ public:
   std::string text;
 };
 
-/// Every op of the registry runs on the CPU, by a kernel of the host or compiled.
+/// Whether the op runs: by a kernel of the host, by the executor itself, or compiled where the compiler is there.
+bool runs(std::string_view op) {
+  static const auto compiles = [] {
+    auto function = compilerFunction("lathe_compiles_op");
+    return function.ok() ? reinterpret_cast<lathe_compiles_op_fn>(*function) : nullptr;
+  }();
+  return rt::findKernel(op) || rt::isExecutorOp(op) || (compiles && compiles(std::string(op).c_str()));
+}
+
 void addKernels(const ops::OpInfo &op, tf::KernelList *list) {
+  if (!runs(op.name))
+    return;
   tf::KernelDef *kernel = list->add_kernel();
   kernel->set_op(std::string(op.name));
   kernel->set_device_type("CPU");

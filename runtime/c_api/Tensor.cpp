@@ -127,6 +127,7 @@ TF_Tensor *TF_NewTensor(TF_DataType type, const int64_t *dims, int num_dims, voi
   tensor->size = static_cast<size_t>(elementCount(dims, num_dims)) * elementSize(type);
   if (isAligned(data) || type == TF_STRING) {
     tensor->memory = std::shared_ptr<void>(data, done);
+    tensor->isBorrowed = true;
   } else {
     tensor->memory = alignedMemory(tensor->size);
     if (tensor->memory && tensor->size)
@@ -152,7 +153,7 @@ TF_Tensor *TF_AllocateTensor(TF_DataType type, const int64_t *dims, int num_dims
 }
 
 TF_Tensor *TF_TensorMaybeMove(TF_Tensor *tensor) {
-  if (!tensor || isObjects(tensor->type) || tensor->memory.use_count() != 1)
+  if (!tensor || isObjects(tensor->type) || tensor->isBorrowed || tensor->memory.use_count() != 1)
     return nullptr;
   auto *moved = new TF_Tensor(std::move(*tensor));
   delete tensor;

@@ -50,8 +50,8 @@ absl::StatusOr<int> Pruner::find(const std::string &name, const char *what) {
 
 absl::StatusOr<DType> Pruner::typeOf(const TensorName &name) {
   auto node = find(name.node, "tensor");
-  if (!node.ok())
-    return node.status();
+  if (!node.ok()) // TensorFlow's code: NOT_FOUND is for targets
+    return absl::InvalidArgumentError(node.status().message());
   auto info = readNode(*graph.nodes[*node], *graph.library, limits, false);
   if (!info.ok())
     return info.status();

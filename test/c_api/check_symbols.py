@@ -1,4 +1,5 @@
-"""check_symbols.py ROOT NM: compares what nm says of libtensorflow.so with the list of functions, the headers and the docs."""
+"""check_symbols.py ROOT NM: compares what nm says of libtensorflow.so with the list of functions, the headers, the
+docs and the programs that test them."""
 import glob
 import re
 import sys
@@ -10,6 +11,9 @@ for header in glob.glob(f"{root}/runtime/c_api/include/tensorflow/c/*.h"):
     text = re.sub(r"/\*.*?\*/", "", open(header).read(), flags=re.S)
     declared |= set(re.findall(r"TF_CAPI_EXPORT[^;(]*?\b(TF_\w+)\(", text))
 documented = set(re.findall(r"^\| `(TF_\w+)` \| \S", open(f"{root}/docs/c-api.md").read(), flags=re.M))
+called = set()
+for program in glob.glob(f"{root}/test/c_api/*.[ch]"):
+    called |= set(re.findall(r"\b(TF_\w+)\(", open(program).read()))
 exported = {line.split()[-1] for line in open(nm) if " A " not in line}
 wanted = {f"{f}@@VERS_1.0" for f in listed} | {f"{f}@tensorflow" for f in listed}
 bad = 0
@@ -20,6 +24,9 @@ for what, a, b in [("exported", exported, wanted), ("declared", declared, set(li
     for name in sorted(b - a):
         print(f"listed but not {what}: {name}")
         bad = 1
+for name in sorted(set(listed) - called):
+    print(f"no program of test/c_api calls {name}")
+    bad = 1
 if listed != sorted(set(listed)):
     print("the list is not in order")
     bad = 1

@@ -53,7 +53,7 @@ TEST(Session, SaysWhatIsWrong) {
   Ran r = run(s, {}, {"xy"});
   EXPECT_EQ(r.status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(r.status.message().substr(0, 23), "node 'x' (Placeholder):") << r.status;
-  EXPECT_EQ(run(s, {}, {"nothing"}).status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(run(s, {}, {"nothing"}).status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(run(s, {{"x", text("a")}}, {"x:7"}).status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(run(s, {{"x", Tensor::scalar<float>(DType::Float32, 1)}}, {"xc"}).status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(run(s, {{"x", text("a")}, {"x:0", text("a")}}, {"xc"}).status.code(), absl::StatusCode::kInvalidArgument);
