@@ -28,6 +28,7 @@ private:
   void emitRowBlock(Value group, Value firstPanel, Value lastPanel);
   void emitTiles(Value first, Value last, Value firstPanel, Value lastPanel);
   void emitPanel(Value panel, TileShape shape, Value validColumns);
+  void placePanel(TileOperands &operands, ReductionLoop &reduction, const TileShape &shape, Value column, Value validColumns);
   void copyRows();
   void copyPairs(Value from, Value to);
 
@@ -265,15 +266,9 @@ void ProductEmitter::copyPairs(Value from, Value to) {
     zeroRun(b, i16, b.ptrAt(to, operandElem, b.i64(end)), b.i64(*k - end));
 }
 
-void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns) {
-  Value column = b.mul(panel, b.i64(tile.columns()));
-  TileOperands operands;
-  operands.aElem = copyA ? operandElem : aElem;
-  operands.bElem = packB ? operandElem : bElem;
-  operands.pairs = pairs;
-  operands.aRowStride = copyA ? scratchRow : spec.aRow;
-  Value steps = b.divU(kValue, b.i64(perStep));
-  ReductionLoop reduction{steps, copyA ? b.i64(perStep) : b.mul(spec.aStep, b.i64(perStep)), b.mul(bStep, b.i64(perStep))};
+/// Where the panel at `column` lies, or a copy of it; for those that are packed here.
+void ProductEmitter::placePanel(TileOperands &operands, ReductionLoop &reduction, const TileShape &shape, Value column,
+                                Value validColumns) {
   if (packed) {
     operands.b = b.ptrAt(bBase, bElem, b.mul(column, kValue));
   } else {
@@ -294,6 +289,18 @@ void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns)
       operands.bTailMask = b.tailMask(b.i64(tailColumns % shape.lanes), shape.lanes);
     }
   }
+}
+
+void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns) {
+  Value column = b.mul(panel, b.i64(tile.columns()));
+  TileOperands operands;
+  operands.aElem = copyA ? operandElem : aElem;
+  operands.bElem = packB ? operandElem : bElem;
+  operands.pairs = pairs;
+  operands.aRowStride = copyA ? scratchRow : spec.aRow;
+  Value steps = b.divU(kValue, b.i64(perStep));
+  ReductionLoop reduction{steps, copyA ? b.i64(perStep) : b.mul(spec.aStep, b.i64(perStep)), b.mul(bStep, b.i64(perStep))};
+  placePanel(operands, reduction, shape, column, validColumns);
   if (shape.steps > 1) {
     Value steps = b.i64(shape.steps);
     reduction = {b.divU(kValue, steps), steps, b.mul(reduction.bStride, steps)};

@@ -183,195 +183,232 @@ static SmallVector<Value> foldSteps(KernelBuilder &b, TileShape shape, SmallVect
   return accs;
 }
 
-SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, const TileOperands &operands,
-                            ArrayRef<ReductionLoop> loops, ValueRange init) {
-  const unsigned n = shape.rows * shape.vecs;
-  bool complex = isa<ComplexType>(accElem);
-  Type vecType = complex ? regType(accElem) : regType(accElem, shape.lanes);
-  const ReductionLoop &inner = loops.back();
-  int64_t unroll = chooseUnroll(constantOf(inner.trips), (operands.pairs || operands.bLess) && n >= 8);
-  // few accumulators do not cover the latency of a multiply-add: sum alternate steps apart
-  unsigned sets = std::clamp<unsigned>(8 / n, 1, unroll);
-  SmallVector<Value> start(n * sets, b.cst(vecType, 0.0));
-  llvm::copy(init, start.begin());
+namespace {
+/// The loops of one tile: all its accumulators are in registers.
+class TileEmitter {
+public:
+  TileEmitter(KernelBuilder &b, TileShape shape, Type accElem, const TileOperands &operands, ArrayRef<ReductionLoop> loops);
+  SmallVector<Value> emit(ValueRange init);
 
-  // NEON multiplies by a lane of a register: one load for four steps of a row
-  constexpr int64_t runLength = 4;
-  const bool runs = b.target.neon && shape.lanes == runLength && unroll == runLength && constantOf(inner.aStride) == 1 &&
-                    accElem.isF32() && operands.aElem.isF32();
-  auto loadRuns = [&](Value aBase, Value k) {
-    SmallVector<Value> all;
-    for (unsigned r = 0; r < shape.rows; ++r)
-      all.push_back(b.loadElem(operands.aElem, aBase, b.add(k, b.mul(b.i64(r), operands.aRowStride)), runLength));
-    return all;
-  };
-  auto repeat = [&](Value aBase, Value at, Value mask) -> Value {
-    Value few = b.loadElem(operands.aElem, aBase, at, shape.steps, mask);
-    if (shape.steps == shape.lanes)
-      return few;
-    SmallVector<int64_t> pick;
-    for (unsigned lane = 0; lane < shape.lanes; ++lane)
-      pick.push_back(lane % shape.steps);
-    return vector::ShuffleOp::create(b, few, few, pick);
-  };
-  auto pairStep = [&](Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc) {
-    Type i32 = b.getI32Type(), bf16 = b.getBF16Type(), pairType = VectorType::get({2 * shape.lanes}, bf16);
-    auto dot = b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512");
-    auto asPairs = [&](Value v) -> Value { return vector::BitCastOp::create(b, pairType, v); };
-    Value aOffset = b.mul(k, inner.aStride), from = b.ptrAt(bBase, bf16, b.mul(k, inner.bStride));
-    SmallVector<Value> columns;
-    for (unsigned v = 0; v < shape.vecs; ++v)
-      columns.push_back(asPairs(b.loadElem(i32, from, b.i64(v * shape.lanes), shape.lanes)));
-    for (unsigned r = 0; r < shape.rows; ++r) {
-      Value at = b.add(aOffset, b.mul(b.i64(r), operands.aRowStride));
-      // pairs are aligned as elements are
-      Value x = asPairs(b.splat(LLVM::LoadOp::create(b, i32, b.ptrAt(aBase, bf16, at), 2), shape.lanes));
-      for (unsigned v = 0; v < shape.vecs; ++v) {
-        Value &sum = acc[r * shape.vecs + v];
-        sum = LLVM::CallIntrinsicOp::create(b, vecType, dot, ValueRange{sum, x, columns[v]}).getResult(0);
-      }
-    }
-  };
-  auto step = [&](Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc, ArrayRef<Value> run = {},
-                  int64_t lane = 0, Value mask = {}) {
-    if (operands.pairs)
-      return pairStep(aBase, bBase, k, acc);
-    Value aOffset = b.mul(k, inner.aStride), bOffset = b.mul(k, inner.bStride);
-    SmallVector<Value> columns;
-    for (unsigned v = 0; v < shape.vecs; ++v) {
-      Value mask = v + 1 == shape.vecs ? operands.bTailMask : Value();
-      Value at = b.add(bOffset, b.i64(v * shape.lanes));
-      Value column =
-          toAccumulator(b, b.loadElem(operands.bElem, bBase, at, shape.lanes, mask), operands.bElem, accElem);
-      if (operands.bLess) {
-        column = arith::SubFOp::create(b, column, b.loadElem(accElem, operands.bLess, at, shape.lanes));
-        b.storeElem(accElem, column, operands.bKept, at);
-      }
-      columns.push_back(column);
-    }
-    for (unsigned r = 0; r < shape.rows; ++r) {
-      Value x;
-      if (shape.steps > 1) {
-        x = repeat(aBase, b.add(aOffset, b.mul(b.i64(r), operands.aRowStride)), mask);
-      } else if (run.empty()) {
-        Value at = b.add(aOffset, b.mul(b.i64(r), operands.aRowStride));
-        x = toAccumulator(b, b.loadElem(operands.aElem, aBase, at), operands.aElem, accElem);
-        if (!complex)
-          x = b.splat(x, shape.lanes);
-      } else {
-        x = vector::ShuffleOp::create(b, run[r], run[r], SmallVector<int64_t>(shape.lanes, lane));
-      }
-      for (unsigned v = 0; v < shape.vecs; ++v)
-        acc[r * shape.vecs + v] = multiplyAdd(b, x, columns[v], acc[r * shape.vecs + v], accElem);
-    }
-  };
+private:
+  using Sums = SmallVector<Value>;
 
-  std::optional<int64_t> iterations = 1; // of the innermost loop, all in all
+  Sums loadRuns(Value aBase, Value k);
+  Value repeat(Value aBase, Value at, Value mask);
+  void pairStep(Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc);
+  void step(Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc, ArrayRef<Value> run = {}, int64_t lane = 0,
+            Value mask = {});
+  Sums steps(Value aBase, Value bBase, Value k, ValueRange in, int64_t count);
+  void fetchStreams(Value iteration);
+  void fetchAllStreams();
+  void fetchRight(Value bBase, Value k);
+  Sums sum(Value lo, Value hi, int64_t step, ValueRange inits, int64_t perStep,
+           llvm::function_ref<Sums(Value, ValueRange)> body);
+  Sums innerLoop(Value aBase, Value bBase, Value before, Sums acc);
+  Sums level(unsigned i, Value aBase, Value bBase, Value before, Sums acc);
+  void joinSets(Sums &acc);
+
+  KernelBuilder &b;
+  const TileShape shape;
+  const Type accElem;
+  const TileOperands &operands;
+  const ArrayRef<ReductionLoop> loops;
+  const ReductionLoop &inner;
+  const unsigned n; ///< accumulators
+  const bool complex;
+  const Type vecType;
+  const int64_t unroll;
+  /// Few accumulators do not cover the latency of a multiply-add: alternate steps are summed apart.
+  const unsigned sets;
+  /// NEON multiplies by a lane of a register: one load for four steps of a row.
+  static constexpr int64_t runLength = 4;
+  const bool runs;
+  std::optional<int64_t> iterations = 1; ///< of the innermost loop, all in all
+  /// A low tile's loop waits for the right operand: nothing else is fetched there.
+  const bool streamsFirst;
+};
+} // namespace
+
+TileEmitter::TileEmitter(KernelBuilder &b, TileShape shape, Type accElem, const TileOperands &operands, ArrayRef<ReductionLoop> loops)
+    : b(b), shape(shape), accElem(accElem), operands(operands), loops(loops), inner(loops.back()), n(shape.rows * shape.vecs),
+      complex(isa<ComplexType>(accElem)), vecType(complex ? regType(accElem) : regType(accElem, shape.lanes)),
+      unroll(chooseUnroll(constantOf(inner.trips), (operands.pairs || operands.bLess) && n >= 8)),
+      sets(std::clamp<unsigned>(8 / n, 1, unroll)),
+      runs(b.target.neon && shape.lanes == runLength && unroll == runLength && constantOf(inner.aStride) == 1 && accElem.isF32() &&
+           operands.aElem.isF32()),
+      streamsFirst(operands.ahead && shape.rows <= 2) {
   for (const ReductionLoop &loop : loops) {
     std::optional<int64_t> trips = constantOf(loop.trips);
     iterations = trips && iterations ? std::optional<int64_t>(*iterations * *trips) : std::nullopt;
   }
-  auto fetchStreams = [&](Value iteration) {
-    for (const TileOperands::Stream &stream : operands.streams) {
-      // as many rows an iteration as get all of them done
-      const int64_t rows = stream.rows ? stream.rows : shape.rows, count = iterations ? *iterations / unroll : rows;
-      const int64_t rowsEach = llvm::divideCeil(rows, std::max<int64_t>(1, count * 3 / 4));
-      for (int64_t i = 0; i < rowsEach; ++i) {
-        Value row = b.add(b.mul(iteration, b.i64(rowsEach)), b.i64(i));
-        Value at = b.ptrBytes(stream.first, b.mul(b.min(row, b.i64(rows - 1)), stream.rowBytes));
-        for (int64_t line = 0; line < stream.bytes; line += 64)
-          LLVM::Prefetch::create(b, b.ptrBytes(at, b.i64(line)), 0, 3, 1);
-      }
+}
+
+SmallVector<Value> TileEmitter::loadRuns(Value aBase, Value k) {
+  Sums all;
+  for (unsigned r = 0; r < shape.rows; ++r)
+    all.push_back(b.loadElem(operands.aElem, aBase, b.add(k, b.mul(b.i64(r), operands.aRowStride)), runLength));
+  return all;
+}
+
+Value TileEmitter::repeat(Value aBase, Value at, Value mask) {
+  Value few = b.loadElem(operands.aElem, aBase, at, shape.steps, mask);
+  if (shape.steps == shape.lanes)
+    return few;
+  SmallVector<int64_t> pick;
+  for (unsigned lane = 0; lane < shape.lanes; ++lane)
+    pick.push_back(lane % shape.steps);
+  return vector::ShuffleOp::create(b, few, few, pick);
+}
+
+void TileEmitter::pairStep(Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc) {
+  Type i32 = b.getI32Type(), bf16 = b.getBF16Type(), pairType = VectorType::get({2 * shape.lanes}, bf16);
+  auto dot = b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512");
+  auto asPairs = [&](Value v) -> Value { return vector::BitCastOp::create(b, pairType, v); };
+  Value aOffset = b.mul(k, inner.aStride), from = b.ptrAt(bBase, bf16, b.mul(k, inner.bStride));
+  Sums columns;
+  for (unsigned v = 0; v < shape.vecs; ++v)
+    columns.push_back(asPairs(b.loadElem(i32, from, b.i64(v * shape.lanes), shape.lanes)));
+  for (unsigned r = 0; r < shape.rows; ++r) {
+    Value at = b.add(aOffset, b.mul(b.i64(r), operands.aRowStride));
+    // pairs are aligned as elements are
+    Value x = asPairs(b.splat(LLVM::LoadOp::create(b, i32, b.ptrAt(aBase, bf16, at), 2), shape.lanes));
+    for (unsigned v = 0; v < shape.vecs; ++v) {
+      Value &sum = acc[r * shape.vecs + v];
+      sum = LLVM::CallIntrinsicOp::create(b, vecType, dot, ValueRange{sum, x, columns[v]}).getResult(0);
     }
-  };
+  }
+}
 
-  // a low tile's loop waits for the right operand: nothing else is fetched there
-  const bool streamsFirst = operands.ahead && shape.rows <= 2;
-  auto fetchAllStreams = [&] {
-    for (const TileOperands::Stream &stream : operands.streams)
-      for (int64_t row = 0, rows = stream.rows ? stream.rows : shape.rows; row < rows; ++row)
-        for (int64_t line = 0; line < stream.bytes; line += 64)
-          LLVM::Prefetch::create(b, b.ptrBytes(stream.first, b.add(b.mul(b.i64(row), stream.rowBytes), b.i64(line))), 0, 3, 1);
-  };
+void TileEmitter::step(Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc, ArrayRef<Value> run, int64_t lane, Value mask) {
+  if (operands.pairs)
+    return pairStep(aBase, bBase, k, acc);
+  Value aOffset = b.mul(k, inner.aStride), bOffset = b.mul(k, inner.bStride);
+  Sums columns;
+  for (unsigned v = 0; v < shape.vecs; ++v) {
+    Value mask = v + 1 == shape.vecs ? operands.bTailMask : Value();
+    Value at = b.add(bOffset, b.i64(v * shape.lanes));
+    Value column = toAccumulator(b, b.loadElem(operands.bElem, bBase, at, shape.lanes, mask), operands.bElem, accElem);
+    if (operands.bLess) {
+      column = arith::SubFOp::create(b, column, b.loadElem(accElem, operands.bLess, at, shape.lanes));
+      b.storeElem(accElem, column, operands.bKept, at);
+    }
+    columns.push_back(column);
+  }
+  for (unsigned r = 0; r < shape.rows; ++r) {
+    Value x;
+    if (shape.steps > 1) {
+      x = repeat(aBase, b.add(aOffset, b.mul(b.i64(r), operands.aRowStride)), mask);
+    } else if (run.empty()) {
+      Value at = b.add(aOffset, b.mul(b.i64(r), operands.aRowStride));
+      x = toAccumulator(b, b.loadElem(operands.aElem, aBase, at), operands.aElem, accElem);
+      if (!complex)
+        x = b.splat(x, shape.lanes);
+    } else {
+      x = vector::ShuffleOp::create(b, run[r], run[r], SmallVector<int64_t>(shape.lanes, lane));
+    }
+    for (unsigned v = 0; v < shape.vecs; ++v)
+      acc[r * shape.vecs + v] = multiplyAdd(b, x, columns[v], acc[r * shape.vecs + v], accElem);
+  }
+}
 
-  // Blocks are longer than elsewhere: each ends with all accumulators on their way through memory.
-  SumBlocks blocks;
-  blocks.inRow = 256;
-  blocks.inMemory = true;
+SmallVector<Value> TileEmitter::steps(Value aBase, Value bBase, Value k, ValueRange in, int64_t count) {
+  Sums current(in), run;
+  if (runs && count == runLength)
+    run = loadRuns(aBase, k);
+  for (int64_t u = 0; u < count; ++u)
+    step(aBase, bBase, b.add(k, b.i64(u)), MutableArrayRef<Value>(current).slice((u % sets) * n, n), run, u);
+  return current;
+}
+
+void TileEmitter::fetchStreams(Value iteration) {
+  for (const TileOperands::Stream &stream : operands.streams) {
+    // as many rows an iteration as get all of them done
+    const int64_t rows = stream.rows ? stream.rows : shape.rows, count = iterations ? *iterations / unroll : rows;
+    const int64_t rowsEach = llvm::divideCeil(rows, std::max<int64_t>(1, count * 3 / 4));
+    for (int64_t i = 0; i < rowsEach; ++i) {
+      Value row = b.add(b.mul(iteration, b.i64(rowsEach)), b.i64(i));
+      Value at = b.ptrBytes(stream.first, b.mul(b.min(row, b.i64(rows - 1)), stream.rowBytes));
+      for (int64_t line = 0; line < stream.bytes; line += 64)
+        LLVM::Prefetch::create(b, b.ptrBytes(at, b.i64(line)), 0, 3, 1);
+    }
+  }
+}
+
+void TileEmitter::fetchAllStreams() {
+  for (const TileOperands::Stream &stream : operands.streams)
+    for (int64_t row = 0, rows = stream.rows ? stream.rows : shape.rows; row < rows; ++row)
+      for (int64_t line = 0; line < stream.bytes; line += 64)
+        LLVM::Prefetch::create(b, b.ptrBytes(stream.first, b.add(b.mul(b.i64(row), stream.rowBytes), b.i64(line))), 0, 3, 1);
+}
+
+/// What later iterations, or the tiles that come next, read of the right operand.
+void TileEmitter::fetchRight(Value bBase, Value k) {
+  const unsigned lines = llvm::divideCeil(operands.prefetchLines * std::min<int64_t>(unroll, 4), 4);
+  for (unsigned line = 0; operands.prefetch && line < lines; ++line) {
+    Value at = b.add(b.mul(k, b.i64(64 / unroll * lines)), b.i64(line * 64));
+    LLVM::Prefetch::create(b, b.ptrBytes(operands.prefetch, at), 0, 2, 1);
+  }
+  if (operands.ahead) {
+    const int64_t stepBytes = shape.columns() * shape.steps * elemBytes(operands.bElem) * (operands.pairs ? 2 : 1);
+    Value from = b.ptrBytes(bBase, b.add(b.mul(k, b.i64(stepBytes)), b.i64(operands.ahead)));
+    for (int64_t byte = 0; byte < unroll * stepBytes; byte += 64)
+      LLVM::Prefetch::create(b, b.ptrBytes(from, b.i64(byte)), 0, 3, 1);
+  }
+}
+
+/// A loop whose steps add to an accumulator `perStep` times. Blocks are longer than elsewhere: each ends with all accumulators on
+/// their way through memory.
+SmallVector<Value> TileEmitter::sum(Value lo, Value hi, int64_t step, ValueRange inits, int64_t perStep,
+                                    llvm::function_ref<Sums(Value, ValueRange)> body) {
   auto keep = [&](ValueRange results) { keepRolled(b, results, operands.pairs); };
-  blocks.onLoop = keep;
-  auto sum = [&](Value lo, Value hi, int64_t step, ValueRange inits, const SumBlocks &how,
-                 function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-    if (isa<FloatType, ComplexType>(accElem))
-      return sumLoop(b, lo, hi, step, inits, how, body);
-    SmallVector<Value> sums = b.loop(lo, hi, b.i64(step), inits, body);
-    how.onLoop(sums);
+  if (!isa<FloatType, ComplexType>(accElem)) {
+    Sums sums = b.loop(lo, hi, b.i64(step), inits, body);
+    keep(sums);
     return sums;
-  };
-  auto innerLoop = [&](Value aBase, Value bBase, Value before, SmallVector<Value> acc) {
-    std::optional<int64_t> trips = constantOf(inner.trips);
-    Value main = trips ? b.i64(*trips / unroll * unroll) : b.mul(b.divU(inner.trips, b.i64(unroll)), b.i64(unroll));
-    auto steps = [&](Value k, ValueRange in, int64_t count) {
-      SmallVector<Value> current(in), run;
-      if (runs && count == runLength)
-        run = loadRuns(aBase, k);
-      for (int64_t u = 0; u < count; ++u)
-        step(aBase, bBase, b.add(k, b.i64(u)), MutableArrayRef<Value>(current).slice((u % sets) * n, n), run, u);
-      return current;
-    };
-    if (trips && *trips == unroll) {
-      fetchStreams(before);
-      return steps(b.i64(0), acc, unroll);
-    }
-    SumBlocks how = blocks;
-    how.perStep = llvm::divideCeil(unroll, sets);
-    acc = sum(b.i64(0), main, unroll, acc, how, [&](Value k, ValueRange in) {
-      const unsigned lines = llvm::divideCeil(operands.prefetchLines * std::min<int64_t>(unroll, 4), 4);
-      for (unsigned line = 0; operands.prefetch && line < lines; ++line) {
-        Value at = b.add(b.mul(k, b.i64(64 / unroll * lines)), b.i64(line * 64));
-        LLVM::Prefetch::create(b, b.ptrBytes(operands.prefetch, at), 0, 2, 1);
-      }
-      if (operands.ahead) {
-        const int64_t stepBytes = shape.columns() * shape.steps * elemBytes(operands.bElem) * (operands.pairs ? 2 : 1);
-        Value from = b.ptrBytes(bBase, b.add(b.mul(k, b.i64(stepBytes)), b.i64(operands.ahead)));
-        for (int64_t byte = 0; byte < unroll * stepBytes; byte += 64)
-          LLVM::Prefetch::create(b, b.ptrBytes(from, b.i64(byte)), 0, 3, 1);
-      }
-      if (!streamsFirst)
-        fetchStreams(b.add(b.mul(before, b.divU(inner.trips, b.i64(unroll))), b.divU(k, b.i64(unroll))));
-      return steps(k, in, unroll);
-    });
-    if (!trips || *trips % unroll)
-      acc = b.loop(main, inner.trips, b.i64(1), acc, [&](Value k, ValueRange in) { return steps(k, in, 1); });
-    return acc;
-  };
+  }
+  SumBlocks how;
+  how.inRow = 256;
+  how.inMemory = true;
+  how.perStep = perStep;
+  how.onLoop = keep;
+  return sumLoop(b, lo, hi, step, inits, how, body);
+}
 
-  // `before`: how often the innermost loop has run
-  std::function<SmallVector<Value>(unsigned, Value, Value, Value, SmallVector<Value>)> level =
-      [&](unsigned i, Value aBase, Value bBase, Value before, SmallVector<Value> acc) -> SmallVector<Value> {
-    if (i + 1 == loops.size())
-      return innerLoop(aBase, bBase, before, acc);
-    if (constantOf(loops[i].trips) == 1)
-      return level(i + 1, aBase, bBase, before, acc);
-    SmallVector<Value> inside;
-    for (const ReductionLoop &l : loops.drop_front(i + 1))
-      inside.push_back(l.trips);
-    SumBlocks how = blocks;
-    how.perStep = llvm::divideCeil(additionsIn(inside), sets);
-    acc = sum(b.i64(0), loops[i].trips, 1, acc, how, [&](Value k, ValueRange in) {
-      Value aNext = b.ptrAt(aBase, operands.aElem, b.mul(k, loops[i].aStride));
-      Value bNext = b.ptrAt(bBase, operands.bElem, b.mul(k, loops[i].bStride));
-      return level(i + 1, aNext, bNext, b.add(b.mul(before, loops[i].trips), k), SmallVector<Value>(in));
-    });
-    return acc;
-  };
+SmallVector<Value> TileEmitter::innerLoop(Value aBase, Value bBase, Value before, Sums acc) {
+  std::optional<int64_t> trips = constantOf(inner.trips);
+  Value main = trips ? b.i64(*trips / unroll * unroll) : b.mul(b.divU(inner.trips, b.i64(unroll)), b.i64(unroll));
+  if (trips && *trips == unroll) {
+    fetchStreams(before);
+    return steps(aBase, bBase, b.i64(0), acc, unroll);
+  }
+  acc = sum(b.i64(0), main, unroll, acc, llvm::divideCeil(unroll, sets), [&](Value k, ValueRange in) {
+    fetchRight(bBase, k);
+    if (!streamsFirst)
+      fetchStreams(b.add(b.mul(before, b.divU(inner.trips, b.i64(unroll))), b.divU(k, b.i64(unroll))));
+    return steps(aBase, bBase, k, in, unroll);
+  });
+  if (!trips || *trips % unroll)
+    acc = b.loop(main, inner.trips, b.i64(1), acc, [&](Value k, ValueRange in) { return steps(aBase, bBase, k, in, 1); });
+  return acc;
+}
 
-  if (streamsFirst)
-    fetchAllStreams();
-  SmallVector<Value> acc = level(0, operands.a, operands.b, b.i64(0), start);
-  if (operands.lastSteps)
-    step(operands.a, operands.b, inner.trips, MutableArrayRef<Value>(acc).take_front(n), {}, 0,
-         b.tailMask(b.i64(operands.lastSteps), shape.steps));
+/// `before`: how often the innermost loop has run.
+SmallVector<Value> TileEmitter::level(unsigned i, Value aBase, Value bBase, Value before, Sums acc) {
+  if (i + 1 == loops.size())
+    return innerLoop(aBase, bBase, before, acc);
+  if (constantOf(loops[i].trips) == 1)
+    return level(i + 1, aBase, bBase, before, acc);
+  Sums inside;
+  for (const ReductionLoop &l : loops.drop_front(i + 1))
+    inside.push_back(l.trips);
+  return sum(b.i64(0), loops[i].trips, 1, acc, llvm::divideCeil(additionsIn(inside), sets), [&](Value k, ValueRange in) {
+    Value aNext = b.ptrAt(aBase, operands.aElem, b.mul(k, loops[i].aStride));
+    Value bNext = b.ptrAt(bBase, operands.bElem, b.mul(k, loops[i].bStride));
+    return level(i + 1, aNext, bNext, b.add(b.mul(before, loops[i].trips), k), Sums(in));
+  });
+}
+
+void TileEmitter::joinSets(Sums &acc) {
   for (unsigned s = 1; s < sets; ++s)
     for (unsigned i = 0; i < n; ++i) {
       Value x = acc[i], y = acc[s * n + i];
@@ -384,7 +421,24 @@ SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, con
         acc[i] = arith::AddIOp::create(b, x, y);
     }
   acc.resize(n);
+}
+
+SmallVector<Value> TileEmitter::emit(ValueRange init) {
+  Sums start(n * sets, b.cst(vecType, 0.0));
+  llvm::copy(init, start.begin());
+  if (streamsFirst)
+    fetchAllStreams();
+  Sums acc = level(0, operands.a, operands.b, b.i64(0), start);
+  if (operands.lastSteps)
+    step(operands.a, operands.b, inner.trips, MutableArrayRef<Value>(acc).take_front(n), {}, 0,
+         b.tailMask(b.i64(operands.lastSteps), shape.steps));
+  joinSets(acc);
   return foldSteps(b, shape, acc);
+}
+
+SmallVector<Value> emitTile(KernelBuilder &b, TileShape shape, Type accElem, const TileOperands &operands,
+                            ArrayRef<ReductionLoop> loops, ValueRange init) {
+  return TileEmitter(b, shape, accElem, operands, loops).emit(init);
 }
 
 void addToTile(KernelBuilder &b, TileShape shape, Type accElem, ValueRange accs, Value buffer) {

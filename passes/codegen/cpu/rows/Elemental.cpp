@@ -87,62 +87,92 @@ static void transposeSquare(KernelBuilder &b, SmallVectorImpl<Value> &v) {
   }
 }
 
-LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayRef<Value> outputs,
-                            ArrayRef<Value> leaves, ArrayRef<Value> buffers, ArrayRef<int64_t> outputRows,
-                            ArrayRef<int64_t> leafRows) {
-  auto isDense = [](int64_t row) { return row == 0; };
-  const bool dense = llvm::all_of(outputRows, isDense), allDense = dense && llvm::all_of(leafRows, isDense);
-  if (auto how = allDense ? matchInterleave(givenRoots, leaves, b.target) : std::nullopt)
-    return emitInterleave(b, *how, givenRoots[0], outputs[0],
-                          buffers[llvm::find(leaves, how->leaf) - leaves.begin()]);
+namespace {
+/// A loop nest over whole results.
+class ElementalEmitter {
+public:
+  ElementalEmitter(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayRef<Value> outputs, ArrayRef<Value> leaves, ArrayRef<Value> buffers,
+                   ArrayRef<int64_t> outputRows, ArrayRef<int64_t> leafRows, bool dense, bool allDense);
+  LogicalResult emit();
+
+private:
+  static SmallVector<int64_t> labelsOf(Value root, bool allDense);
+  LogicalResult store(ArrayRef<Value> index, unsigned lanes, Value mask);
+  void emitFlat();
+  void emitTransposed();
+  void turnSquare(ArrayRef<Value> at, Value i, Value j);
+  void emitTile(ArrayRef<Value> at, Value iLo, Value iHi, Value jLo, Value jHi);
+  void emitRows();
+
+  KernelBuilder &b;
+  ArrayRef<Value> outputs;
+  const bool dense;
+  Collapsed collapsed;
+  ArrayRef<Value> roots;
+  ElementEmitter e;
+  const int64_t rank;
+  const SmallVector<AffineExpr> exprs;
+  SmallVector<Value> dims;
+  SmallVector<SmallVector<Value>> outputDims; ///< of outputs whose rows lie apart
+  const int64_t cost;
+  unsigned lanes = 1;
+  bool masked = false;
+  Transposed transposed;
+  LogicalResult ok = success();
+
+  static constexpr int64_t tile = 16, square = 8;
+};
+} // namespace
+
+SmallVector<int64_t> ElementalEmitter::labelsOf(Value root, bool allDense) {
   SmallVector<int64_t> labels; // rows of their own stay apart
   if (!allDense) {
-    labels.assign(tensorType(givenRoots[0]).getRank(), 0);
+    labels.assign(tensorType(root).getRank(), 0);
     labels.back() = 1;
   }
-  Collapsed collapsed(givenRoots, leaves, labels);
-  ArrayRef<Value> roots = collapsed.roots;
-  ElementEmitter e(b);
+  return labels;
+}
+
+ElementalEmitter::ElementalEmitter(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayRef<Value> outputs, ArrayRef<Value> leaves,
+                                   ArrayRef<Value> buffers, ArrayRef<int64_t> outputRows, ArrayRef<int64_t> leafRows, bool dense,
+                                   bool allDense)
+    : b(b), outputs(outputs), dense(dense), collapsed(givenRoots, leaves, labelsOf(givenRoots[0], allDense)), roots(collapsed.roots),
+      e(b), rank(tensorType(roots[0]).getRank()), exprs(hlo::getDims(tensorType(roots[0]))), cost(elementCost(roots)) {
   for (auto [leaf, view] : collapsed.views)
     for (size_t i = 0; i < leaves.size(); ++i)
       if (leaves[i] == leaf)
         e.bindBuffer(view, buffers[i], leafRows.empty() ? 0 : leafRows[i]);
-
   auto type = tensorType(roots[0]);
-  int64_t rank = type.getRank();
-  auto exprs = hlo::getDims(type);
-  SmallVector<Value> dims = b.dims(type);
-  SmallVector<SmallVector<Value>> outputDims;
+  dims = b.dims(type);
   for (size_t i = 0; i < roots.size() && !dense; ++i)
     outputDims.push_back(b.rowDims(type, outputRows[i]));
-  int64_t cost = elementCost(roots);
+}
 
-  LogicalResult ok = success();
-  auto store = [&](ArrayRef<Value> index, unsigned lanes, Value mask) -> LogicalResult {
-    ElementEmitter::Scope scope(e);
-    e.mask = mask;
-    Value linear = dense ? b.linearize(index, dims) : Value();
-    SmallVector<Value> values;
-    for (Value r : roots) {
-      FailureOr<Value> v = e.emit(r, index, lanes);
-      if (failed(v))
-        return failure();
-      values.push_back(*v);
-    }
-    e.mask = Value();
-    for (auto [i, r] : llvm::enumerate(roots))
-      b.storeElem(elementType(r), values[i], outputs[i], dense ? linear : b.linearize(index, outputDims[i]),
-                  mask);
-    return success();
-  };
+LogicalResult ElementalEmitter::store(ArrayRef<Value> index, unsigned lanes, Value mask) {
+  ElementEmitter::Scope scope(e);
+  e.mask = mask;
+  Value linear = dense ? b.linearize(index, dims) : Value();
+  SmallVector<Value> values;
+  for (Value r : roots) {
+    FailureOr<Value> v = e.emit(r, index, lanes);
+    if (failed(v))
+      return failure();
+    values.push_back(*v);
+  }
+  e.mask = Value();
+  for (auto [i, r] : llvm::enumerate(roots))
+    b.storeElem(elementType(r), values[i], outputs[i], dense ? linear : b.linearize(index, outputDims[i]), mask);
+  return success();
+}
 
+LogicalResult ElementalEmitter::emit() {
   if (rank == 0) {
     b.setWork(cost);
     b.units([&](Value) { ok = store({}, 1, Value()); });
     return ok;
   }
-  unsigned lanes = chooseLanes(roots, b.target);
-  bool masked = lanes > 1 && masksPay(roots, b.target);
+  lanes = chooseLanes(roots, b.target);
+  masked = lanes > 1 && masksPay(roots, b.target);
   if (auto n = hlo::constantValue(exprs.back()); n && *n < lanes) {
     // a short row: a vector that it fills, else single elements
     unsigned fit = 1;
@@ -150,104 +180,112 @@ LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayR
       fit *= 2;
     lanes = masked && *n * 2 > lanes ? lanes : (fit >= 4 ? fit : 1);
   }
-  if (rank == 1) {
-    b.setExtent(hlo::ceilDiv(exprs[0], kFlatUnit));
-    b.setWork(cost * kFlatUnit);
-    b.units([&](Value u) {
-      Value lo = b.mul(u, b.i64(kFlatUnit));
-      Value hi = b.min(b.add(lo, b.i64(kFlatUnit)), dims[0]);
-      ok = vectorLoop(b, lo, hi, lanes, masked,
-                      [&](Value i, unsigned n, Value mask) { return store({i}, n, mask); });
-    });
-    return ok;
-  }
-  auto cheap = hlo::constantValue(exprs.back());
-  Transposed transposed = findTransposes(roots);
-  if (int64_t t = transposed.dim; t >= 0 && (lanes == 1 || transposed.tiles)) {
-    // units: blocks of the dimension that the operand holds consecutively, times the dimensions outside it
-    constexpr int64_t tile = 16;
-    SmallVector<AffineExpr> unitExprs;
-    SmallVector<Value> unitDims;
-    AffineExpr extent = b.getAffineConstantExpr(1);
-    for (int64_t i = 0; i + 1 < rank; ++i) {
-      AffineExpr d = i == t ? hlo::ceilDiv(exprs[i], tile) : exprs[i];
-      unitDims.push_back(b.dim(d));
-      extent = hlo::simplify(extent * d);
-    }
-    b.setExtent(extent);
-    b.setWork(cost * tile * cheap.value_or(256));
-    constexpr int64_t square = 8;
-    // 8 x 8 elements: vectors along the operand's last dimension, turned, vectors along the result's
-    auto turn = [&](ArrayRef<Value> at, Value i, Value j) {
-      ElementEmitter::Scope scope(e);
-      unsigned row = 0;
-      for (hlo::TransposeOp op : transposed.ops) {
-        auto perm = op.getPermutation();
-        SmallVector<Value> v;
-        for (int64_t k = 0; k < square; ++k) {
-          SmallVector<Value> index(at), from(perm.size());
-          index[t] = i;
-          index.push_back(b.add(j, b.i64(k)));
-          for (auto [d, p] : llvm::enumerate(perm))
-            from[p] = index[d];
-          FailureOr<Value> x = e.emit(op.getOperand(), from, square);
-          if (failed(x)) {
-            ok = failure();
-            return;
-          }
-          v.push_back(*x);
-        }
-        transposeSquare(b, v);
-        e.bindElement(op.getResult(), [v, &row](ArrayRef<Value>, unsigned) -> FailureOr<Value> { return v[row]; });
-      }
-      for (row = 0; row < square; ++row) {
-        SmallVector<Value> index(at);
-        index[t] = b.add(i, b.i64(row));
-        index.push_back(j);
-        if (failed(store(index, square, Value())))
-          ok = failure();
-      }
-      for (hlo::TransposeOp op : transposed.ops)
-        e.unbindElement(op.getResult());
-    };
-    b.units([&](Value u) {
-      ElementEmitter::Scope scope(e);
-      SmallVector<Value> at = b.delinearize(u, unitDims);
-      Value lo = b.mul(at[t], b.i64(tile)), hi = b.min(b.add(lo, b.i64(tile)), dims[t]);
-      auto single = [&](Value iLo, Value iHi, Value jLo, Value jHi) {
-        b.loop(jLo, jHi, b.i64(tile), [&](Value j0) {
-          Value j1 = b.min(b.add(j0, b.i64(tile)), jHi);
-          b.loop(iLo, iHi, [&](Value i) {
-            b.loop(j0, j1, [&](Value j) {
-              SmallVector<Value> index(at);
-              index[t] = i;
-              index.push_back(j);
-              if (failed(store(index, 1, Value())))
-                ok = failure();
-            });
-          });
-        });
-      };
-      if (!transposed.tiles) {
-        single(lo, hi, b.i64(0), dims.back());
+  transposed = findTransposes(roots);
+  if (rank == 1)
+    emitFlat();
+  else if (transposed.dim >= 0 && (lanes == 1 || transposed.tiles))
+    emitTransposed();
+  else
+    emitRows();
+  return ok;
+}
+
+void ElementalEmitter::emitFlat() {
+  b.setExtent(hlo::ceilDiv(exprs[0], kFlatUnit));
+  b.setWork(cost * kFlatUnit);
+  b.units([&](Value u) {
+    Value lo = b.mul(u, b.i64(kFlatUnit));
+    Value hi = b.min(b.add(lo, b.i64(kFlatUnit)), dims[0]);
+    ok = vectorLoop(b, lo, hi, lanes, masked, [&](Value i, unsigned n, Value mask) { return store({i}, n, mask); });
+  });
+}
+
+/// 8 x 8 elements: vectors along the operand's last dimension, turned, vectors along the result's.
+void ElementalEmitter::turnSquare(ArrayRef<Value> at, Value i, Value j) {
+  ElementEmitter::Scope scope(e);
+  const int64_t t = transposed.dim;
+  unsigned row = 0;
+  for (hlo::TransposeOp op : transposed.ops) {
+    auto perm = op.getPermutation();
+    SmallVector<Value> v;
+    for (int64_t k = 0; k < square; ++k) {
+      SmallVector<Value> index(at), from(perm.size());
+      index[t] = i;
+      index.push_back(b.add(j, b.i64(k)));
+      for (auto [d, p] : llvm::enumerate(perm))
+        from[p] = index[d];
+      FailureOr<Value> x = e.emit(op.getOperand(), from, square);
+      if (failed(x)) {
+        ok = failure();
         return;
       }
-      Value mid = b.sub(hi, b.remU(b.sub(hi, lo), b.i64(square)));
-      Value jMid = b.sub(dims.back(), b.remU(dims.back(), b.i64(square)));
-      b.loop(b.i64(0), jMid, b.i64(square), [&](Value j) {
-        b.loop(lo, mid, b.i64(square), [&](Value i) { turn(at, i, j); });
-      });
-      // what does not fill a square
-      single(mid, hi, b.i64(0), jMid);
-      single(lo, hi, jMid, dims.back());
-    });
-    return ok;
+      v.push_back(*x);
+    }
+    transposeSquare(b, v);
+    e.bindElement(op.getResult(), [v, &row](ArrayRef<Value>, unsigned) -> FailureOr<Value> { return v[row]; });
   }
+  for (row = 0; row < square; ++row) {
+    SmallVector<Value> index(at);
+    index[t] = b.add(i, b.i64(row));
+    index.push_back(j);
+    if (failed(store(index, square, Value())))
+      ok = failure();
+  }
+  for (hlo::TransposeOp op : transposed.ops)
+    e.unbindElement(op.getResult());
+}
+
+/// Single elements, in pieces that the first cache holds.
+void ElementalEmitter::emitTile(ArrayRef<Value> at, Value iLo, Value iHi, Value jLo, Value jHi) {
+  b.loop(jLo, jHi, b.i64(tile), [&](Value j0) {
+    Value j1 = b.min(b.add(j0, b.i64(tile)), jHi);
+    b.loop(iLo, iHi, [&](Value i) {
+      b.loop(j0, j1, [&](Value j) {
+        SmallVector<Value> index(at);
+        index[transposed.dim] = i;
+        index.push_back(j);
+        if (failed(store(index, 1, Value())))
+          ok = failure();
+      });
+    });
+  });
+}
+
+/// Units: blocks of the dimension that the operand holds consecutively, times the dimensions outside it.
+void ElementalEmitter::emitTransposed() {
+  const int64_t t = transposed.dim;
+  SmallVector<Value> unitDims;
+  AffineExpr extent = b.getAffineConstantExpr(1);
+  for (int64_t i = 0; i + 1 < rank; ++i) {
+    AffineExpr d = i == t ? hlo::ceilDiv(exprs[i], tile) : exprs[i];
+    unitDims.push_back(b.dim(d));
+    extent = hlo::simplify(extent * d);
+  }
+  b.setExtent(extent);
+  b.setWork(cost * tile * hlo::constantValue(exprs.back()).value_or(256));
+  b.units([&](Value u) {
+    ElementEmitter::Scope scope(e);
+    SmallVector<Value> at = b.delinearize(u, unitDims);
+    Value lo = b.mul(at[t], b.i64(tile)), hi = b.min(b.add(lo, b.i64(tile)), dims[t]);
+    if (!transposed.tiles)
+      return emitTile(at, lo, hi, b.i64(0), dims.back());
+    Value mid = b.sub(hi, b.remU(b.sub(hi, lo), b.i64(square)));
+    Value jMid = b.sub(dims.back(), b.remU(dims.back(), b.i64(square)));
+    b.loop(b.i64(0), jMid, b.i64(square), [&](Value j) {
+      b.loop(lo, mid, b.i64(square), [&](Value i) { turnSquare(at, i, j); });
+    });
+    // what does not fill a square
+    emitTile(at, mid, hi, b.i64(0), jMid);
+    emitTile(at, lo, hi, jMid, dims.back());
+  });
+}
+
+void ElementalEmitter::emitRows() {
   AffineExpr rows = b.getAffineConstantExpr(1);
   for (int64_t i = 0; i + 1 < rank; ++i)
     rows = hlo::simplify(rows * exprs[i]);
   b.setExtent(rows);
-  b.setWork(cost * cheap.value_or(256));
+  b.setWork(cost * hlo::constantValue(exprs.back()).value_or(256));
   b.units([&](Value row) {
     ElementEmitter::Scope scope(e);
     SmallVector<Value> lead = b.delinearize(row, ValueRange(dims).drop_back());
@@ -257,7 +295,15 @@ LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> givenRoots, ArrayR
       return store(index, n, mask);
     });
   });
-  return ok;
+}
+
+LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> roots, ArrayRef<Value> outputs, ArrayRef<Value> leaves,
+                            ArrayRef<Value> buffers, ArrayRef<int64_t> outputRows, ArrayRef<int64_t> leafRows) {
+  auto isDense = [](int64_t row) { return row == 0; };
+  const bool dense = llvm::all_of(outputRows, isDense), allDense = dense && llvm::all_of(leafRows, isDense);
+  if (auto how = allDense ? matchInterleave(roots, leaves, b.target) : std::nullopt)
+    return emitInterleave(b, *how, roots[0], outputs[0], buffers[llvm::find(leaves, how->leaf) - leaves.begin()]);
+  return ElementalEmitter(b, roots, outputs, leaves, buffers, outputRows, leafRows, dense, allDense).emit();
 }
 
 } // namespace lathe::cpu
