@@ -112,18 +112,26 @@ void Compiler::dump(Phase phase) {
   module().print(os, flags);
 }
 
-LogicalResult Compiler::import() {
+LogicalResult Compiler::importWith(llvm::function_ref<FailureOr<ImportedModel>()> read) {
   Stopwatch watch;
   showProgress(opts.progress, "import");
-  FailureOr<ImportedModel> model = importModel(&context, opts.model, importOptions());
+  FailureOr<ImportedModel> model = read();
   if (failed(model))
     return failure();
   imported = std::move(*model);
   haveModule = true;
   finishPhase(Phase::Import, watch.seconds());
+  if (imported.phase > Phase::Import) { // a frontend that made hlo
+    boundInputs();
+    finishPhase(imported.phase, 0);
+  }
   if (opts.releaseConstants)
     releaseConstants();
   return success();
+}
+
+LogicalResult Compiler::import() {
+  return importWith([&] { return frontendOfFile(opts.model).importFile(&context, opts.model, importOptions()); });
 }
 
 void Compiler::adopt(OwningOpRef<ModuleOp> module) {
@@ -131,15 +139,8 @@ void Compiler::adopt(OwningOpRef<ModuleOp> module) {
   haveModule = true;
 }
 
-LogicalResult Compiler::importBytes(llvm::StringRef graphDef) {
-  Stopwatch watch;
-  FailureOr<ImportedModel> model = importModelBytes(&context, graphDef, "graph.pb", importOptions());
-  if (failed(model))
-    return failure();
-  imported = std::move(*model);
-  haveModule = true;
-  finishPhase(Phase::Import, watch.seconds());
-  return success();
+LogicalResult Compiler::importBytes(llvm::StringRef bytes) {
+  return importWith([&] { return frontendOfBytes(bytes).importBytes(&context, bytes, "graph.pb", importOptions()); });
 }
 
 /// Hands the MAX of --input NAME=MIN..MAX to the symbol that stands for the size; Run() refuses more.

@@ -5,7 +5,7 @@
 #include "compiler/driver/Options.h"
 #include "compiler/driver/TuneFile.h"
 #include "compiler/emit/Emit.h"
-#include "compiler/import/Import.h"
+#include "compiler/frontend/Frontend.h"
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -34,9 +34,9 @@ class Compiler {
 public:
   Compiler(mlir::MLIRContext &context, CompilerOptions options);
 
-  /// Reads the model of the options (or `graphDef`, the bytes of a GraphDef) into the graph dialect.
+  /// Reads the model of the options (or the bytes of a model) by the frontend that its content asks for.
   mlir::LogicalResult import();
-  mlir::LogicalResult importBytes(llvm::StringRef graphDef);
+  mlir::LogicalResult importBytes(llvm::StringRef bytes);
   /// Goes on from a module as import() leaves it.
   void adopt(mlir::OwningOpRef<mlir::ModuleOp> module);
   /// The object also holds this graph of host nodes; kept by pointer.
@@ -49,6 +49,8 @@ public:
   mlir::ModuleOp module() { return imported.module.get(); }
   const ImportedModel &model() const { return imported; }
   const CompilerOptions &options() const { return opts; }
+  /// What of the options frontends read.
+  ImportOptions importOptions() const;
   llvm::ArrayRef<PhaseTime> times() const { return phaseTimes; }
   /// Called after each phase with the module as it then is (dumps, tests).
   std::function<void(Phase, mlir::ModuleOp)> afterPhase;
@@ -61,10 +63,10 @@ private:
   llvm::Error findPlans(EmitOptions &eo);
   mlir::LogicalResult runPhase(Phase phase);
   void finishPhase(Phase phase, double seconds);
+  mlir::LogicalResult importWith(llvm::function_ref<mlir::FailureOr<ImportedModel>()> read);
   void boundInputs();
   void releaseConstants();
   void dump(Phase phase);
-  ImportOptions importOptions() const;
 
   mlir::MLIRContext &context;
   CompilerOptions opts;

@@ -3,6 +3,7 @@
 #define LATHE_COMPILER_DRIVER_OPTIONS_H
 
 #include "base/Tensor.h"
+#include "compiler/frontend/Model.h"
 
 #include "absl/status/statusor.h"
 
@@ -31,9 +32,6 @@ struct EntrySpec {
   std::string name;
   std::vector<std::string> fetches, targets;
 };
-
-/// The phases in the order in which they run; --compile-to names one.
-enum class Phase { Import, Cluster, Legalize, Simplify, Fuse, Lower, Emit };
 
 const char *phaseName(Phase phase);
 std::optional<Phase> parsePhase(const std::string &name);

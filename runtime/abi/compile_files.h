@@ -13,7 +13,7 @@ typedef struct lathe_files_request {
   uint32_t struct_size;
   int32_t num_options;
   const char *path;   /* of the model; NULL: the bytes below */
-  lathe_bytes model;  /* of a GraphDef, MetaGraph or SavedModel; checkpoints are not looked for */
+  lathe_bytes model;  /* of a GraphDef, MetaGraph, SavedModel or TensorFlow Lite file; checkpoints are not looked for */
   const char *prefix; /* path and stem of the files to write */
   const char *emit;   /* what to write: "obj,header,so,a,asm,llvm" or some of these */
   const char *const *options; /* num_options pairs: the name of an option of `lathe compile` without its dashes, its value */

@@ -27,7 +27,7 @@
 using namespace lathe::fuzz;
 
 static const Target *findTarget(const std::string &name) {
-  for (const Target *t : {&graphdef, &saved_model, &legalize, &text, &table})
+  for (const Target *t : {&graphdef, &saved_model, &legalize, &text, &table, &tflite})
     if (name == t->name)
       return t;
   return nullptr;

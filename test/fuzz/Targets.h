@@ -21,7 +21,8 @@ struct Target {
 /// legalize: a GraphDef through import, clustering, legalization and folding.
 /// text: a .pbtxt through the importer.
 /// table: a checkpoint index and shard through the TensorBundle reader, every tensor read.
-extern const Target graphdef, saved_model, legalize, text, table;
+/// tflite: a TensorFlow Lite file through its frontend, folding of shapes included.
+extern const Target graphdef, saved_model, legalize, text, table, tflite;
 
 /// The parts of a model folder as one string: two lengths of 4 bytes, then the three contents.
 std::string packFolder(std::string_view model, std::string_view index, std::string_view data);

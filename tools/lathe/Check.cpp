@@ -1,6 +1,7 @@
 // lathe check: what of a model compiles, without compiling it.
 #include "tools/lathe/Session.h"
 
+#include "compiler/frontend/tflite/Tflite.h"
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/Graph.h"
 #include "dialects/graph/Types.h"
@@ -88,6 +89,54 @@ std::string shapeText(const TensorSpec &t) {
   return s + "]";
 }
 
+void printEntries(const std::vector<ImportedModel::EntryInfo> &entries) {
+  for (const auto &entry : entries) {
+    printf("entry %s\n", entry.name.c_str());
+    for (const TensorSpec &t : entry.inputs)
+      printf("  input  %s  %s  %s%s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype), shapeText(t).c_str());
+    for (const TensorSpec &t : entry.outputs)
+      printf("  output %s  %s  %s%s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype), shapeText(t).c_str());
+  }
+}
+
+/// A file of TensorFlow Lite: operators by what the frontend knows of them, then a translation for shapes and options.
+int checkTflite(CheckArgs &a) {
+  std::unique_ptr<mlir::MLIRContext> context = makeContext();
+  Compiler compiler(*context, a.model.options);
+  auto report = tflite::checkFile(context.get(), a.model.options.model, compiler.importOptions());
+  if (failed(report))
+    return BadInput;
+  std::string text;
+  if (report->problems.empty()) {
+    CollectedDiagnostics diagnostics(*context);
+    if (failed(compiler.import()))
+      text = diagnostics.errors().empty() ? "the model does not compile, without a message" : diagnostics.text();
+  }
+  bool compiles = report->problems.empty() && text.empty();
+  if (a.json) {
+    nlohmann::json j = {{"problems", nlohmann::json::array()}, {"compiles", compiles}};
+    for (auto &[op, n] : report->ops)
+      j["ops"][op] = {{"count", n.count}, {"support", n.unsupported ? "none" : "compiled"}};
+    for (const tflite::Problem &p : report->problems)
+      j["problems"].push_back({{"node", p.node}, {"op", p.op}, {"function", p.subgraph}, {"reason", p.reason}});
+    if (!text.empty())
+      j["errors"] = text;
+    printf("%s\n", j.dump(1).c_str());
+    return compiles ? Fine : BadInput;
+  }
+  printEntries(report->entries);
+  printf("ops\n");
+  for (auto &[op, n] : report->ops)
+    printf("  %6lld  %-32s %s\n", (long long)n.count, op.c_str(), n.unsupported ? "none" : "compiled");
+  for (const tflite::Problem &p : report->problems)
+    printf("node '%s' (%s) in subgraph '%s': %s\n", p.node.c_str(), p.op.c_str(), p.subgraph.c_str(), p.reason.c_str());
+  if (!text.empty())
+    printf("%s\n", text.c_str());
+  if (compiles)
+    printf("everything compiles\n");
+  return compiles ? Fine : BadInput;
+}
+
 int execute(CheckArgs &a) {
   if (a.listOps)
     return listOps();
@@ -97,6 +146,8 @@ int execute(CheckArgs &a) {
     return fail("check: expected MODEL");
   if (!a.model.finish())
     return BadInput;
+  if (&frontendOfFile(a.model.options.model) == &tflite::frontend())
+    return checkTflite(a);
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
   Compiler compiler(*context, a.model.options);
   if (failed(compiler.import()))
@@ -145,13 +196,7 @@ int execute(CheckArgs &a) {
     printf("%s\n", j.dump(1).c_str());
     return status;
   }
-  for (const auto &entry : compiler.model().entries) {
-    printf("entry %s\n", entry.name.c_str());
-    for (const TensorSpec &t : entry.inputs)
-      printf("  input  %s  %s  %s%s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype), shapeText(t).c_str());
-    for (const TensorSpec &t : entry.outputs)
-      printf("  output %s  %s  %s%s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype), shapeText(t).c_str());
-  }
+  printEntries(compiler.model().entries);
   printf("ops\n");
   for (auto &[op, n] : counts)
     printf("  %6d  %-32s %s\n", n, op.c_str(), supportName(supportOf(op)));
@@ -171,7 +216,7 @@ int execute(CheckArgs &a) {
 Command addCheck(CLI::App &root) {
   auto a = std::make_shared<CheckArgs>();
   CLI::App *app = root.add_subcommand("check", "Say what of a model compiles, and what does not and why");
-  a->model.add(*app, "host", "GraphDef, MetaGraph or SavedModel folder");
+  a->model.add(*app, "host", "GraphDef, MetaGraph, SavedModel folder or TensorFlow Lite file");
   app->get_option("MODEL")->required(false);
   app->add_flag("--json", a->json, "Print a JSON object");
   app->add_flag("--list-ops", a->listOps, "List every known op, how it runs, its gradient and the types it takes");

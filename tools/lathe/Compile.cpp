@@ -95,6 +95,9 @@ int execute(CompileArgs &a) {
   if (!a.model.finish())
     return BadInput;
   CompilerOptions &options = a.model.options;
+  const Frontend &frontend = frontendOfFile(options.model);
+  if (wanted.count("graph") && frontend.entersAfter() > Phase::Import)
+    return fail("--emit graph: a model of " + frontend.name().str() + " enters as hlo");
   if (options.symbolPrefix.empty())
     options.symbolPrefix = makeIdentifier(options.className.empty() ? llvm::sys::path::filename(a.prefix).str()
                                                                     : options.className);
@@ -112,7 +115,7 @@ int execute(CompileArgs &a) {
   std::string needsHost;
   auto failed = [&](const std::string &message) -> int {
     std::string all = std::exchange(errors, std::string()) + (message.empty() ? "" : "lathe: error: " + message + "\n");
-    if (needsHost.empty() && !isForSession(all)) {
+    if (needsHost.empty() && !isForSession(options.model, all)) {
       return failWith(a.model, compiler, all);
     }
     if (!options.allowHost) {
@@ -179,7 +182,7 @@ int execute(CompileArgs &a) {
 Command addCompile(CLI::App &root) {
   auto a = std::make_shared<CompileArgs>();
   CLI::App *app = root.add_subcommand("compile", "Compile a model to an object file and a header");
-  a->model.add(*app, "x86-64-v3", "GraphDef, MetaGraph or SavedModel folder");
+  a->model.add(*app, "x86-64-v3", "GraphDef, MetaGraph, SavedModel folder or TensorFlow Lite file");
   app->add_option("-o,--out", a->prefix, "Path and stem of the files")->type_name("PREFIX")->required();
   app->add_option("--emit", a->emit, "What to write: obj, header, so, a, asm, llvm, ptx, kernel, hlo, graph")
       ->delimiter(',')

@@ -1,5 +1,6 @@
 #include "tools/lathe/HostRun.h"
 
+#include "compiler/frontend/Frontend.h"
 #include "compiler/jit/ClusterCompiler.h"
 #include "proto/graph.pb.h"
 #include "runtime/session/SavedModel.h"
@@ -12,7 +13,9 @@
 
 namespace lathe::cli {
 
-bool isForSession(const std::string &message) {
+bool isForSession(const std::string &model, const std::string &message) {
+  if (frontendOfFile(model).entersAfter() != Phase::Import)
+    return false; // no graph
   return message.find("no compiled form") != std::string::npos || message.find("host op") != std::string::npos;
 }
 

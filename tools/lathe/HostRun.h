@@ -12,8 +12,8 @@ namespace lathe::cli {
 int runInSession(const ModelArgs &args, const NamedTensors &feeds, const std::vector<std::string> &fetches,
                  const std::vector<std::string> &targets, NamedTensors *results, std::string *why = nullptr);
 
-/// Whether a failure of compiling is one that a session may do better: operations without a compiled form.
-bool isForSession(const std::string &message);
+/// Whether a failure of compiling is one that a session may do better: operations of a graph without a compiled form.
+bool isForSession(const std::string &model, const std::string &message);
 
 } // namespace lathe::cli
 

@@ -35,6 +35,34 @@ std::string infoText(const lathe_tensor_info &t) {
   return s + "]";
 }
 
+/// "  scale 0.5  zero point -128" of a quantized tensor, else nothing.
+std::string quantizationText(const TensorSpec &t) {
+  if (t.scales.empty())
+    return "";
+  if (t.scales.size() > 1)
+    return "  " + std::to_string(t.scales.size()) + " scales along dimension " + std::to_string(t.quantizedDim);
+  char text[96];
+  snprintf(text, sizeof text, "  scale %.9g  zero point %lld", t.scales[0], (long long)t.zeroPoints[0]);
+  return text;
+}
+
+nlohmann::json signatureJson(const std::vector<TensorSpec> &tensors) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const TensorSpec &t : tensors) {
+    nlohmann::json j = {{"name", t.name}, {"tensor", t.tensor}, {"dtype", dtypeName(t.dtype)}};
+    if (t.dims)
+      j["dims"] = *t.dims;
+    if (!t.scales.empty()) {
+      j["scales"] = t.scales;
+      j["zero_points"] = t.zeroPoints;
+      if (t.scales.size() > 1)
+        j["quantized_dimension"] = t.quantizedDim;
+    }
+    list.push_back(std::move(j));
+  }
+  return list;
+}
+
 int inspectLibrary(const std::string &path) {
   auto loaded = loadSharedLibrary(path);
   if (!loaded)
@@ -96,7 +124,12 @@ int execute(InspectArgs &a) {
   bool compiles = succeeded(compiler.import()) && succeeded(compiler.runUntil(Phase::Fuse));
   text.flush();
   ClusterReport clusters;
-  bool clustered = (compiles && a.html.empty() && !a.json) || findClusters(a.model, clusters, problem);
+  bool isGraph = frontendOfFile(a.model.options.model).entersAfter() == Phase::Import;
+  if (!isGraph && !compiles) {
+    llvm::errs() << errors;
+    return BadInput;
+  }
+  bool clustered = !isGraph || (compiles && a.html.empty() && !a.json) || findClusters(a.model, clusters, problem);
   if (!compiles && (!clustered || clusters.clusters.size() + clusters.refusals.size() == 0)) {
     llvm::errs() << errors;
     return BadInput;
@@ -124,15 +157,17 @@ int execute(InspectArgs &a) {
     j["kernels"] = nlohmann::json::array();
     for (const Row &r : rows)
       j["kernels"].push_back({{"node", r.node}, {"op", r.op}, {"flops", r.cost.flops}, {"bytes", r.cost.bytes}});
+    for (const auto &entry : compiler.model().entries)
+      j["entries"].push_back({{"name", entry.name}, {"inputs", signatureJson(entry.inputs)}, {"outputs", signatureJson(entry.outputs)}});
     j.update(clustersJson(clusters));
     printf("%s\n", j.dump().c_str());
   } else {
     for (const auto &entry : compiler.model().entries) {
       printf("entry %s\n", entry.name.c_str());
       for (const TensorSpec &t : entry.inputs)
-        printf("  input  %s  %s  %s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype));
+        printf("  input  %s  %s  %s%s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype), quantizationText(t).c_str());
       for (const TensorSpec &t : entry.outputs)
-        printf("  output %s  %s  %s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype));
+        printf("  output %s  %s  %s%s\n", t.name.c_str(), t.tensor.c_str(), dtypeName(t.dtype), quantizationText(t).c_str());
     }
     printf("%lld parameters, %.3f GFLOP, %.2f MB moved, %zu kernels; unknown sizes count as 1\n", (long long)parameters,
            total.flops / 1e9, total.bytes / 1e6, rows.size());

@@ -68,11 +68,11 @@ int execute(RunArgs &a) {
     NamedTensors result;
     std::string another; // a value that compiling wants to know is known to a session
     bool wantsValue = why.find("known at compile time") != std::string::npos || why.find("compile-time constant") != std::string::npos;
-    if (!isForSession(why) && !(wantsValue && runInSession(a.model, *feeds, a.fetches, a.targets, &result, &another) == Fine)) {
+    if (!isForSession(a.model.options.model, why) && !(wantsValue && runInSession(a.model, *feeds, a.fetches, a.targets, &result, &another) == Fine)) {
       fprintf(stderr, "%s", why.c_str());
       return status;
     }
-    int ran = isForSession(why) ? runInSession(a.model, *feeds, a.fetches, a.targets, &result) : Fine;
+    int ran = isForSession(a.model.options.model, why) ? runInSession(a.model, *feeds, a.fetches, a.targets, &result) : Fine;
     return ran == Fine ? write(a, result) : ran;
   }
   const lathe_module &m = loaded.module->abi();

@@ -126,7 +126,7 @@ int execute(VerifyArgs &a) {
 Command addVerify(CLI::App &root) {
   auto a = std::make_shared<VerifyArgs>();
   CLI::App *app = root.add_subcommand("verify", "Compare every kernel with the reference evaluator");
-  a->model.add(*app, "host", "GraphDef, MetaGraph or SavedModel folder");
+  a->model.add(*app, "host", "GraphDef, MetaGraph, SavedModel folder or TensorFlow Lite file");
   app->add_option("--feed", a->feeds, "Feed one input")->type_name("NAME=FILE.npy");
   app->add_option("--feeds", a->npz, "Inputs; without feeds seeded random floats and small integers")->type_name("FILE.npz");
   app->add_option("--tolerance", a->tolerance, "Largest error as a share of the largest magnitude")->capture_default_str();

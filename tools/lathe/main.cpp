@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
   app.name("lathe");
   app.set_version_flag("--version", LATHE_VERSION);
   app.require_subcommand(1);
-  app.footer("MODEL is a GraphDef (.pb, .pbtxt), a MetaGraph (.meta) or a SavedModel folder, told apart by content.\n"
+  app.footer("MODEL is a GraphDef (.pb, .pbtxt), a MetaGraph (.meta), a SavedModel folder or a TensorFlow Lite file, told apart by content.\n"
              "Exit status: 0 fine; 1 bad input or use; 2 verify found a difference; 3 a bug of ours.\n"
              "MLIR's debugging flags (--mlir-print-ir-after-change, --mlir-timing, ...) are accepted everywhere.\n\n"
              "Example:\n"

@@ -1,0 +1,103 @@
+// Reductions along axes and the places of extremes.
+#include "compiler/frontend/tflite/OpTable.h"
+#include "compiler/frontend/tflite/Requantize.h"
+
+using namespace mlir;
+
+namespace lathe::tflite {
+namespace {
+
+using Op = tfl::BuiltinOperator;
+
+FailureOr<SmallVector<int64_t>> axesOf(OpContext &c, int64_t rank) {
+  auto axes = c.constantInts(1);
+  if (failed(axes))
+    return failure();
+  SmallVector<int64_t> result;
+  for (int64_t a : *axes) {
+    auto axis = c.axis(a, rank);
+    if (failed(axis))
+      return failure();
+    if (!llvm::is_contained(result, *axis)) // twice is once
+      result.push_back(*axis);
+  }
+  llvm::sort(result);
+  return result;
+}
+
+/// TensorFlow's reduction; axes become a list without repetitions.
+LogicalResult asTensorflow(OpContext &c, StringRef op) {
+  Value x = c.input(0);
+  if (!x)
+    return failure();
+  auto axes = axesOf(c, Emitter::rank(x));
+  if (failed(axes))
+    return failure();
+  auto result = c.call(op, {c.value(0), GraphValue::ofTensor(c.constantInts(*axes, c.b.getI32Type()))},
+                       {c.attr("keep_dims", c.options<tfl::ReducerOptions>().keep_dims())});
+  return failed(result) ? failure() : c.setResult(0, result->front());
+}
+
+/// Sums and means of quantized numbers: one factor from the scales (and the number of elements).
+LogicalResult quantizedSum(OpContext &c, bool mean) {
+  Value x = c.input(0);
+  if (!x)
+    return failure();
+  const int64_t rank = Emitter::rank(x);
+  auto axes = axesOf(c, rank);
+  auto in = c.perTensor(c.inputInfo(0)), out = c.perTensor(c.outputInfo(0));
+  if (failed(axes) || failed(in) || failed(out))
+    return failure();
+  Dims dims = c.dims(x), reduced;
+  for (int64_t a : *axes)
+    reduced.push_back(dims[a]);
+  auto count = constantOf(productOf(reduced, c.b.getContext()));
+  if (!count || *count <= 0)
+    return c.error("the number of elements of a sum must be known at compile time");
+  Value sums = c.reduceSum(widen(c, x, 0), *axes);
+  Multiplier factor = multiplierOf(double(in->first) / double(out->first));
+  if (mean) {
+    // The division is part of the factor, as far as 32 bits have room to the left.
+    int shift = 63 - llvm::countl_zero(uint64_t(*count));
+    shift = std::min({shift, 32, 31 + factor.shift});
+    factor.value = int32_t((int64_t(factor.value) << shift) / *count);
+    factor.shift -= shift;
+  }
+  sums = c.sub(sums, c.likeInt(sums, in->second * *count));
+  Value result = finish(c, multiplyBy(c, sums, factor), out->second, rangeOf(c.outputInfo(0).type),
+                        c.elementOf(c.outputInfo(0)));
+  if (c.options<tfl::ReducerOptions>().keep_dims())
+    result = c.keepDims(result, *axes, rank);
+  return c.setResult(0, result);
+}
+
+LogicalResult extreme(OpContext &c, const char *op) {
+  if (c.isQuantized(0) && !(c.inputInfo(0).quantization == c.outputInfo(0).quantization))
+    return c.error("input and output must have the same scale and zero point");
+  return asTensorflow(c, op);
+}
+
+LogicalResult argExtreme(OpContext &c, const char *op) {
+  auto result = c.call(op, {c.value(0), c.value(1)}, {c.attr("output_type", c.elementOf(c.outputInfo(0)))});
+  return failed(result) ? failure() : c.setResult(0, result->front());
+}
+
+} // namespace
+
+void registerReduce(OpTable &t) {
+  t.add(Op::SUM, 2, 2, 2, Float32 | Ints | Quantized, [](OpContext &c) {
+    return c.isQuantized(0) ? quantizedSum(c, false) : asTensorflow(c, "Sum");
+  });
+  t.add(Op::MEAN, 2, 2, 3, Float32 | Ints | Quantized, [](OpContext &c) {
+    return c.isQuantized(0) ? quantizedSum(c, true) : asTensorflow(c, "Mean");
+  });
+  t.add(Op::REDUCE_PROD, 2, 2, 2, Float32 | Ints, [](OpContext &c) { return asTensorflow(c, "Prod"); });
+  t.add(Op::REDUCE_MAX, 2, 2, 3, Float32 | Ints | Quantized, [](OpContext &c) { return extreme(c, "Max"); });
+  t.add(Op::REDUCE_MIN, 2, 2, 3, Float32 | Ints | Quantized, [](OpContext &c) { return extreme(c, "Min"); });
+  t.add(Op::REDUCE_ANY, 2, 2, 2, Bools, [](OpContext &c) { return asTensorflow(c, "Any"); });
+  t.add(Op::REDUCE_ALL, 2, 2, 2, Bools, [](OpContext &c) { return asTensorflow(c, "All"); });
+  t.add(Op::ARG_MAX, 2, 2, 3, Float32 | Ints | Quant8 | Bools, [](OpContext &c) { return argExtreme(c, "ArgMax"); });
+  t.add(Op::ARG_MIN, 2, 2, 3, Float32 | Ints | Quant8 | Bools, [](OpContext &c) { return argExtreme(c, "ArgMin"); });
+}
+
+} // namespace lathe::tflite

@@ -1,0 +1,358 @@
+// Recurrent operators: the products with the input are made for all steps at once, a loop has the rest. Weights may be int8 with
+// float inputs (Hybrid.h).
+#include "compiler/frontend/tflite/Hybrid.h"
+#include "compiler/frontend/tflite/Translator.h"
+#include "passes/legalize/ArrayHelpers.h"
+
+using namespace mlir;
+
+namespace lathe::tflite {
+namespace {
+
+using Op = tfl::BuiltinOperator;
+
+/// x [..., k] times the weights [n, k] of an input, [..., n].
+Value product(OpContext &c, Value x, unsigned weightsInput, bool asymmetric) {
+  Value weights = c.input(weightsInput);
+  if (!x || !weights)
+    return {};
+  const int64_t last = Emitter::rank(x) - 1;
+  if (Emitter::rank(weights) != 2 || !c.ctx.unify(c.dim(x, last), c.dim(weights, 1), c.nodeName)) {
+    (void)c.error("input " + Twine(weightsInput) + " does not fit: expected a matrix with as many columns as its operand");
+    return {};
+  }
+  auto numbers = hlo::DotDimensionNumbersAttr::get(c.b.getContext(), {}, {}, {last}, {1});
+  if (!c.isQuantized(weightsInput))
+    return c.make<hlo::DotGeneralOp>(x, c.convert(weights, c.b.getF32Type()), numbers, c.b.getF32Type());
+  auto q = quantizeRows(c, x, {last}, asymmetric);
+  auto scales = weightScales(c, weightsInput, 0, last);
+  if (failed(scales))
+    return {};
+  Type i32 = c.b.getI32Type();
+  Value sums = c.make<hlo::DotGeneralOp>(q.values, weights, numbers, i32);
+  if (asymmetric)
+    sums = c.sub(sums, c.mul(q.zeroPoints, c.reduceSum(c.convert(weights, i32), {1})));
+  return c.mul(c.mul(c.convert(sums, c.b.getF32Type()), q.scales), *scales);
+}
+
+/// A vector of float, int8 ones by their scale.
+Value vector(OpContext &c, unsigned i) {
+  Value v = c.input(i);
+  if (!v || !c.isQuantized(i))
+    return v;
+  auto q = c.perTensor(c.inputInfo(i));
+  if (failed(q))
+    return {};
+  Value real = c.convert(widen(c, v, -q->second), c.b.getF32Type());
+  return c.mul(real, c.like(real, q->first));
+}
+
+Value clip(OpContext &c, Value v, float limit) {
+  return v && limit > 0 ? c.max(c.min(v, c.like(v, limit)), c.like(v, -limit)) : v;
+}
+
+/// Where the parameters of one direction are among the inputs, and what the options say.
+struct Lstm {
+  unsigned weights = 1, recurrent = 5, peephole = 9, bias = 12, projection = 16, norm = 20, output = 18, cell = 19;
+  bool hasNorm = true;
+  Activation activation = Activation::TANH;
+  float cellClip = 0, projectionClip = 0;
+  bool asymmetric = false;
+};
+
+class LstmCell {
+public:
+  LstmCell(OpContext &c, const Lstm &l) : c(c), l(l) {
+    cifg = !c.hasInput(l.weights);
+    normalized = l.hasNorm && c.hasInput(l.norm + 1);
+  }
+
+  /// Products of the gates (input, forget, cell, output) with x; null for an input gate that is tied to the forget gate.
+  SmallVector<Value> inputs(Value x) {
+    SmallVector<Value> gates;
+    for (unsigned g = 0; g < 4; ++g) {
+      Value v = g || !cifg ? product(c, x, l.weights + g, l.asymmetric) : Value();
+      if (v && !normalized && c.hasInput(l.bias + g))
+        v = c.add(v, c.input(l.bias + g));
+      gates.push_back(v);
+    }
+    return gates;
+  }
+
+  /// One step: from the gates' input parts to the next output and cell.
+  std::pair<Value, Value> step(ArrayRef<Value> gates, Value output, Value cell) {
+    Value forget = sigmoid(gate(1, gates, output, cell));
+    Value in = cifg ? c.sub(c.like(forget, 1), forget) : sigmoid(gate(0, gates, output, cell));
+    Value fresh = c.activate(gate(2, gates, output, {}), l.activation);
+    Value next = clip(c, c.add(c.mul(forget, cell), c.mul(in, fresh)), l.cellClip);
+    Value out = sigmoid(gate(3, gates, output, next));
+    Value result = c.mul(out, c.activate(next, l.activation));
+    if (c.hasInput(l.projection)) {
+      result = product(c, result, l.projection, l.asymmetric);
+      if (c.hasInput(l.projection + 1))
+        result = c.add(result, c.input(l.projection + 1));
+      result = clip(c, result, l.projectionClip);
+    }
+    return {result, next};
+  }
+
+private:
+  Value sigmoid(Value v) { return v ? c.unary<hlo::LogisticOp>(v) : v; }
+
+  Value gate(unsigned g, ArrayRef<Value> gates, Value output, Value cell) {
+    Value v = c.add(gates[g], product(c, output, l.recurrent + g, l.asymmetric));
+    const unsigned peephole = l.peephole + (g == 3 ? 2 : g);
+    if (cell && g != 2 && c.hasInput(peephole))
+      v = c.add(v, c.mul(cell, vector(c, peephole)));
+    if (!normalized || !v)
+      return v;
+    const int64_t last = Emitter::rank(v) - 1;
+    auto n = constantOf(c.dim(v, last));
+    if (!n) {
+      (void)c.error("the number of cells must be known at compile time");
+      return {};
+    }
+    auto mean = [&](Value x) {
+      Value sum = c.keepDims(c.reduceSum(x, {last}), {last}, last + 1);
+      return c.mul(sum, c.like(sum, 1.0 / double(*n)));
+    };
+    Value m = mean(v), variance = c.sub(mean(c.mul(v, v)), c.mul(m, m));
+    Value normal = c.mul(c.sub(v, m), c.unary<hlo::RsqrtOp>(c.add(variance, c.like(variance, 1e-8))));
+    Value scaled = c.mul(normal, normWeights(g));
+    return c.hasInput(l.bias + g) ? c.add(scaled, c.input(l.bias + g)) : scaled;
+  }
+
+  /// int16 coefficients have a scale.
+  Value normWeights(unsigned g) { return vector(c, l.norm + g); }
+
+  OpContext &c;
+  const Lstm &l;
+  bool cifg, normalized;
+};
+
+/// Runs `step` over dimension 0 of `sequences`; the state is carried, outputs are put together along dimension 0.
+struct Scan {
+  Value outputs;
+  SmallVector<Value> state;
+};
+FailureOr<Scan> scan(OpContext &c, ArrayRef<Value> sequences, ArrayRef<Value> state, bool backward,
+                     llvm::function_ref<std::pair<Value, SmallVector<Value>>(ArrayRef<Value>, ArrayRef<Value>)> step,
+                     const Dims &outputDims) {
+  Type i32 = c.b.getI32Type();
+  Value length = c.sizeValue(c.dim(sequences[0], 0), i32);
+  Dims all{c.dim(sequences[0], 0)};
+  all.append(outputDims.begin(), outputDims.end());
+  SmallVector<Value> init{c.scalarInt(0, i32), c.splat(0, all, c.b.getF32Type())};
+  init.append(state.begin(), state.end());
+  bool ok = true;
+  SmallVector<Value> done = legalize::whileLoop(
+      c, init, [&](ValueRange v) { return c.compare(Compare::LT, v[0], length); },
+      [&](ValueRange v) {
+        Value at = backward ? c.sub(c.sub(length, v[0]), c.likeInt(v[0], 1)) : v[0];
+        SmallVector<Value> now, carried(v.begin() + 2, v.end());
+        for (Value s : sequences)
+          now.push_back(c.takeRow(s, at));
+        auto [output, next] = step(now, carried);
+        SmallVector<Value> result{c.add(v[0], c.likeInt(v[0], 1)), output ? c.putRow(v[1], output, at) : Value(v[1])};
+        result.append(next);
+        for (auto [given, wanted] : llvm::zip(result, v))
+          if (!given || given.getType() != wanted.getType()) {
+            ok = false;
+            given = wanted;
+          }
+        return result;
+      });
+  if (!ok)
+    return c.error("the sizes of its weights and state do not fit");
+  return Scan{done[1], SmallVector<Value>(done.begin() + 2, done.end())};
+}
+
+Value swapTime(OpContext &c, Value v) { return c.transpose(v, {1, 0, 2}); }
+
+/// One direction over [time, batch, features].
+FailureOr<Value> lstmSequence(OpContext &c, const Lstm &l, Value x, bool backward) {
+  auto output = c.translator.readState(c, l.output), cell = c.translator.readState(c, l.cell);
+  if (failed(output) || failed(cell))
+    return failure();
+  if (Emitter::rank(x) != 3 || Emitter::rank(*output) != 2 || Emitter::rank(*cell) != 2 ||
+      !c.ctx.unify(c.dim(x, 1), c.dim(*output, 0), c.nodeName))
+    return c.error("the batch of the input is not that of the state");
+  LstmCell lstm(c, l);
+  SmallVector<Value> gates = lstm.inputs(x), given;
+  for (unsigned g = 0; g < 4; ++g)
+    if (gates[g])
+      given.push_back(gates[g]);
+  if (given.size() < 3)
+    return failure();
+  auto result = scan(c, given, {*output, *cell}, backward, [&](ArrayRef<Value> now, ArrayRef<Value> state) {
+    SmallVector<Value> all(now);
+    if (all.size() == 3)
+      all.insert(all.begin(), Value());
+    auto [out, next] = lstm.step(all, state[0], state[1]);
+    return std::pair<Value, SmallVector<Value>>(out, {out, next});
+  }, c.dims(*output));
+  if (failed(result) || failed(c.translator.writeState(c, l.output, result->state[0])) ||
+      failed(c.translator.writeState(c, l.cell, result->state[1])))
+    return failure();
+  return result->outputs;
+}
+
+LogicalResult unidirectionalLstm(OpContext &c) {
+  const auto &o = c.options<tfl::UnidirectionalSequenceLSTMOptions>();
+  Lstm l;
+  l.activation = o.fused_activation_function();
+  l.cellClip = o.cell_clip();
+  l.projectionClip = o.proj_clip();
+  l.asymmetric = o.asymmetric_quantize_inputs();
+  l.hasNorm = c.numInputs() >= 24;
+  Value x = c.input(0);
+  if (!x)
+    return failure();
+  if (o.diagonal_recurrent_tensors())
+    return c.error("diagonal recurrent weights are not supported");
+  if (Emitter::rank(x) != 3)
+    return c.error("expected an input of rank 3");
+  auto result = lstmSequence(c, l, o.time_major() ? x : swapTime(c, x), false);
+  return failed(result) ? failure() : c.setResult(0, o.time_major() ? *result : swapTime(c, *result));
+}
+
+LogicalResult bidirectionalLstm(OpContext &c) {
+  const auto &o = c.options<tfl::BidirectionalSequenceLSTMOptions>();
+  for (unsigned i = 39; i < 48; ++i)
+    if (c.hasInput(i))
+      return c.error("auxiliary inputs are not supported");
+  Value x = c.input(0);
+  if (!x)
+    return failure();
+  if (Emitter::rank(x) != 3)
+    return c.error("expected an input of rank 3");
+  if (!o.time_major())
+    x = swapTime(c, x);
+  SmallVector<Value> outputs;
+  for (unsigned direction = 0; direction < 2; ++direction) {
+    const unsigned first = direction ? 18 : 1;
+    Lstm l{first, first + 4, first + 8, first + 11, first + 15, 0, direction ? 37u : 35u, direction ? 38u : 36u, false,
+           o.fused_activation_function(), o.cell_clip(), o.proj_clip(), o.asymmetric_quantize_inputs()};
+    auto result = lstmSequence(c, l, x, direction);
+    if (failed(result))
+      return failure();
+    outputs.push_back(o.time_major() ? *result : swapTime(c, *result));
+  }
+  if (o.merge_outputs())
+    return c.setResult(0, c.concat(outputs, 2));
+  return failed(c.setResult(0, outputs[0])) ? failure() : c.setResult(1, outputs[1]);
+}
+
+/// A step without a loop: the old kernel with all gates in one matrix, or the parameters of the sequence operator.
+LogicalResult lstmStep(OpContext &c) {
+  const auto &o = c.options<tfl::LSTMOptions>();
+  Value x = c.input(0);
+  if (!x)
+    return failure();
+  if (o.kernel_type() == tfl::LSTMKernelType::BASIC) {
+    Value output = c.input(1), cell = c.input(4), joined = c.concat({x, output}, 1), bias = c.input(3);
+    if (!output || !cell || !bias)
+      return failure();
+    Value all = product(c, joined, 2, false);
+    if (!all)
+      return failure();
+    all = c.add(all, bias);
+    auto units = constantOf(c.dim(cell, 1));
+    if (!units)
+      return c.error("the number of cells must be known at compile time");
+    auto part = [&](int64_t k) { return c.sliceDim(all, 1, c.size(k * *units), c.size((k + 1) * *units)); };
+    Value in = c.unary<hlo::LogisticOp>(part(0)), fresh = c.unary<hlo::TanhOp>(part(1));
+    Value forget = c.unary<hlo::LogisticOp>(part(2)), out = c.unary<hlo::LogisticOp>(part(3));
+    Value next = c.add(c.mul(in, fresh), c.mul(forget, cell));
+    if (failed(c.setResult(0, c.mul(out, c.unary<hlo::TanhOp>(next)))) || failed(c.setResult(1, next)) ||
+        failed(c.setResult(2, joined)))
+      return failure();
+    return c.setResult(3, all);
+  }
+  Lstm l;
+  l.activation = o.fused_activation_function();
+  l.cellClip = o.cell_clip();
+  l.projectionClip = o.proj_clip();
+  l.asymmetric = o.asymmetric_quantize_inputs();
+  l.hasNorm = c.numInputs() >= 24;
+  auto output = c.translator.readState(c, l.output), cell = c.translator.readState(c, l.cell);
+  if (failed(output) || failed(cell))
+    return failure();
+  LstmCell lstm(c, l);
+  SmallVector<Value> gates = lstm.inputs(x);
+  auto [out, next] = lstm.step(gates, *output, *cell);
+  if (failed(c.translator.writeState(c, l.output, out)) || failed(c.translator.writeState(c, l.cell, next)))
+    return failure();
+  return c.setResult(0, out);
+}
+
+LogicalResult rnn(OpContext &c, bool sequence, bool timeMajor, Activation activation, bool asymmetric) {
+  Value x = c.input(0), bias = c.input(3);
+  auto state = c.translator.readState(c, 4);
+  if (!x || !bias || failed(state))
+    return failure();
+  if (Emitter::rank(x) != (sequence ? 3 : 2))
+    return c.error("expected an input of rank " + Twine(sequence ? 3 : 2));
+  if (sequence && !timeMajor)
+    x = swapTime(c, x);
+  if (!c.ctx.unify(c.dim(x, sequence), c.dim(*state, 0), c.nodeName))
+    return c.error("the batch of the input is not that of the state");
+  Value in = c.add(product(c, x, 1, asymmetric), bias);
+  auto next = [&](Value now, Value before) { return c.activate(c.add(now, product(c, before, 2, asymmetric)), activation); };
+  if (!sequence) {
+    Value v = next(in, *state);
+    return failed(c.translator.writeState(c, 4, v)) ? failure() : c.setResult(0, v);
+  }
+  auto result = scan(c, {in}, {*state}, false, [&](ArrayRef<Value> now, ArrayRef<Value> before) {
+    Value v = next(now[0], before[0]);
+    return std::pair<Value, SmallVector<Value>>(v, {v});
+  }, c.dims(*state));
+  if (failed(result) || failed(c.translator.writeState(c, 4, result->state[0])))
+    return failure();
+  return c.setResult(0, timeMajor ? result->outputs : swapTime(c, result->outputs));
+}
+
+/// A filter over features, then one over time on a window of past activations, summed over ranks.
+LogicalResult svdf(OpContext &c) {
+  const auto &o = c.options<tfl::SVDFOptions>();
+  Value x = c.input(0), time = c.input(2);
+  auto state = c.translator.readState(c, 4);
+  if (!x || !time || failed(state))
+    return failure();
+  auto filters = constantOf(c.dim(time, 0)), memory = constantOf(c.dim(time, 1));
+  auto batch = constantOf(c.dim(*state, 0));
+  if (!filters || !memory || !batch || Emitter::rank(x) != 2 || o.rank() <= 0 || *filters % o.rank() ||
+      !c.ctx.unify(c.dim(x, 0), c.size(*batch), c.nodeName))
+    return c.error("the sizes of its inputs do not fit");
+  Value fresh = product(c, x, 1, o.asymmetric_quantize_inputs());
+  if (!fresh)
+    return failure();
+  Value past = c.reshape(*state, {*batch, *filters, *memory});
+  past = c.concat({c.sliceDim(past, 2, c.size(1), c.size(*memory)), c.reshape(fresh, {*batch, *filters, 1})}, 2);
+  if (failed(c.translator.writeState(c, 4, c.reshape(past, {*batch, *filters * *memory}))))
+    return failure();
+  Value weighted = c.reduceSum(c.mul(past, vector(c, 2)), {2});
+  Value sums = c.reduceSum(c.reshape(weighted, {*batch, *filters / o.rank(), o.rank()}), {2});
+  if (c.hasInput(3))
+    sums = c.add(sums, c.input(3));
+  return c.setResult(0, c.activate(sums, o.fused_activation_function()));
+}
+
+} // namespace
+
+void registerRnn(OpTable &t) {
+  t.add(Op::UNIDIRECTIONAL_SEQUENCE_LSTM, 20, 24, 4, Float32, unidirectionalLstm);
+  t.add(Op::BIDIRECTIONAL_SEQUENCE_LSTM, 39, 48, 3, Float32, bidirectionalLstm);
+  t.add(Op::LSTM, 5, 24, 4, Float32, lstmStep);
+  t.add(Op::SVDF, 5, 5, 4, Float32, svdf);
+  t.add(Op::RNN, 5, 5, 3, Float32, [](OpContext &c) {
+    const auto &o = c.options<tfl::RNNOptions>();
+    return rnn(c, false, true, o.fused_activation_function(), o.asymmetric_quantize_inputs());
+  });
+  t.add(Op::UNIDIRECTIONAL_SEQUENCE_RNN, 5, 5, 3, Float32, [](OpContext &c) {
+    const auto &o = c.options<tfl::SequenceRNNOptions>();
+    return rnn(c, true, o.time_major(), o.fused_activation_function(), o.asymmetric_quantize_inputs());
+  });
+}
+
+} // namespace lathe::tflite

@@ -1,0 +1,137 @@
+// Files of TensorFlow Lite into modules of hlo.
+#include "compiler/frontend/tflite/Tflite.h"
+
+#include "compiler/frontend/tflite/Translator.h"
+#include "dialects/hlo/Hlo.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace mlir;
+
+namespace lathe::tflite {
+namespace {
+
+using import::Problems;
+
+/// Bytes at an address that the flatbuffer's numbers are aligned at.
+std::unique_ptr<llvm::MemoryBuffer> aligned(StringRef bytes) { return llvm::MemoryBuffer::getMemBufferCopy(bytes); }
+
+std::unique_ptr<llvm::MemoryBuffer> readFile(StringRef path, const ImportOptions &options, Problems &problems) {
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!file) {
+    problems.add(Twine("cannot read ") + import::printable(path) + ": " + file.getError().message());
+    return nullptr;
+  }
+  if (int64_t((*file)->getBufferSize()) > options.maxBytes) {
+    problems.add(Twine(import::printable(path)) + ": the file has " + Twine((*file)->getBufferSize()) +
+                 " bytes, more than the limit of " + Twine(options.maxBytes));
+    return nullptr;
+  }
+  return std::move(*file);
+}
+
+FailureOr<ImportedModel> importVerified(MLIRContext *context, StringRef bytes, StringRef name,
+                                        const ImportOptions &options, Problems &problems) {
+  context->getOrLoadDialect<hlo::HloDialect>();
+  context->getOrLoadDialect<func::FuncDialect>();
+  std::unique_ptr<ModelFile> file = ModelFile::open(bytes, name, problems);
+  if (!file)
+    return failure();
+  auto plans = planEntries(*file, options, problems);
+  if (failed(plans))
+    return failure();
+  ImportedModel result;
+  result.module = ModuleOp::create(UnknownLoc::get(context));
+  result.phase = Phase::Legalize;
+  result.hasSignature = file->model().signature_defs() && file->model().signature_defs()->size();
+  Translator translator(*result.module, *file, options);
+  bool ok = true;
+  for (const EntryPlan &plan : *plans) {
+    ok &= succeeded(translator.translate(plan)) && !translator.sawError;
+    result.entries.push_back(describe(*file, plan));
+  }
+  if (!ok || failed(translator.finishModule()))
+    return failure();
+  PassManager passes(context);
+  // as after the legalization of graphs: constants that several operators made are one
+  passes.addPass(createCSEPass());
+  if (failed(verify(*result.module)) || failed(passes.run(*result.module)))
+    return failure();
+  return result;
+}
+
+class TfliteFrontend : public Frontend {
+public:
+  StringRef name() const override { return "TensorFlow Lite"; }
+  bool recognizes(StringRef head) const override {
+    return head.size() >= 8 && flatbuffers::BufferHasIdentifier(head.data(), tfl::ModelIdentifier());
+  }
+  Phase entersAfter() const override { return Phase::Legalize; }
+  FailureOr<ImportedModel> importFile(MLIRContext *context, StringRef path, const ImportOptions &options) const override {
+    Problems problems(context);
+    auto file = readFile(path, options, problems);
+    FailureOr<ImportedModel> model = failure();
+    if (file)
+      model = importVerified(context, file->getBuffer(), path, options, problems);
+    problems.finish();
+    return model;
+  }
+  FailureOr<ImportedModel> importBytes(MLIRContext *context, StringRef bytes, StringRef name,
+                                       const ImportOptions &options) const override {
+    Problems problems(context);
+    auto copy = aligned(bytes);
+    auto model = importVerified(context, copy->getBuffer(), name, options, problems);
+    problems.finish();
+    return model;
+  }
+};
+
+} // namespace
+
+const Frontend &frontend() {
+  static const TfliteFrontend frontend;
+  return frontend;
+}
+
+FailureOr<Report> checkFile(MLIRContext *context, StringRef path, const ImportOptions &options) {
+  Problems problems(context);
+  struct Finish {
+    Problems &problems;
+    ~Finish() { problems.finish(); }
+  } finish{problems};
+  auto bytes = readFile(path, options, problems);
+  auto file = bytes ? ModelFile::open(bytes->getBuffer(), path, problems) : nullptr;
+  if (!file)
+    return failure();
+  auto plans = planEntries(*file, options, problems);
+  if (failed(plans))
+    return failure();
+  Report report;
+  for (const EntryPlan &plan : *plans)
+    report.entries.push_back(describe(*file, plan));
+  for (unsigned s = 0; s < file->numSubgraphs(); ++s) {
+    const tfl::SubGraph &graph = file->subgraph(s);
+    if (!graph.operators())
+      continue;
+    for (const tfl::Operator *op : *graph.operators()) {
+      std::string name = ModelFile::opName(file->code(*op)), why = Translator::whyNot(*file, s, *op);
+      Report::Count &count = report.ops[name];
+      ++count.count;
+      if (why.empty())
+        continue;
+      ++count.unsupported;
+      std::string node = op->outputs() && op->outputs()->size()
+                             ? import::printable(file->tensor(s, op->outputs()->Get(0)).name)
+                             : "";
+      std::string subgraph = graph.name() && graph.name()->size() ? import::printable(graph.name()->string_view())
+                                                                   : std::to_string(s);
+      report.problems.push_back({node, name, subgraph, why});
+    }
+  }
+  return report;
+}
+
+} // namespace lathe::tflite

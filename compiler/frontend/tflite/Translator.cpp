@@ -1,0 +1,363 @@
+// Order of operators, values of tensors, state.
+#include "compiler/frontend/tflite/Translator.h"
+
+#include "compiler/frontend/tflite/Flex.h"
+#include "dialects/hlo/Constants.h"
+#include "passes/legalize/HandlerTable.h"
+
+using namespace mlir;
+
+namespace lathe::tflite {
+
+namespace {
+/// Subgraphs call each other at most this deep: recursive ones have no compiled form.
+constexpr size_t kMaxDepth = 64;
+/// Operators translated over all instances of subgraphs.
+constexpr int64_t kMaxOperators = 2000000;
+} // namespace
+
+const OpTable &opTable() {
+  static const OpTable table = [] {
+    OpTable t;
+    registerElementwise(t);
+    registerBinary(t);
+    registerConv(t);
+    registerProduct(t);
+    registerPool(t);
+    registerShape(t);
+    registerSlice(t);
+    registerIndexing(t);
+    registerReduce(t);
+    registerNorm(t);
+    registerResize(t);
+    registerRnn(t);
+    registerControl(t);
+    registerQuantize(t);
+    registerTables(t);
+    return t;
+  }();
+  return table;
+}
+
+Types typesOf(const TensorInfo &info) {
+  bool quantized = bool(info.quantization) || info.quantization.isOther;
+  switch (info.type) {
+  case tfl::TensorType::FLOAT32: return Float32;
+  case tfl::TensorType::FLOAT16:
+  case tfl::TensorType::BFLOAT16:
+  case tfl::TensorType::FLOAT64: return OtherFloat;
+  case tfl::TensorType::INT8:
+  case tfl::TensorType::UINT8:
+  case tfl::TensorType::INT4: return quantized ? Quant8 : Ints;
+  case tfl::TensorType::INT16: return quantized ? Quant16 : Ints;
+  case tfl::TensorType::BOOL: return Bools;
+  case tfl::TensorType::COMPLEX64:
+  case tfl::TensorType::COMPLEX128: return Complexes;
+  case tfl::TensorType::RESOURCE: return Handles;
+  default: return dtypeOf(info.type) == DType::Invalid ? Types(0) : Ints;
+  }
+}
+
+Translator::Translator(ModuleOp module, const ModelFile &file, const ImportOptions &options)
+    : LegalizeContext(module, legalize::allHandlers()), file(file), importOptions(options),
+      initialized(file.numSubgraphs(), false) {}
+
+std::string Translator::whyNot(const ModelFile &file, unsigned subgraph, const tfl::Operator &op) {
+  const tfl::OperatorCode &code = file.code(op);
+  tfl::BuiltinOperator builtin = ModelFile::builtin(code);
+  if (builtin == tfl::BuiltinOperator::CUSTOM) {
+    return isFlex(file, op) ? whyNotFlex(op) : "custom operator is not supported";
+  }
+  const OpEntry *entry = opTable().lookup(builtin);
+  if (!entry)
+    return "has no compiled form";
+  if (code.version() > entry->maxVersion)
+    return "version " + std::to_string(code.version()) + " is not supported, " + std::to_string(entry->maxVersion) +
+           " is the newest that is";
+  int n = op.inputs() ? op.inputs()->size() : 0;
+  if (n < entry->minInputs || n > entry->maxInputs)
+    return "expected " + std::to_string(entry->minInputs) + " inputs" +
+           (entry->maxInputs > entry->minInputs ? " or more" : "") + ", found " + std::to_string(n);
+  if (n && op.inputs()->Get(0) >= 0) {
+    const TensorInfo &info = file.tensor(subgraph, op.inputs()->Get(0));
+    if (!(typesOf(info) & entry->types))
+      return "type " + typeName(info.type) + (info.quantization ? " with scales" : "") + " of input 0 is not supported";
+  }
+  return "";
+}
+
+void Translator::replaced(Value from, Value to) {
+  LegalizeContext::replaced(from, to);
+  for (Frame &frame : frames)
+    for (auto &value : frame.values)
+      if (value && value->tensor == from)
+        value->tensor = to;
+}
+
+//===----------------------------------------------------------------------===//
+// State
+//===----------------------------------------------------------------------===//
+
+std::string Translator::stateName(unsigned tensor) {
+  unsigned subgraph = frames.back().subgraph;
+  return "state/" + std::to_string(subgraph) + "/" + std::to_string(tensor) + "/" +
+         import::printable(file.tensor(subgraph, tensor).name);
+}
+
+FailureOr<Value> Translator::readState(OpContext &c, unsigned i) {
+  if (!c.hasInput(i) || !c.inputInfo(i).isVariable)
+    return c.error("input " + Twine(i) + " must be a variable");
+  const TensorInfo &info = c.inputInfo(i);
+  SmallVector<int64_t> dims(info.dims);
+  if (llvm::is_contained(dims, -1)) { // the size at which the file was made
+    auto *shape = file.subgraph(frames.back().subgraph).tensors()->Get(c.op.inputs()->Get(i))->shape();
+    dims.assign(shape->begin(), shape->end());
+  }
+  if (llvm::is_contained(dims, -1))
+    return c.error("the size of its state is not known");
+  std::string name = stateName(c.op.inputs()->Get(i));
+  Type element = c.elementOf(info);
+  auto type = RankedTensorType::get(dims, element);
+  Attribute zero = DenseElementsAttr::get(type, isa<FloatType>(element) ? Attribute(builder.getFloatAttr(element, 0))
+                                                                        : Attribute(builder.getIntegerAttr(element, 0)));
+  // of quantized values 0 is the zero point
+  if (isa<IntegerType>(element) && info.quantization.perTensor())
+    zero = DenseElementsAttr::get(type, Attribute(builder.getIntegerAttr(element, info.quantization.zeroPoints[0])));
+  (void)declareVariable(name, type, zero);
+  FailureOr<GraphValue> value = readVariable(name, c.loc);
+  if (failed(value))
+    return failure();
+  return materialize(*value, c.loc);
+}
+
+LogicalResult Translator::writeState(OpContext &c, unsigned i, Value v) {
+  if (!v)
+    return failure();
+  state[intern(stateName(c.op.inputs()->Get(i)))] = GraphValue::ofTensor(v);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Operators
+//===----------------------------------------------------------------------===//
+
+LogicalResult Translator::tensorOf(OpContext &c, int32_t tensor, GraphValue &value) {
+  Frame &frame = frames.back();
+  if (tensor < 0) {
+    value.kind = GraphValue::Kind::Host;
+    return success();
+  }
+  if (frame.values[tensor]) {
+    value = *frame.values[tensor];
+    return success();
+  }
+  const TensorInfo &info = file.tensor(frame.subgraph, tensor);
+  if (info.isVariable) { // the handler reads it as state
+    value.kind = GraphValue::Kind::Host;
+    return success();
+  }
+  bool empty = llvm::is_contained(info.dims, 0) && !llvm::is_contained(info.dims, -1);
+  if (!info.isConstant && !empty)
+    return c.error("reads tensor '" + import::printable(info.name) + "' before it is written");
+  if (dtypeOf(info.type) == DType::Invalid) {
+    value.kind = GraphValue::Kind::Host;
+    return success();
+  }
+  Tensor &constant = constants[{frame.subgraph, unsigned(tensor)}];
+  if (!constant.valid()) {
+    auto read = readConstant(info, importOptions.maxBytes);
+    if (!read.ok())
+      return c.error("input '" + import::printable(info.name) + "' " + std::string(read.status().message()));
+    constant = *read;
+  }
+  Value v = c.constant(constant);
+  if (!v)
+    return failure();
+  value = GraphValue::ofTensor(v);
+  return success();
+}
+
+const tfl::Operator *Translator::producer(int32_t tensor) {
+  const unsigned subgraph = frames.back().subgraph;
+  auto [at, isNew] = producers.try_emplace(subgraph);
+  const tfl::SubGraph &graph = file.subgraph(subgraph);
+  if (isNew && graph.operators())
+    for (const tfl::Operator *op : *graph.operators())
+      if (op->outputs())
+        for (int32_t t : *op->outputs())
+          at->second[t] = op;
+  return at->second.lookup(tensor);
+}
+
+const GraphValue *Translator::valueOf(int32_t tensor) {
+  if (tensor < 0)
+    return nullptr;
+  auto &value = frames.back().values[tensor];
+  return value ? &*value : nullptr;
+}
+
+LogicalResult Translator::runOperator(const tfl::Operator &op) {
+  const unsigned subgraph = frames.back().subgraph;
+  // Operators have no names: that of the first result is what other tools show.
+  std::string name = op.outputs() && op.outputs()->size()
+                         ? import::printable(file.tensor(subgraph, op.outputs()->Get(0)).name)
+                         : "operator without results";
+  Location loc = NameLoc::get(builder.getStringAttr(name), NameLoc::get(builder.getStringAttr(ModelFile::opName(file.code(op)))));
+  OpContext c(*this, subgraph, op, loc, name);
+  // Collects what hlo's builders say, to name the operator in it.
+  SmallVector<std::string> complaints;
+  ScopedDiagnosticHandler collect(getContext(), [&](Diagnostic &d) {
+    if (d.getSeverity() != DiagnosticSeverity::Error)
+      return failure();
+    std::string text = d.str();
+    if (StringRef(text).starts_with("node '") || StringRef(text).starts_with("variable '"))
+      return failure();
+    complaints.push_back(std::move(text));
+    return success();
+  });
+  if (std::string why = whyNot(file, subgraph, op); !why.empty())
+    return c.error(why);
+  if (++translated > kMaxOperators)
+    return c.error("the model is too large once its subgraphs are expanded");
+  for (unsigned i = 0; i < c.numInputs(); ++i)
+    if (frames.back().failed.contains(op.inputs()->Get(i)))
+      return failure();
+  for (unsigned i = 0; i < c.numInputs(); ++i)
+    if (failed(tensorOf(c, op.inputs()->Get(i), c.inputs.emplace_back())))
+      return failure();
+  bool sawOther = std::exchange(sawError, false);
+  LogicalResult done = isFlex(file, op) ? translateFlex(c) : opTable().lookup(c.code)->translate(c);
+  if (sawError)
+    done = failure();
+  else
+    for (const std::string &text : complaints)
+      done = c.error(text);
+  if (failed(done) && !sawError)
+    done = c.error("has no compiled form with these inputs");
+  sawError |= sawOther;
+  if (failed(done))
+    return failure();
+  for (unsigned i = 0; i < c.numOutputs(); ++i) {
+    if (!c.result(i))
+      return c.error("output " + Twine(i) + " has no compiled form");
+    frames.back().values[op.outputs()->Get(i)] = *c.result(i);
+  }
+  return success();
+}
+
+LogicalResult Translator::runSubgraph(unsigned index, ArrayRef<GraphValue> args, SmallVectorImpl<GraphValue> &results) {
+  const tfl::SubGraph &graph = file.subgraph(index);
+  auto fail = [&](const Twine &text) {
+    sawError = true;
+    return emitError(entryLoc) << "node 'subgraph " << index << "': " << text;
+  };
+  if (frames.size() >= kMaxDepth)
+    return fail("subgraphs call each other too deeply");
+  size_t expected = graph.inputs() ? graph.inputs()->size() : 0;
+  if (expected != args.size())
+    return fail("expected " + Twine(expected) + " inputs, found " + Twine(args.size()));
+  frames.push_back({index, {}, {}});
+  frames.back().values.resize(file.numTensors(index));
+  for (size_t i = 0; i < expected; ++i)
+    frames.back().values[graph.inputs()->Get(i)] = args[i];
+  bool ok = true;
+  if (graph.operators())
+    for (const tfl::Operator *op : *graph.operators())
+      if (failed(runOperator(*op))) {
+        ok = false;
+        if (op->outputs())
+          frames.back().failed.insert(op->outputs()->begin(), op->outputs()->end());
+      }
+  if (ok && graph.outputs())
+    for (int32_t t : *graph.outputs()) {
+      auto &value = frames.back().values[t];
+      if (!value) { // a constant, or nothing
+        const TensorInfo &info = file.tensor(index, t);
+        auto read = info.isConstant ? readConstant(info, importOptions.maxBytes)
+                                    : absl::InvalidArgumentError("is never written");
+        if (!read.ok()) {
+          ok = false;
+          (void)fail("output '" + import::printable(info.name) + "' " + std::string(read.status().message()));
+          break;
+        }
+        value = GraphValue::ofTensor(hlo::makeConstant(builder, entryLoc, *read));
+      }
+      results.push_back(*value);
+    }
+  frames.pop_back();
+  return success(ok);
+}
+
+LogicalResult Translator::initialize(OpContext &c, unsigned index) {
+  if (index >= file.numSubgraphs())
+    return c.error("there is no subgraph " + Twine(index));
+  // In each entry, and before any other operator of it has written: the interpreter does it in the first of all runs.
+  GraphValues results;
+  auto before = state;
+  state.clear();
+  if (failed(runSubgraph(index, {}, results)))
+    return failure();
+  auto written = std::exchange(state, before);
+  for (auto &[name, value] : written) {
+    auto variable = llvm::find_if(variables, [&, &name = name](const legalize::VariableInfo &v) { return v.name == name; });
+    if (variable == variables.end() || before.count(name))
+      continue;
+    Value v = materialize(value, c.loc);
+    std::optional<Tensor> known = v ? fold(v) : std::nullopt;
+    if (!known)
+      return c.error("the initial value of variable '" + name + "' must be a constant");
+    variable->initial = hlo::makeElements(getContext(), *known);
+    variable->type = cast<RankedTensorType>(v.getType());
+  }
+  return success();
+}
+
+LogicalResult Translator::translate(const EntryPlan &plan) {
+  clearEntry();
+  frames.clear();
+  SmallVector<legalize::EntryTensor> inputs, outputs;
+  Location loc = NameLoc::get(builder.getStringAttr(plan.name));
+  auto port = [&](const EntryPlan::Port &p) {
+    StringRef tensor = file.tensor(plan.subgraph, p.tensor).name;
+    return legalize::EntryTensor{builder.getStringAttr(p.name), builder.getStringAttr(tensor), {}};
+  };
+  for (const EntryPlan::Port &p : plan.inputs) {
+    const TensorInfo &info = file.tensor(plan.subgraph, p.tensor);
+    Type element = toElementType(getContext(), dtypeOf(info.type));
+    if (!element) {
+      sawError = true;
+      return emitError(loc) << "input '" << p.name << "': type " << typeName(info.type) << " has no compiled form";
+    }
+    SmallVector<int64_t> dims(p.dims);
+    for (int64_t &d : dims)
+      d = d < 0 ? ShapedType::kDynamic : d;
+    legalize::EntryTensor input = port(p);
+    input.type = RankedTensorType::get(dims, element);
+    if (!p.value)
+      inputs.push_back(input);
+  }
+  for (const EntryPlan::Port &p : plan.outputs)
+    outputs.push_back(port(p));
+  builder.setInsertionPointToEnd(module.getBody());
+  beginEntry(plan.name, loc, inputs);
+  const tfl::SubGraph &graph = file.subgraph(plan.subgraph);
+  // In the order of the subgraph; names of a signature may be in another.
+  GraphValues args, results, wanted;
+  unsigned next = 0;
+  std::map<unsigned, GraphValue> byTensor;
+  for (const EntryPlan::Port &p : plan.inputs)
+    byTensor[p.tensor] = GraphValue::ofTensor(p.value ? hlo::makeConstant(builder, loc, *p.value)
+                                                      : Value(function.getBody().front().getArgument(next++)));
+  if (graph.inputs())
+    for (int32_t t : *graph.inputs())
+      args.push_back(byTensor[t]);
+  if (failed(runSubgraph(plan.subgraph, args, results)))
+    return failure();
+  for (const EntryPlan::Port &p : plan.outputs) {
+    auto at = llvm::find(*graph.outputs(), int32_t(p.tensor));
+    wanted.push_back(results[at - graph.outputs()->begin()]);
+  }
+  return finishEntry(outputs, wanted);
+}
+
+} // namespace lathe::tflite

@@ -1,0 +1,54 @@
+// The target of TensorFlow Lite files: reader, translation and folding. Mutants are bytes of a flatbuffer changed in place, so
+// that most of them still pass its verifier.
+#include "Mutator.h"
+#include "Targets.h"
+
+#include "compiler/frontend/tflite/Tflite.h"
+#include "compiler/support/Diagnostics.h"
+#include "dialects/graph/Graph.h"
+#include "dialects/hlo/Hlo.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
+
+#include <cstring>
+
+namespace lathe::fuzz {
+namespace {
+
+void runTflite(std::string_view bytes) {
+  static std::unique_ptr<mlir::MLIRContext> context;
+  static int runs = 0;
+  if (runs++ % contextInputs == 0) {
+    context = std::make_unique<mlir::MLIRContext>(mlir::MLIRContext::Threading::DISABLED);
+    context->loadDialect<graph::GraphDialect, hlo::HloDialect, mlir::func::FuncDialect>();
+    context->printOpOnDiagnostic(false);
+  }
+  CollectedDiagnostics diagnostics(*context);
+  auto model = tflite::frontend().importBytes(context.get(), llvm::StringRef(bytes.data(), bytes.size()), "model.tflite",
+                                              smallOptions());
+  if (failed(model))
+    return expect(!diagnostics.errors().empty(), "import failed without a message");
+  expect(succeeded(mlir::verify(*model->module)), "import made an invalid module");
+}
+
+/// A number of 1, 2 or 4 bytes at a place that is aligned for it.
+void mutateTflite(std::string &bytes, uint32_t seed) {
+  Mutator m(seed);
+  if (bytes.size() < 16 || m.below(16) == 0)
+    return m.mutateBytes(bytes);
+  const uint32_t width = 1u << m.below(3);
+  const uint32_t at = m.below(uint32_t(bytes.size() / width)) * width;
+  static const int32_t bad[] = {-1, 0, 1, 2, 3, 4, 127, 128, 255, 32767, -32768, 0x7fffffff, -0x7fffffff - 1};
+  int32_t value = 0;
+  memcpy(&value, bytes.data() + at, width);
+  value = m.below(2) ? bad[m.below(sizeof bad / sizeof *bad)] : value + int32_t(m.below(9)) - 4;
+  memcpy(bytes.data() + at, &value, width);
+}
+
+} // namespace
+
+const Target tflite = {"tflite", runTflite, mutateTflite};
+
+} // namespace lathe::fuzz
