@@ -1,4 +1,4 @@
-// RandomShuffle for every element type, candidate samplers, ComputeAccidentalHits.
+// RandomShuffle and StatelessShuffle for every element type, candidate samplers, ComputeAccidentalHits.
 #include "runtime/kernels/random/Generator.h"
 
 #include <limits>
@@ -9,25 +9,30 @@
 namespace lathe::rt {
 namespace {
 
+/// The tensor with its rows in the order that a generator gives.
+absl::StatusOr<Tensor> shuffledRows(const KernelContext &context, const Tensor &in, Numbers numbers) {
+  if (in.numElements() <= 1 || in.dim(0) <= 1)
+    return in;
+  int64_t rows = in.dim(0), size = in.numElements() / rows;
+  std::vector<int64_t> order(rows), from;
+  std::iota(order.begin(), order.end(), 0);
+  rt::shuffle(order.begin(), order.end(), [&](uint32_t n) { return numbers.next() % n; });
+  from.reserve(in.numElements());
+  for (int64_t row : order)
+    for (int64_t k = 0; k < size; ++k)
+      from.push_back(row * size + k);
+  return pick(context, in, in.dims(), from);
+}
+
 class Shuffle : public HostKernel {
 public:
   explicit Shuffle(KernelInit &init) : generator(init) {}
   absl::Status compute(KernelContext &context) override {
     Tensor in = context.input(0);
-    if (in.numElements() <= 1 || in.dim(0) <= 1) {
-      context.setOutput(0, in);
-      return absl::OkStatus();
-    }
-    int64_t rows = in.dim(0), size = in.numElements() / rows;
-    Numbers numbers(generator.reserveNumbers(static_cast<uint64_t>(rows - 1)));
-    std::vector<int64_t> order(rows), from;
-    std::iota(order.begin(), order.end(), 0);
-    rt::shuffle(order.begin(), order.end(), [&](uint32_t n) { return numbers.next() % n; });
-    from.reserve(in.numElements());
-    for (int64_t row : order)
-      for (int64_t k = 0; k < size; ++k)
-        from.push_back(row * size + k);
-    LATHE_TRY_VALUE(out, pick(context, in, in.dims(), from));
+    bool moves = in.numElements() > 1 && in.dim(0) > 1;
+    // a shuffle without a choice takes no numbers
+    Numbers numbers(generator.reserveNumbers(moves ? static_cast<uint64_t>(in.dim(0) - 1) : 0));
+    LATHE_TRY_VALUE(out, shuffledRows(context, in, numbers));
     context.setOutput(0, out);
     return absl::OkStatus();
   }
@@ -36,6 +41,28 @@ private:
   StatefulGenerator generator;
 };
 LATHE_HOST_KERNEL(RandomShuffle, Shuffle);
+
+absl::Status statelessShuffle(KernelContext &context) {
+  Tensor key = context.input("key"), counter = context.input("counter"), alg = context.input("alg");
+  if (alg.rank() != 0)
+    return invalid("input 3 (0-based) must have shape [], not ", dimsToString(alg.dims()));
+  // 1 is Philox, 2 ThreeFry, 3 whichever suits the device: Philox here
+  if (int64_t algorithm = intAt(alg, 0); algorithm != 1 && algorithm != 3)
+    return invalid("Unsupported algorithm id: ", algorithm);
+  if (key.rank() != 1 || key.dim(0) != 1)
+    return invalid("key must have shape [1], not ", dimsToString(key.dims()), ". (Note that batched keys are not supported yet.)");
+  // TensorFlow also takes one word and reads a second one behind the tensor's end
+  if (counter.rank() != 1 || counter.dim(0) < 2)
+    return invalid("counter must be a vector with length at least 2; got shape: ", dimsToString(counter.dims()),
+                   ". (Note that batched counters are not supported yet.)");
+  uint64_t k = key.data<uint64_t>()[0], low = counter.data<uint64_t>()[0], high = counter.data<uint64_t>()[1];
+  auto word = [](uint64_t v, int shift) { return static_cast<uint32_t>(v >> shift); };
+  Numbers numbers(Philox({word(k, 0), word(k, 32)}, {word(low, 0), word(low, 32), word(high, 0), word(high, 32)}));
+  LATHE_TRY_VALUE(out, shuffledRows(context, context.input("value"), numbers));
+  context.setOutput(0, out);
+  return absl::OkStatus();
+}
+LATHE_HOST_FUNCTION(StatelessShuffle, statelessShuffle);
 
 /// Draws classes from a range and says how often each is expected in a batch.
 class CandidateSampler : public HostKernel {

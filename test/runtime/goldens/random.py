@@ -17,6 +17,14 @@ def cases(case):
     case('RandomShuffle', value=np.arange(20), seed=3, seed2=9)
     case('RandomShuffle', value=np.arange(24, dtype=np.float32).reshape([6, 4]), seed=3, seed2=9)
     case('RandomShuffle', value=np.asarray(['a', 'b', 'c', 'd', 'e'], object), seed=30, seed2=9)
+    key, counter = np.asarray([2**40 + 77], np.uint64), np.asarray([5, 2**33 + 1], np.uint64)
+    for value in [np.arange(20), np.arange(24, dtype=np.float16).reshape([6, 2, 2]), np.asarray(['a', 'b', 'c', 'd', 'e'], object),
+                  np.asarray([True, False, False, True, True]), np.arange(5) * (1 + 2j), np.asarray(3), np.zeros([0, 3]), np.zeros([3, 0]),
+                  np.ones([1, 3], np.int8)]:
+        case('StatelessShuffle', value=value, key=key, counter=counter, alg=1)
+    for alg in [2, 3, -1]:
+        case('StatelessShuffle', value=np.arange(5), key=key, counter=counter, alg=alg)
+    case('StatelessShuffle', value=np.arange(5), key=key, counter=np.asarray([1, 2, 3], np.uint64), alg=1)
     classes = np.asarray([[1, 2], [5, 0]], np.int64)
     for unique in [True, False]:
         kw = dict(true_classes=classes, num_true=2, num_sampled=5, unique=unique, seed=3, seed2=11)
