@@ -1,0 +1,64 @@
+// lathe_load_model: a whole model compiled into the memory of a program that loaded the compiler.
+#include "compiler/driver/Compiler.h"
+#include "compiler/jit/CompileCluster.h"
+#include "compiler/jit/Jit.h"
+#include "compiler/support/Diagnostics.h"
+#include "runtime/abi/load_model.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace lathe {
+namespace {
+
+llvm::Expected<std::shared_ptr<LoadedModule>> load(const lathe_load_request &r, std::string &text) {
+  CompilerOptions options;
+  options.cpu = "host";
+  for (int32_t i = 0; i < r.num_options; ++i)
+    if (absl::Status s = setOption(options, r.options[2 * i], r.options[2 * i + 1]); !s.ok())
+      return llvm::createStringError(std::string(s.message()));
+  options.symbolPrefix = "model";
+  options.releaseConstants = true; // nothing else lives in this context
+  std::unique_ptr<mlir::MLIRContext> context = makeCompileContext();
+  CollectedDiagnostics diagnostics(*context);
+  Compiler compiler(*context, options);
+  llvm::Expected<CompiledArtifact> artifact = llvm::createStringError("");
+  if (mlir::succeeded(compiler.importBytes({r.model.data, r.model.size}))) {
+    llvm::consumeError(artifact.takeError());
+    artifact = compiler.emit();
+  }
+  text = diagnostics.text();
+  if (!artifact)
+    return artifact.takeError();
+  return loadObject(artifact->object, artifact->prefix);
+}
+
+} // namespace
+} // namespace lathe
+
+extern "C" int32_t lathe_load_model(const lathe_load_request *request, lathe_loaded_model *loaded, lathe_bytes *messages) {
+  *messages = {nullptr, 0};
+  std::string text;
+  auto module = lathe::load(*request, text);
+  if (module) {
+    loaded->module = &(*module)->abi();
+    loaded->variables = (*module)->variables();
+    loaded->owner = new std::shared_ptr<lathe::LoadedModule>(std::move(*module));
+    return LATHE_OK;
+  }
+  std::string more = llvm::toString(module.takeError());
+  if (text.find(more) == std::string::npos)
+    text += (text.empty() ? "" : "\n") + more;
+  if (text.empty())
+    text = "compiling failed without a message";
+  if (char *data = static_cast<char *>(std::malloc(text.size() + 1))) {
+    std::memcpy(data, text.c_str(), text.size() + 1);
+    *messages = {data, text.size()};
+  }
+  return LATHE_INVALID_ARGUMENT;
+}
+
+extern "C" void lathe_release_model(lathe_loaded_model *loaded) {
+  delete static_cast<std::shared_ptr<lathe::LoadedModule> *>(loaded->owner);
+  loaded->owner = nullptr;
+}

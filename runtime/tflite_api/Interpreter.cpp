@@ -1,0 +1,324 @@
+#include "runtime/tflite_api/Interpreter.h"
+
+#include "runtime/session/CompilerLibrary.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+namespace lathe::tflite_api {
+
+void Reporter::report(const absl::Status &status) const {
+  const std::string text(status.message());
+  auto call = [](decltype(function) f, void *user, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    f(user, format, args);
+    va_end(args);
+  };
+  if (function)
+    call(function, user, "%s", text.c_str());
+  else
+    std::fprintf(stderr, "ERROR: %s\n", text.c_str());
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+Slot::Slot(const Port &port) : port(port) {
+  tensor.type = port.type;
+  tensor.name = port.tensor.c_str();
+  tensor.params = port.quantization;
+  std::vector<int64_t> dims(port.dims.begin(), port.dims.end());
+  (void)resize(dims.data(), static_cast<int>(dims.size()));
+}
+
+Slot::~Slot() { std::free(memory); }
+
+absl::Status Slot::resize(const int64_t *dims, int rank) {
+  int64_t bytes = static_cast<int64_t>(elementSize(port.type));
+  for (int i = 0; i < rank; ++i)
+    if (dims[i] < 0 || dims[i] > INT32_MAX || __builtin_mul_overflow(bytes, dims[i], &bytes))
+      return absl::InvalidArgumentError(absl::StrCat("tensor '", port.tensor, "': bad size ", dims[i]));
+  sizes.assign(sizeof(TfLiteIntArray) + sizeof(int) * static_cast<size_t>(rank), 0);
+  tensor.dims = reinterpret_cast<TfLiteIntArray *>(sizes.data());
+  tensor.dims->size = rank;
+  for (int i = 0; i < rank; ++i)
+    tensor.dims->data[i] = static_cast<int>(dims[i]);
+  tensor.bytes = static_cast<size_t>(bytes);
+  return absl::OkStatus();
+}
+
+absl::Status Slot::allocate(size_t bytes) {
+  if (!memory || bytes > capacity) {
+    std::free(memory);
+    memory = nullptr;
+    const size_t rounded = (std::max<size_t>(bytes, 1) + LATHE_ALIGNMENT - 1) / LATHE_ALIGNMENT * LATHE_ALIGNMENT;
+    if (posix_memalign(&memory, LATHE_ALIGNMENT, rounded) != 0) {
+      memory = nullptr;
+      tensor.data = nullptr;
+      return absl::ResourceExhaustedError(absl::StrCat("out of memory for tensor '", port.tensor, "' of ", bytes, " bytes"));
+    }
+    std::memset(memory, 0, rounded);
+    capacity = rounded;
+  }
+  tensor.data = memory;
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// Subgraphs
+//===----------------------------------------------------------------------===//
+
+Runner::Runner(Interpreter &owner, const Callable &callable) : owner(owner), callable(callable) {
+  for (const Port &port : callable.inputs)
+    inputs.push_back(std::make_unique<Slot>(port));
+  for (const Port &port : callable.outputs)
+    outputs.push_back(std::make_unique<Slot>(port));
+}
+
+absl::Status Runner::resizeInput(size_t i, const int *given, int rank) {
+  if (i >= inputs.size())
+    return absl::InvalidArgumentError(absl::StrCat("there is no input ", i));
+  std::vector<int64_t> wanted(given, given + rank);
+  const TfLiteIntArray &now = *inputs[i]->tensor.dims;
+  if (rank == now.size && std::equal(wanted.begin(), wanted.end(), now.data))
+    return absl::OkStatus();
+  if (absl::Status s = inputs[i]->resize(wanted.data(), rank); !s.ok())
+    return s;
+  isAllocated = false;
+  owner.isStale = true;
+  return absl::OkStatus();
+}
+
+absl::Status Runner::allocate() {
+  if (owner.isStale)
+    if (absl::Status s = owner.compile(); !s.ok())
+      return s;
+  if (isAllocated)
+    return absl::OkStatus();
+  return bind(*owner.loaded.module);
+}
+
+absl::Status Runner::bind(const lathe_module &module) {
+  // One entry is called main; several have their signatures' keys, made symbols, in the order of the file.
+  entry = nullptr;
+  size_t at = 0;
+  for (const Callable &c : owner.file->callables) {
+    if (&c == &callable && at < static_cast<size_t>(module.num_entries))
+      entry = module.entries[at];
+    ++at;
+  }
+  if (!entry || entry->num_inputs != static_cast<int>(inputs.size()) || entry->num_outputs != static_cast<int>(outputs.size()))
+    return absl::InternalError("the compiled model has other inputs and outputs than its file");
+  sizes.assign(static_cast<size_t>(module.num_symbols) + 1, 0);
+  int numDims = 0;
+  for (int i = 0; i < entry->num_inputs; ++i)
+    numDims += entry->inputs[i]->rank;
+  for (int i = 0; i < entry->num_outputs; ++i)
+    numDims += entry->outputs[i]->rank;
+  dims.assign(static_cast<size_t>(numDims) + 1, 0);
+  entry->bound_sizes(sizes.data());
+  entry->dims(sizes.data(), dims.data());
+  const int64_t *d = dims.data();
+  for (int i = 0; i < entry->num_inputs; ++i) {
+    const TfLiteIntArray &is = *inputs[i]->tensor.dims;
+    if (entry->inputs[i]->rank != is.size || !std::equal(is.data, is.data + is.size, d))
+      return absl::InternalError(absl::StrCat("input '", entry->inputs[i]->name, "' was compiled for another shape"));
+    d += is.size;
+    if (absl::Status s = inputs[i]->allocate(inputs[i]->tensor.bytes); !s.ok())
+      return s;
+  }
+  for (int i = 0; i < entry->num_outputs; ++i) {
+    absl::Status s = outputs[i]->resize(d, entry->outputs[i]->rank);
+    if (s.ok())
+      s = outputs[i]->allocate(outputs[i]->tensor.bytes);
+    if (!s.ok())
+      return s;
+    d += entry->outputs[i]->rank;
+  }
+  scratchBytes = entry->workspace_size(sizes.data(), owner.pool ? owner.pool->threads() : 1);
+  if (scratchBytes < 0 || scratchBytes > INT64_C(1) << 40)
+    return absl::InvalidArgumentError("a size is out of range");
+  workspace.assign(static_cast<size_t>(scratchBytes) + LATHE_ALIGNMENT, 0);
+  auto address = reinterpret_cast<uintptr_t>(workspace.data());
+  scratch = reinterpret_cast<void *>((address + LATHE_ALIGNMENT - 1) / LATHE_ALIGNMENT * LATHE_ALIGNMENT);
+  isAllocated = true;
+  return absl::OkStatus();
+}
+
+absl::Status Runner::invoke() {
+  if (!isAllocated || owner.isStale)
+    return absl::FailedPreconditionError("tensors are not allocated: call AllocateTensors first");
+  std::vector<const void *> in;
+  std::vector<void *> out;
+  for (auto &slot : inputs)
+    in.push_back(slot->tensor.data);
+  for (auto &slot : outputs)
+    out.push_back(slot->tensor.data);
+  entry->bound_sizes(sizes.data());
+  lathe_error error = {};
+  error.struct_size = sizeof(error);
+  lathe_run_args args = {};
+  args.struct_size = sizeof(args);
+  args.threads = owner.pool ? owner.pool->threads() : 1;
+  args.inputs = in.data();
+  args.outputs = out.data();
+  args.variables = owner.loaded.variables;
+  args.sizes = sizes.data();
+  args.workspace = scratch;
+  args.workspace_size = scratchBytes;
+  args.parallel_for = owner.pool ? ThreadPool::parallelFor : nullptr;
+  args.parallel_ctx = owner.pool.get();
+  args.error = &error;
+  if (int32_t code = entry->run(&args))
+    return absl::Status(static_cast<absl::StatusCode>(code), error.message ? error.message : "the model failed");
+  // sizes that depend on data
+  entry->dims(sizes.data(), dims.data());
+  const int64_t *d = dims.data();
+  for (int i = 0; i < entry->num_inputs; ++i)
+    d += entry->inputs[i]->rank;
+  for (int i = 0; i < entry->num_outputs; ++i) {
+    if (absl::Status s = outputs[i]->resize(d, entry->outputs[i]->rank); !s.ok())
+      return s;
+    d += entry->outputs[i]->rank;
+  }
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// The compiled model
+//===----------------------------------------------------------------------===//
+
+Interpreter::Interpreter(std::shared_ptr<const Model> model, int threads, Reporter reporter)
+    : file(std::move(model)), report(reporter), runners(file->callables.size()) {
+  if (threads > 1)
+    pool = std::make_unique<ThreadPool>(threads);
+}
+
+Interpreter::~Interpreter() { release(); }
+
+void Interpreter::release() {
+  if (!loaded.owner)
+    return;
+  auto function = compilerFunction("lathe_release_model");
+  if (function.ok())
+    reinterpret_cast<lathe_release_model_fn>(*function)(&loaded);
+  loaded = {};
+}
+
+Runner &Interpreter::of(size_t callable) {
+  if (!runners[callable])
+    runners[callable] = std::make_unique<Runner>(*this, file->callables[callable]);
+  return *runners[callable];
+}
+
+Runner *Interpreter::main() {
+  for (size_t i = 0; i < file->callables.size(); ++i)
+    if (file->callables[i].subgraph == 0)
+      return &of(i);
+  return nullptr;
+}
+
+Runner *Interpreter::runner(const std::string &key) {
+  for (size_t i = 0; i < file->callables.size(); ++i)
+    if (file->hasSignatures && file->callables[i].key == key)
+      return &of(i);
+  return nullptr;
+}
+
+namespace {
+int64_t variableBytes(const lathe_tensor_info &info) {
+  int64_t bytes = info.element_size;
+  for (int i = 0; i < info.rank; ++i)
+    bytes *= std::max<int64_t>(info.dims[i], 0);
+  return bytes;
+}
+
+/// The bytes of all variables by name.
+std::map<std::string, std::string> valuesOf(const lathe_loaded_model &m) {
+  std::map<std::string, std::string> values;
+  for (int i = 0; m.module && i < m.module->num_variables; ++i) {
+    const lathe_tensor_info &info = *m.module->variables[i]->tensor;
+    values[info.name] = std::string(static_cast<const char *>(m.variables[i]), static_cast<size_t>(variableBytes(info)));
+  }
+  return values;
+}
+} // namespace
+
+absl::Status Interpreter::compile() {
+  auto table = loadClusterCompiler();
+  if (!table.ok())
+    return table.status();
+  auto load = compilerFunction("lathe_load_model");
+  if (!load.ok())
+    return load.status();
+  std::vector<std::string> texts{"threads", absl::StrCat(pool ? pool->threads() : 1)};
+  std::map<std::string, int> uses;
+  for (const Callable &c : file->callables)
+    for (const Port &p : c.inputs)
+      ++uses[p.tensor];
+  for (size_t i = 0; i < runners.size(); ++i)
+    for (auto &slot : of(i).inputs) {
+      const TfLiteIntArray &dims = *slot->tensor.dims;
+      std::vector<int> now(dims.data, dims.data + dims.size);
+      if ((!slot->port.isOpen && now == slot->port.dims) || now.empty())
+        continue;
+      texts.push_back("input");
+      texts.push_back(absl::StrCat(uses[slot->port.tensor] == 1 ? slot->port.tensor : slot->port.name, "=", absl::StrJoin(now, "x")));
+    }
+  std::vector<const char *> options;
+  for (const std::string &t : texts)
+    options.push_back(t.c_str());
+  lathe_load_request request = {};
+  request.struct_size = sizeof(request);
+  request.num_options = static_cast<int32_t>(options.size() / 2);
+  request.options = options.data();
+  request.model = {static_cast<const char *>(file->data), file->size};
+  lathe_loaded_model fresh = {};
+  fresh.struct_size = sizeof(fresh);
+  lathe_bytes messages = {};
+  const int32_t code = reinterpret_cast<lathe_load_model_fn>(*load)(&request, &fresh, &messages);
+  std::string text = messages.data ? std::string(messages.data, messages.size) : "";
+  (*table)->release_bytes((*table)->context, &messages);
+  if (code != LATHE_OK)
+    return absl::Status(static_cast<absl::StatusCode>(code), text);
+  // variables keep their values when inputs are resized
+  auto values = valuesOf(loaded);
+  for (int i = 0; i < fresh.module->num_variables; ++i) {
+    const lathe_tensor_info &info = *fresh.module->variables[i]->tensor;
+    auto at = values.find(info.name);
+    if (at != values.end() && static_cast<int64_t>(at->second.size()) == variableBytes(info))
+      std::memcpy(fresh.variables[i], at->second.data(), at->second.size());
+  }
+  release();
+  loaded = fresh;
+  isStale = false;
+  for (auto &runner : runners)
+    runner->isAllocated = false;
+  return absl::OkStatus();
+}
+
+absl::Status Interpreter::resetVariables() {
+  if (!loaded.module)
+    return absl::FailedPreconditionError("tensors are not allocated");
+  for (int i = 0; i < loaded.module->num_variables; ++i) {
+    const lathe_variable_info &v = *loaded.module->variables[i];
+    // those of VAR_HANDLE keep their values, as in an interpreter
+    if (std::strncmp(v.tensor->name, "state/", 6) != 0)
+      continue;
+    const size_t bytes = static_cast<size_t>(variableBytes(*v.tensor));
+    if (v.initial_offset >= 0)
+      std::memcpy(loaded.variables[i], static_cast<const char *>(loaded.module->constants) + v.initial_offset, bytes);
+    else
+      std::memset(loaded.variables[i], 0, bytes);
+  }
+  return absl::OkStatus();
+}
+
+} // namespace lathe::tflite_api

@@ -1,0 +1,116 @@
+// Models compiled and run as TensorFlow Lite's C interface shows them.
+#ifndef LATHE_RUNTIME_TFLITE_API_INTERPRETER_H
+#define LATHE_RUNTIME_TFLITE_API_INTERPRETER_H
+
+#include "runtime/abi/load_model.h"
+#include "runtime/cpu/ThreadPool.h"
+#include "runtime/tflite_api/Model.h"
+
+#include <cstdarg>
+
+extern "C" {
+struct TfLiteIntArray {
+  int size;
+  int data[];
+};
+/// The layout of programs that look into tensors instead of asking the functions.
+struct TfLiteTensor {
+  TfLiteType type;
+  void *data;
+  TfLiteIntArray *dims;
+  TfLiteQuantizationParams params;
+  int allocationType;
+  size_t bytes;
+  const void *allocation;
+  const char *name;
+};
+}
+
+namespace lathe::tflite_api {
+
+/// Who hears of errors; stderr by default.
+struct Reporter {
+  void (*function)(void *user, const char *format, va_list args) = nullptr;
+  void *user = nullptr;
+  void report(const absl::Status &status) const;
+};
+
+/// A tensor of the interface, and the memory of its elements and sizes.
+class Slot {
+public:
+  explicit Slot(const Port &port);
+  ~Slot();
+  Slot(const Slot &) = delete;
+  Slot &operator=(const Slot &) = delete;
+
+  /// New sizes; the elements are gone, and not there before allocate().
+  absl::Status resize(const int64_t *dims, int rank);
+  /// Memory for `bytes` bytes, zeroed; none is given back before the slot goes.
+  absl::Status allocate(size_t bytes);
+
+  const Port &port;
+  TfLiteTensor tensor = {};
+
+private:
+  std::vector<char> sizes; ///< a TfLiteIntArray
+  void *memory = nullptr;
+  size_t capacity = 0;
+};
+
+/// The model compiled for the sizes of its inputs; all callables of an interpreter share it and its variables.
+class Interpreter;
+
+/// One subgraph as callers see it.
+class Runner {
+public:
+  Runner(Interpreter &owner, const Callable &callable);
+  absl::Status resizeInput(size_t i, const int *dims, int rank);
+  absl::Status allocate();
+  absl::Status invoke();
+
+  Interpreter &owner;
+  const Callable &callable;
+  std::vector<std::unique_ptr<Slot>> inputs, outputs;
+  bool isAllocated = false;
+
+private:
+  friend class Interpreter;
+  absl::Status bind(const lathe_module &module);
+
+  const lathe_entry *entry = nullptr;
+  std::vector<int64_t> sizes, dims;
+  std::vector<char> workspace;
+  void *scratch = nullptr;
+  int64_t scratchBytes = 0;
+};
+
+class Interpreter {
+public:
+  Interpreter(std::shared_ptr<const Model> model, int threads, Reporter reporter);
+  ~Interpreter();
+
+  /// The runner of subgraph 0; null where the file's signatures leave it out.
+  Runner *main();
+  /// The runner of a signature, made at the first call; null for unknown keys.
+  Runner *runner(const std::string &key);
+  const Model &model() const { return *file; }
+  const Reporter &reporter() const { return report; }
+  absl::Status resetVariables();
+
+private:
+  friend class Runner;
+  absl::Status compile();
+  void release();
+  Runner &of(size_t callable);
+
+  std::shared_ptr<const Model> file;
+  Reporter report;
+  std::unique_ptr<ThreadPool> pool;
+  std::vector<std::unique_ptr<Runner>> runners; ///< by callable
+  lathe_loaded_model loaded = {};
+  bool isStale = true; ///< sizes changed since it was compiled
+};
+
+} // namespace lathe::tflite_api
+
+#endif
