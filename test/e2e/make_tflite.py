@@ -129,6 +129,26 @@ def functions():
     write("variable", content, {"x": x}, outputs_of(content, {"x": x}, "accumulate", OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES))
 
 
+def flex():
+    """TensorFlow's own operators in a file, which LiteRT alone does not run: results are TensorFlow's."""
+    @tf.function(input_signature=[tf.TensorSpec([None, 6], tf.float32, name="x"), tf.TensorSpec([4], tf.int32, name="ids")])
+    def f(x, ids):
+        y = tf.math.erf(x) + tf.raw_ops.Softsign(features=x)
+        z = tf.linalg.band_part(tf.matmul(y, y, transpose_a=True), 1, 2)
+        s = tf.math.unsorted_segment_sum(x[:4], ids, 3)
+        return {"y": tf.nn.relu(y), "band": z, "sums": s, "bits": tf.bitwise.bitwise_and(ids, 5)}
+    import tempfile
+    m = tf.Module()
+    m.f = f
+    with tempfile.TemporaryDirectory() as d:
+        tf.saved_model.save(m, d, signatures={"serving_default": f.get_concrete_function()})
+        c = tf.lite.TFLiteConverter.from_saved_model(d)
+        c.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+        content = c.convert()
+    feeds = {"x": R.normal(size=(5, 6)).astype(np.float32), "ids": np.array([2, 0, 2, 1], np.int32)}
+    write("flex", content, feeds, {k: v.numpy() for k, v in f(**feeds).items()})
+
+
 def operators():
     cases = tflite_ops.Cases()
     plain = tflite_ops.File()
@@ -149,6 +169,8 @@ def main():
         operators()
     if not only or "functions" in only:
         functions()
+    if not only or "flex" in only:
+        flex()
     if not only or "models" in only:
         converted("cnn", small_cnn)
     if not only or "recurrent" in only:
