@@ -152,8 +152,6 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
     return target.takeError();
 
   const bool onDevice = target->backend->launches();
-  if (onDevice && !options.sanitize.empty())
-    return createStringError("--sanitize=" + options.sanitize + ": not for kernels of a device");
   if (onDevice && options.hosted)
     return createStringError("host operations are not supported beside kernels of a device");
 
@@ -187,6 +185,9 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   lowerOptions.parallelWork = options.parallelWork;
   lowerOptions.externalWeights = options.externalWeights;
   lowerOptions.separateBuffers = options.sanitize == "address";
+  EmitOptions hostCode = options;
+  if (onDevice)
+    hostCode.sanitize.clear(); // it touches no tensor: the device's own checks see the kernels
   mlir::FailureOr<lower::LoweredModule> lowered = lower::lowerModule(kernelModule, lowerOptions);
   if (mlir::failed(lowered))
     return createStringError("the model could not be compiled");
@@ -204,7 +205,7 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   emitTables(*m, *lowered, options, target->triple + " " + target->cpu, hash);
   if (options.hosted)
     emitHostedTables(*m, *options.hosted, options.symbolPrefix);
-  setFunctionAttributes(*m, *target, options);
+  setFunctionAttributes(*m, *target, hostCode);
   std::string problems;
   raw_string_ostream problemStream(problems);
   if (verifyModule(*m, &problemStream))
@@ -212,7 +213,7 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   EmitReport &report = artifact.report;
   report.emitKernelsSeconds = seconds() - start;
   start = seconds();
-  optimize(*m, *target->machine, options);
+  optimize(*m, *target->machine, hostCode);
   report.optimizeSeconds = seconds() - start;
   start = seconds();
   if (options.wantLlvm) {
@@ -234,7 +235,7 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
     Expected<ElfSummary> summary = summarizeObject(*object);
     if (!summary)
       return summary.takeError();
-    if (Error e = checkUndefined(*summary, options, lowerOptions.constantsSymbol, lowered->onDevice))
+    if (Error e = checkUndefined(*summary, hostCode, lowerOptions.constantsSymbol, lowered->onDevice))
       return std::move(e);
     report.codeBytes = summary->codeBytes;
     artifact.object = std::move(*object);

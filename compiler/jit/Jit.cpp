@@ -59,6 +59,8 @@ orc::SymbolMap deviceFunctions(orc::LLJIT &jit) {
   LATHE_DEVICE_FUNCTION(lathe_cuda_unload_1);
   LATHE_DEVICE_FUNCTION(lathe_cuda_begin_1);
   LATHE_DEVICE_FUNCTION(lathe_cuda_end_1);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_allocate_1);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_release_1);
   LATHE_DEVICE_FUNCTION(lathe_cuda_upload_1);
   LATHE_DEVICE_FUNCTION(lathe_cuda_download_1);
   LATHE_DEVICE_FUNCTION(lathe_cuda_read_1);

@@ -116,6 +116,7 @@ struct BackendInfo {
   llvm::StringRef name;
   std::unique_ptr<Backend> (*create)(const Processor &processor);
   void (*registerPasses)(); ///< for lathe-opt; null: it has none
+  bool launches = false;    ///< what its Backend::launches says
 };
 
 /// All of them, the default one first.
@@ -124,6 +125,8 @@ llvm::ArrayRef<BackendInfo> backends();
 std::string backendNames();
 /// Null where the build has no backend of that name; "" is the default one.
 std::unique_ptr<Backend> makeBackend(llvm::StringRef name, const Processor &processor);
+/// Whether the backend of that name launches kernels on a device; of "", the default one.
+bool launchesKernels(llvm::StringRef name);
 /// Registers the passes of all backends.
 void registerBackendPasses();
 

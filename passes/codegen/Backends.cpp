@@ -21,7 +21,7 @@ static const BackendInfo all[] = {
     {"plain", plain::makePlainBackend, nullptr},
 #endif
 #ifdef LATHE_BACKEND_CUDA
-    {"cuda", nvptx::makeNvptxBackend, nullptr},
+    {"cuda", nvptx::makeNvptxBackend, nullptr, /*launches=*/true},
 #endif
 };
 
@@ -39,6 +39,13 @@ std::unique_ptr<Backend> makeBackend(llvm::StringRef name, const Processor &proc
     if (name.empty() || info.name == name)
       return info.create(processor);
   return nullptr;
+}
+
+bool launchesKernels(llvm::StringRef name) {
+  for (const BackendInfo &info : backends())
+    if (name.empty() || info.name == name)
+      return info.launches;
+  return false;
 }
 
 void registerBackendPasses() {

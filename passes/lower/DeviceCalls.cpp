@@ -47,7 +47,13 @@ Value FunctionLowering::onHost(StringRef bytes) {
   return LLVM::AddressOfOp::create(b, b.ptrType(), name);
 }
 
-// Bytes for all kernels that have scratch; as much as any number of threads that emitLaunch settles on takes.
+// As much as any number of threads that emitLaunch settles on takes.
+Value FunctionLowering::deviceScratch(Value scratch, Value units) {
+  Value stride = b.alignTo64(scratch), threads = b.min(units, b.i64(mostScratchThreads));
+  return b.min(b.mul(threads, stride), b.max(stride, b.i64(mostScratchBytes)));
+}
+
+// For all kernels that have scratch.
 Value FunctionLowering::deviceScratch(Value sizes) {
   llvm::SetVector<std::pair<AffineExpr, AffineExpr>> seen;
   func.walk([&](Operation *op) {
@@ -58,10 +64,8 @@ Value FunctionLowering::deviceScratch(Value sizes) {
       seen.insert({info.scratch, info.extent});
   });
   Value most = b.i64(0);
-  for (auto [scratch, extent] : seen) {
-    Value stride = b.alignTo64(b.expr(scratch, sizes)), threads = b.min(b.expr(extent, sizes), b.i64(mostScratchThreads));
-    most = b.max(most, b.min(b.mul(threads, stride), b.max(stride, b.i64(mostScratchBytes))));
-  }
+  for (auto [scratch, extent] : seen)
+    most = b.max(most, deviceScratch(b.expr(scratch, sizes), b.expr(extent, sizes)));
   return most;
 }
 
@@ -111,6 +115,8 @@ void FunctionLowering::emitDeviceRun(Value bounded) {
   // the arena's address is not known yet: where scratch begins is noted from 0
   b.store(b.null(), ctx, 8 * Workspace);
   Value bytes = deviceLayout(bounded, ctx, &places);
+  if (state.options.separateBuffers)
+    bytes = b.i64(0); // the body takes a piece for each
   Value frame = b.stack(sizeof(lathe_cuda_frame));
   const Type ptr = b.ptrType(), i32 = b.getI32Type();
   Value module = LLVM::AddressOfOp::create(b, ptr, deviceModule);
@@ -141,6 +147,38 @@ void FunctionLowering::emitDeviceRun(Value bounded) {
   b.ret(b.call("lathe_cuda_end_1", i32, {call, code}));
 }
 
+// Memory of its own for whatever has a place, and for each constant that is used.
+void FunctionLowering::emitDeviceBlocks() {
+  const EntryDesc &desc = state.result.entries[entry];
+  Value bounded = boundedSizes(sizes());
+  auto place = [&](Value slotAddress, Value bytes) { device("allocate", {deviceCall(), slotAddress, bytes}); };
+  place(b.offset(ctx, 8 * deviceSlot(DeviceSizes)), b.i64(8 * state.result.symbols.size()));
+  place(b.offset(ctx, 8 * Err), b.i64(8));
+  auto table = [&](Slot s, int64_t i, const TensorDesc &t) {
+    Value bytes = b.i64(t.elementSize);
+    for (AffineExpr e : t.dims)
+      bytes = b.mul(bytes, b.expr(e, bounded));
+    place(b.offset(slot(s, b.ptrType()), 8 * i), bytes);
+  };
+  for (auto [i, t] : llvm::enumerate(desc.inputs))
+    table(Inputs, i, t);
+  for (auto [i, t] : llvm::enumerate(desc.outputs))
+    table(Outputs, i, t);
+  for (auto [i, v] : llvm::enumerate(state.result.variables))
+    table(Variables, i, v.tensor);
+  SmallVector<std::pair<int64_t, const Buffer *>> bySlot;
+  for (auto [buffer, at] : blocks)
+    bySlot.push_back({at, buffer});
+  llvm::sort(bySlot);
+  for (auto [at, buffer] : bySlot) {
+    Value bytes = b.expr(buffer->bytes, bounded);
+    place(b.offset(ctx, 8 * at), bytes);
+    if (buffer->kind == Buffer::Constant)
+      device("copy", {deviceCall(), b.loadPtr(ctx, 8 * at), b.offset(slot(Constants, b.ptrType()), buffer->index), bytes});
+  }
+  b.store(b.null(), ctx, 8 * Scratch);
+}
+
 // i32 lathe_body<k>(ctx): the uploads, the ops, the downloads.
 void FunctionLowering::emitDeviceBody(StringRef name) {
   auto f = b.function(state.output, name, b.getI32Type(), {b.ptrType()});
@@ -148,6 +186,8 @@ void FunctionLowering::emitDeviceBody(StringRef name) {
   ctx = f.getArgument(0);
   const EntryDesc &desc = state.result.entries[entry];
   Value call = deviceCall();
+  if (state.options.separateBuffers)
+    emitDeviceBlocks();
   auto hostPointer = [&](size_t list, int64_t i) { return b.loadPtr(b.loadPtr(slot(Args, b.ptrType()), list), 8 * i); };
   auto devicePointer = [&](Slot s, int64_t i) { return b.loadPtr(slot(s, b.ptrType()), 8 * i); };
   auto bytesOf = [&](Type type) { return b.expr(tensorBytes(type), sizes()); };

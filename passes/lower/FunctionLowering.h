@@ -50,12 +50,14 @@ private:
   int64_t firstBlockSlot() const { return FirstGroup + 2 * (int64_t(plan.groups().size()) - 1); }
   // launches on a device (DeviceCalls.cpp)
   bool launches() const { return state.options.backend->launches(); }
-  int64_t deviceSlot(DeviceSlot s) const { return firstBlockSlot() + s; }
+  int64_t deviceSlot(DeviceSlot s) const { return firstBlockSlot() + int64_t(blocks.size()) + s; }
   mlir::Value deviceCall() { return b.loadPtr(ctx, 8 * deviceSlot(Call)); }
   /// Calls lathe_cuda_NAME and leaves the function when it fails.
   void device(llvm::StringRef name, llvm::ArrayRef<mlir::Value> args);
   mlir::Value deviceLayout(mlir::Value boundedSizes, mlir::Value ctx, llvm::SmallVectorImpl<mlir::Value> *places);
   mlir::Value deviceScratch(mlir::Value sizes);
+  mlir::Value deviceScratch(mlir::Value scratch, mlir::Value units);
+  void emitDeviceBlocks();
   void emitDeviceWorkspaceFunction();
   void emitDeviceRun(mlir::Value boundedSizes);
   void emitDeviceBody(llvm::StringRef name);

@@ -16,6 +16,10 @@ static void declare(ModuleOp module, MainBuilder &b, StringRef name, Type result
 
 // Stores a block of exactly `bytes` bytes at `slotAddress`; returns 0 or what posix_memalign says.
 Value FunctionLowering::allocate(Value slotAddress, Value bytes) {
+  if (launches()) {
+    device("allocate", {deviceCall(), slotAddress, bytes});
+    return b.i32(0);
+  }
   Type i64 = b.getI64Type();
   declare(state.output, b, "posix_memalign", b.getI32Type(), {b.ptrType(), i64, i64});
   b.store(b.null(), slotAddress);
@@ -23,6 +27,8 @@ Value FunctionLowering::allocate(Value slotAddress, Value bytes) {
 }
 
 void FunctionLowering::release(Value slotAddress) {
+  if (launches())
+    return device("release", {deviceCall(), slotAddress});
   declare(state.output, b, "free", LLVM::LLVMVoidType::get(b.getContext()), {b.ptrType()});
   b.call("free", TypeRange(), {b.loadPtr(slotAddress)});
   b.store(b.null(), slotAddress);
@@ -35,7 +41,9 @@ void FunctionLowering::allocateScratch(const KernelInfo &info) {
     return;
   }
   Value bytes = b.expr(info.scratch, sizes());
-  if (isParallel(info)) // one piece a thread
+  if (launches())
+    bytes = deviceScratch(bytes, b.expr(info.extent, sizes()));
+  else if (isParallel(info)) // one piece a thread
     bytes = b.mul(b.alignTo64(bytes), slot(Threads, b.getI64Type()));
   failIf(b.compare(LLVM::ICmpPredicate::ne, allocate(at, bytes), b.i32(0)), -1, b.i64(callWorkspace));
 }

@@ -51,6 +51,11 @@ int32_t lathe_cuda_begin_1(lathe_cuda_module *module, const lathe_run_args *args
 /* Waits for everything; `code` is what the run is to return if all went well. */
 int32_t lathe_cuda_end_1(void *call, int32_t code);
 
+/* Memory of its own, of exactly so many bytes, for code compiled with --sanitize=address; release waits for all before it. What
+ * is left at end is given back there. `slot` holds the address, null without one. */
+int32_t lathe_cuda_allocate_1(void *call, void **slot, int64_t bytes);
+int32_t lathe_cuda_release_1(void *call, void **slot);
+
 int32_t lathe_cuda_upload_1(void *call, void *device, const void *host, int64_t bytes);
 int32_t lathe_cuda_download_1(void *call, void *host, const void *device, int64_t bytes);
 /* A download that has arrived when it returns. */

@@ -10,6 +10,7 @@
 #include "compiler/jit/Tune.h"
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/Graph.h"
+#include "passes/codegen/Backend.h"
 #include "runtime/session/Session.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -430,7 +431,7 @@ Command addConform(CLI::App &root) {
     if (!target)
       return fail(target.takeError());
     a->lacking = whyNotHere(*target);
-    if (!a->sanitize.empty())
+    if (!a->sanitize.empty() && !codegen::launchesKernels(a->backend))
       if (int status = enterSanitizer())
         return status;
     limitMemory(0);

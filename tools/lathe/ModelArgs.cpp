@@ -121,7 +121,7 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
 
 bool ModelArgs::finish() {
   if (options.sanitize == "address" && runsCode) {
-    if (enterSanitizer() != Fine)
+    if (!codegen::launchesKernels(options.backend) && enterSanitizer() != Fine)
       return false;
     options.profile = true; // a report names the kernel
   }

@@ -18,6 +18,12 @@ static _Thread_local char message[768];
 
 struct loaded;
 
+/* Memory that a run asked for beside its own. */
+typedef struct piece {
+  lathe_cu_deviceptr memory;
+  struct piece *next;
+} piece;
+
 /* Memory and a stream: of the run in progress, or of none. */
 typedef struct workplace {
   struct loaded *module;
@@ -25,6 +31,7 @@ typedef struct workplace {
   lathe_cu_stream stream;
   lathe_cu_deviceptr memory;
   int64_t bytes;
+  piece *pieces;
   struct workplace *next;
 } workplace;
 
@@ -266,6 +273,48 @@ static int32_t done(workplace *w, const char *call, lathe_cu_result result) {
   return tell(w->args, describe(w->module->driver, call, result));
 }
 
+/* Of the piece at `*link`, which leaves the list. */
+static int32_t release(workplace *w, piece **link) {
+  piece *p = *link;
+  lathe_cu_result result = w->module->driver->cuMemFree(p->memory);
+  *link = p->next;
+  free(p);
+  return done(w, "cuMemFree", result);
+}
+
+int32_t lathe_cuda_allocate_1(void *call, void **slot, int64_t bytes) {
+  workplace *w = call;
+  *slot = NULL;
+  piece *p = calloc(1, sizeof(*p));
+  if (!p) {
+    snprintf(message, sizeof(message), "out of memory");
+    return tell(w->args, LATHE_RESOURCE_EXHAUSTED);
+  }
+  int32_t code = done(w, "cuMemAlloc", w->module->driver->cuMemAlloc(&p->memory, bytes > 0 ? (size_t)bytes : 1));
+  if (code) {
+    free(p);
+    return code;
+  }
+  p->next = w->pieces;
+  w->pieces = p;
+  *slot = (void *)(uintptr_t)p->memory;
+  return LATHE_OK;
+}
+
+int32_t lathe_cuda_release_1(void *call, void **slot) {
+  workplace *w = call;
+  if (!*slot)
+    return LATHE_OK;
+  int32_t code = lathe_cuda_wait_1(call);
+  for (piece **link = &w->pieces; !code && *link; link = &(*link)->next)
+    if ((*link)->memory == (uintptr_t)*slot) {
+      code = release(w, link);
+      *slot = NULL;
+      break;
+    }
+  return code;
+}
+
 int32_t lathe_cuda_end_1(void *call, int32_t code) {
   workplace *w = call;
   const lathe_cuda_driver *d = w->module->driver;
@@ -274,6 +323,10 @@ int32_t lathe_cuda_end_1(void *call, int32_t code) {
   lathe_cu_result result = d->cuStreamSynchronize(w->stream);
   if (!code)
     code = done(w, "cuStreamSynchronize", result);
+  while (w->pieces) {
+    int32_t freed = release(w, &w->pieces);
+    code = code ? code : freed;
+  }
   d->cuCtxPopCurrent(&before);
   pthread_mutex_lock(&lock);
   w->args = NULL;
