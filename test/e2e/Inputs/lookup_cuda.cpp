@@ -39,6 +39,8 @@ int main() {
   std::printf("status %d: %s\n", model.error_code(), model.error_msg().c_str());
   model.arg0_data()[287] = 2;
   std::printf("inside again: %d, %g\n", model.Run(), static_cast<double>(model.result0(287, 1)));
+  const int64_t sizes[] = {300}, wrong[] = {-1};
+  std::printf("needs: %d, %d\n", lookup_device_workspace_size(sizes) >= 300 * 8, lookup_device_workspace_size(wrong) < 0);
   lookup_unload();
   std::printf("after unload: %d, %g\n", model.Run(), static_cast<double>(model.result0(287, 1)));
   return 0;
