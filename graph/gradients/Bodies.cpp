@@ -19,6 +19,8 @@ DType variableTypeAt(const Graph &graph, Endpoint handle, int depth) {
         return type;
       continue;
     }
+    if (user.op().compare(0, 11, "TensorArray") == 0)
+      return DType::Resource;
     if (DType type = user.typeAttr("dtype"); type != DType::Invalid)
       return type;
     // an argument of the same position, behind a condition or branch index
@@ -42,7 +44,7 @@ DType variableTypeAt(const Graph &graph, Endpoint handle, int depth) {
 
 DType variableType(const Graph &graph, Endpoint handle) {
   DType type = variableTypeAt(graph, handle, 0);
-  return type == DType::Invalid ? DType::Float32 : type;
+  return type == DType::Invalid ? DType::Float32 : type == DType::Resource ? DType::Invalid : type;
 }
 
 std::vector<DType> gradientTypes(const FunctionBody &body) {

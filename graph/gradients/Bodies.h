@@ -54,11 +54,16 @@ tf::AttrValue typesAttr(const std::vector<DType> &types);
 /// What a zero gradient of this value is: zeros as large as it, for a variable's handle as large as the variable.
 Val zerosFor(Val value, DType type);
 
-/// Types of gradients by result: those of the results, for handles of variables those of the variables.
+/// Types of gradients by result: those of the results, for handles of variables those of the variables. Invalid: it has none.
 std::vector<DType> gradientTypes(const FunctionBody &body);
 
-/// The type of the variable that a handle stands for, found at those who use it; float where nobody says.
+/// The type of the variable that a handle stands for, found at those who use it; float where nobody says, Invalid for the handle of a
+/// TensorArray, whose gradients go by its flow.
 DType variableType(const Graph &graph, Endpoint handle);
+
+/// Makes While nodes of the loops of Enter, Merge and NextIteration among the nodes `involved` (by id), and of those inside of them.
+/// Their Exit nodes become Identity nodes that read the While. UNIMPLEMENTED, naming the node, for a loop of another form.
+absl::Status liftLoops(Graph &graph, const std::vector<bool> &involved);
 
 } // namespace lathe::graphdef
 

@@ -51,7 +51,7 @@ bool closesLoop(const Node &merge) {
 /// dy goes to the side that was taken.
 void merge(Grad &g) {
   if (closesLoop(g.node)) {
-    g.fail("loops of Enter, Merge and NextIteration have no gradient; While has");
+    g.fail("it closes a loop that a result lies in; gradients start behind its Exit");
     return;
   }
   Side first = g.node.numInputs() == 2 ? sideOf(g.node.input(0)) : Side();
@@ -86,6 +86,8 @@ void switchGradient(Grad &g) {
 void addFlowRules(Rules &r) {
   r.add({"Merge"}, merge);
   r.add({"Switch"}, switchGradient);
+  // loops have become While before any rule is asked
+  r.add({"Enter", "Exit", "NextIteration", "LoopCond"}, [](Grad &g) { g.fail("it is part of no whole loop"); });
 }
 
 } // namespace lathe::graphdef

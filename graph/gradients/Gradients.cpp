@@ -1,6 +1,7 @@
 // The walk from ys to xs: nodes in reverse order, each asked for the gradients of its inputs once those of its outputs are summed.
 #include "graph/gradients/Rules.h"
 
+#include "graph/gradients/Bodies.h"
 #include "graph/gradients/Expr.h"
 
 #include "absl/strings/str_cat.h"
@@ -121,8 +122,10 @@ absl::Status Walk::visit(Node *node) {
     rule = rules.find("PartitionedCall");
   if (const tf::AttrValue *custom = node->attr("_gradient_op_type"))
     return absl::UnimplementedError(absl::StrCat("its gradient '", custom->s(), "' is defined outside of the graph"));
-  if (!rule)
-    return absl::UnimplementedError("has no gradient");
+  if (!rule) {
+    auto why = rules.missing.find(node->op());
+    return absl::UnimplementedError(why == rules.missing.end() ? "has no gradient" : "has no gradient: " + std::string(why->second));
+  }
   std::vector<Endpoint> inputs = node->inputs(); // rules may change the node
   Grad grad(*node, emitter, std::move(dys));
   (*rule)(grad);
@@ -144,13 +147,19 @@ absl::Status Walk::run(const std::vector<Endpoint> &ys, const std::vector<Endpoi
                        std::vector<Endpoint> *grads) {
   if (absl::Status s = check(ys, xs, dys); !s.ok())
     return s;
+  std::vector<Node *> roots;
+  for (const Endpoint &y : ys)
+    roots.push_back(y.node);
+  std::vector<bool> involved = ancestors(graph, roots);
+  reached = reachedFrom(xs);
+  for (size_t i = 0; i < involved.size(); ++i)
+    involved[i] = involved[i] && reached[i];
+  if (absl::Status s = liftLoops(graph, involved); !s.ok())
+    return s;
   auto order = topologicalOrder(graph);
   if (!order.ok())
     return order.status();
   reached = reachedFrom(xs);
-  std::vector<Node *> roots;
-  for (const Endpoint &y : ys)
-    roots.push_back(y.node);
   std::vector<bool> needed = ancestors(graph, roots);
   std::set<const Node *> stopped;
   for (const Endpoint &e : options.stop)
@@ -205,6 +214,8 @@ GradientInfo gradientInfo(std::string_view op) {
     return {GradientInfo::Differentiable, {}};
   if (auto it = rules.none.find(op); it != rules.none.end())
     return {GradientInfo::NotDifferentiable, it->second};
+  if (auto it = rules.missing.find(op); it != rules.missing.end())
+    return {GradientInfo::Missing, it->second};
   return {};
 }
 

@@ -26,7 +26,8 @@ absl::Status addGradients(Graph &graph, const std::vector<Endpoint> &ys, const s
 
 /// What is known of an op's gradient.
 struct GradientInfo {
-  enum Kind { Differentiable, NotDifferentiable, Unknown } kind = Unknown;
+  /// Missing: TensorFlow has a gradient and Lathe does not.
+  enum Kind { Differentiable, NotDifferentiable, Missing, Unknown } kind = Unknown;
   std::string_view reason; ///< why there is none
 };
 GradientInfo gradientInfo(std::string_view op);

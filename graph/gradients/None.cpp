@@ -10,7 +10,7 @@ void addNotDifferentiable(Rules &r) {
             {"Shape", "ShapeN", "Size", "Rank", "VariableShape", "BroadcastGradientArgs", "ConcatOffset", "InvertPermutation", "Range",
              "LinSpace", "OneHot", "ArgMax", "ArgMin", "Unique", "UniqueV2", "Where", "ListDiff", "SetSize", "EditDistance",
              "TensorListElementShape", "TensorListLength", "TensorListReserve", "EmptyTensorList", "SparseMatrixNNZ", "RaggedRange",
-             "TensorArraySizeV3", "InTopK", "InTopKV2"});
+             "TensorArraySize", "TensorArraySizeV2", "TensorArraySizeV3", "InTopK", "InTopKV2"});
   r.addNone("its result does not depend on the values", {"ZerosLike", "OnesLike"});
   r.addNone("its results are truth values",
             {"Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "ApproximateEqual", "LogicalAnd", "LogicalOr", "LogicalNot",
@@ -26,7 +26,7 @@ void addNotDifferentiable(Rules &r) {
              "StatelessTruncatedNormal", "StatelessTruncatedNormalV2", "SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2"});
   r.addNone("a gradient whose own derivative TensorFlow does not define",
             {"FakeQuantWithMinMaxArgsGradient", "FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient",
-             "ResizeBilinearGrad", "SparseAddGrad", "TensorArrayGradV3"});
+             "ResizeBilinearGrad", "SparseAddGrad", "TensorArrayGrad", "TensorArrayGradV2", "TensorArrayGradV3", "TensorArrayGradWithShape"});
   r.addNone("TensorFlow defines none",
             {"CTCBeamSearchDecoder", "CTCGreedyDecoder", "DrawBoundingBoxes", "ExtractGlimpse", "GenerateBoundingBoxProposals", "HSVToRGB",
              "NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionWithOverlaps",
@@ -36,7 +36,9 @@ void addNotDifferentiable(Rules &r) {
   r.addNone("changes a variable",
             {"Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "ScatterAdd",
              "ScatterSub", "ScatterMul", "ScatterDiv", "ScatterUpdate", "ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate"});
-  r.addNone("makes a resource", {"TensorArrayV3", "TensorArrayCloseV3"});
+  r.addNone("makes or closes an array or a stack",
+            {"TensorArray", "TensorArrayV2", "TensorArrayV3", "TensorArrayClose", "TensorArrayCloseV2", "TensorArrayCloseV3", "Stack", "StackV2",
+             "StackClose", "StackCloseV2"});
   r.addNone("works on strings, files, tables or queues",
             {"AsString", "StringJoin", "StringSplit", "StringToNumber", "StringToHashBucket", "StringToHashBucketFast",
              "StringToHashBucketStrong", "ReduceJoin", "RegexReplace", "EncodeBase64", "DecodeBase64", "DecodeRaw", "DecodePaddedRaw",
@@ -51,6 +53,11 @@ void addNotDifferentiable(Rules &r) {
   r.addNone("only looks", {"Assert", "NoOp", "AudioSummary", "AudioSummaryV2", "HistogramSummary", "ImageSummary", "ScalarSummary",
                            "MergeSummary", "TensorSummary", "TensorSummaryV2", "PrintV2"});
   r.addNone("keeps something for another session", {"GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor", "DeleteSessionTensor"});
+  r.addNone("keeps what gradients of loops of the first kind need", {"StackPush", "StackPushV2", "StackPop", "StackPopV2"});
+  r.addMissing("references to variables do not pass loops and conditionals",
+               {"RefEnter", "RefExit", "RefMerge", "RefNextIteration", "RefSwitch"});
+  r.addMissing("the derivative of its samples by their parameters is not there", {"StatelessParameterizedTruncatedNormal"});
+  r.addMissing("matrices by compressed rows do not run", {"SparseMatrixAdd", "SparseMatrixMatMul", "SparseMatrixMul", "SparseMatrixSparseMatMul"});
   r.addNone("calls out of the graph", {"PyFunc", "PyFuncStateless", "EagerPyFunc"});
 }
 

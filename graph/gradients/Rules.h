@@ -44,7 +44,8 @@ using Rule = void (*)(Grad &g);
 
 struct Rules {
   std::map<std::string_view, Rule> rules;
-  std::map<std::string_view, std::string_view> none; ///< ops without a gradient, with the reason
+  std::map<std::string_view, std::string_view> none;    ///< ops without a gradient, with the reason
+  std::map<std::string_view, std::string_view> missing; ///< ops whose gradient TensorFlow alone has, with the reason
 
   void add(std::initializer_list<std::string_view> names, Rule rule) {
     for (std::string_view name : names)
@@ -53,6 +54,10 @@ struct Rules {
   void addNone(std::string_view reason, std::initializer_list<std::string_view> names) {
     for (std::string_view name : names)
       none[name] = reason;
+  }
+  void addMissing(std::string_view reason, std::initializer_list<std::string_view> names) {
+    for (std::string_view name : names)
+      missing[name] = reason;
   }
   const Rule *find(std::string_view op) const {
     auto it = rules.find(op);

@@ -19,6 +19,7 @@ public:
 private:
   bool isInvariant(const Endpoint &e) const;
   void sort();
+  absl::Status checkAlive() const;
   absl::Status growForward();
   absl::StatusOr<std::string> writeCond(const tf::NameAttrList &cond);
   absl::StatusOr<std::string> writeBody(const std::string &name);
@@ -49,6 +50,28 @@ void WhileGradient::sort() {
       unchanged.push_back(e);
     else if (e.node->op() != "Const")
       saved.push_back(e);
+}
+
+/// A value of a branch that was not taken cannot be pushed: one behind a Switch that no Merge has joined again.
+absl::Status WhileGradient::checkAlive() const {
+  auto order = topologicalOrder(*made.body.graph);
+  if (!order.ok())
+    return order.status();
+  std::vector<int> open(made.body.graph->maxId(), 0);
+  for (const Node *node : *order) {
+    int &depth = open[node->id()];
+    for (const Endpoint &e : node->inputs())
+      depth = std::max(depth, open[e.node->id()]);
+    for (const Node *control : node->controls())
+      depth = std::max(depth, open[control->id()]);
+    if (node->op() == "Merge" && depth > 0)
+      --depth;
+    depth += node->op() == "Switch";
+  }
+  for (const Endpoint &e : saved)
+    if (open[e.node->id()] > 0)
+      return atNode(e.node->name(), e.node->op(), absl::UnimplementedError("in a loop, a conditional of Switch and Merge has no gradient; If has"));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> WhileGradient::writeCond(const tf::NameAttrList &cond) {
@@ -220,7 +243,7 @@ absl::Status WhileGradient::run() {
     return plain.status();
   std::vector<DType> types = gradientTypes(*plain);
   for (int i = 0; i < vars && i < static_cast<int>(types.size()); ++i)
-    if (isDifferentiable(g.node.inputType(i)))
+    if (isDifferentiable(g.node.inputType(i)) && types[i] != DType::Invalid)
       differentiated.push_back(i);
     else
       types[i] = DType::Invalid;
@@ -229,6 +252,8 @@ absl::Status WhileGradient::run() {
     return differentiatedBody.status();
   made = *std::move(differentiatedBody);
   sort();
+  if (absl::Status s = checkAlive(); !s.ok())
+    return s;
   if (absl::Status s = growForward(); !s.ok())
     return s;
   return addBackward();

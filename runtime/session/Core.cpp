@@ -82,7 +82,7 @@ public:
     o.stepResources = context.stepResources;
     Cancellation cancellation;
     o.cancellation = &cancellation;
-    StepFunctions callers(functions.get(), 1, nullptr);
+    StepFunctions callers(functions.get(), 1, nullptr, context.stepResources);
     o.functions = &callers;
     o.stepId = context.stepId;
     Step step(executable, o, frame);
@@ -301,7 +301,7 @@ thread_local int stackDepth = 0;
 struct Call {
   std::shared_ptr<Functions> functions;
   SimpleCallFrame frame;
-  ResourceManager stepResources;
+  ResourceManager own; ///< of a call that no step makes
   Cancellation cancellation, *outer = nullptr;
   Cancellation::Token token = 0;
   std::unique_ptr<StepFunctions> callers;
@@ -325,11 +325,11 @@ struct Call {
 } // namespace
 
 void Functions::call(const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation, Done done) {
-  callAt(1, nullptr, function, std::move(args), cancellation, std::move(done));
+  callAt(1, nullptr, nullptr, function, std::move(args), cancellation, std::move(done));
 }
 
-void Functions::callAt(int depth, StepStats *stats, const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation,
-                       Done done) {
+void Functions::callAt(int depth, StepStats *stats, ResourceManager *stepResources, const FunctionRef &function, std::vector<Tensor> args,
+                       Cancellation *cancellation, Done done) {
   if (depth > kMaxCallDepth)
     return done(absl::ResourceExhaustedError(absl::StrCat("functions call each other more than ", kMaxCallDepth, " deep, last '",
                                                           function.name, "'")));
@@ -348,7 +348,9 @@ void Functions::callAt(int depth, StepStats *stats, const FunctionRef &function,
   call->frame.args = std::move(args);
   call->frame.results.resize((*callee)->results.size());
   call->done = std::move(done);
-  call->callers = std::make_unique<StepFunctions>(this, depth + 1, stats);
+  if (!stepResources)
+    stepResources = &call->own;
+  call->callers = std::make_unique<StepFunctions>(this, depth + 1, stats, stepResources);
   if (cancellation) {
     if (!cancellation->add(&call->token, [call] { call->cancellation.cancel(); }))
       return Call::finish(call, absl::CancelledError("the step was cancelled"));
@@ -357,7 +359,7 @@ void Functions::callAt(int depth, StepStats *stats, const FunctionRef &function,
   StepOptions how;
   how.pool = &devices->pool;
   how.resources = &devices->resources;
-  how.stepResources = &call->stepResources;
+  how.stepResources = stepResources;
   how.cancellation = &call->cancellation;
   how.functions = call->callers.get();
   how.stats = stats;

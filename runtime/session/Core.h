@@ -54,7 +54,9 @@ class Functions : public FunctionCaller, public std::enable_shared_from_this<Fun
 public:
   Functions(std::shared_ptr<const Library> library, SessionOptions options, std::shared_ptr<DeviceSet> devices, GraphLimits limits);
   void call(const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation, Done done) override;
-  void callAt(int depth, StepStats *stats, const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation, Done done);
+  /// Without `stepResources` the call has its own.
+  void callAt(int depth, StepStats *stats, ResourceManager *stepResources, const FunctionRef &function, std::vector<Tensor> args,
+              Cancellation *cancellation, Done done);
   absl::Status signature(const FunctionRef &function, std::vector<DType> *args, std::vector<DType> *results) override;
 
 private:
@@ -76,9 +78,11 @@ private:
 /// Functions as one step calls them: knows how deep the calls are.
 class StepFunctions : public FunctionCaller {
 public:
-  StepFunctions(Functions *functions, int depth, StepStats *stats) : functions(functions), depth(depth), stats(stats) {}
+  /// Functions share the resources of the step that calls them: an array made outside of a loop has one gradient in all iterations.
+  StepFunctions(Functions *functions, int depth, StepStats *stats, ResourceManager *stepResources)
+      : functions(functions), depth(depth), stats(stats), stepResources(stepResources) {}
   void call(const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation, Done done) override {
-    functions->callAt(depth, stats, function, std::move(args), cancellation, std::move(done));
+    functions->callAt(depth, stats, stepResources, function, std::move(args), cancellation, std::move(done));
   }
   absl::Status signature(const FunctionRef &function, std::vector<DType> *args, std::vector<DType> *results) override {
     return functions->signature(function, args, results);
@@ -88,6 +92,7 @@ private:
   Functions *const functions;
   const int depth;
   StepStats *const stats;
+  ResourceManager *const stepResources;
 };
 
 /// A signature made ready to run.

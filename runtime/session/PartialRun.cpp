@@ -15,7 +15,7 @@ class PartialRun : public CallFrame, public std::enable_shared_from_this<Partial
 public:
   PartialRun(std::shared_ptr<SessionCore> core, std::shared_ptr<const Prepared> prepared, std::vector<std::string> fetches)
       : core(std::move(core)), prepared(std::move(prepared)), fetches(std::move(fetches)), args(this->prepared->argTypes.size()),
-        results(this->fetches.size()), callers(this->prepared->functions.get(), 1, nullptr) {}
+        results(this->fetches.size()), callers(this->prepared->functions.get(), 1, nullptr, &stepResources) {}
 
   bool takeArg(int index, Value *value, std::function<void(absl::StatusOr<Tensor>)> later) override {
     std::lock_guard<std::mutex> lock(mutex);

@@ -179,8 +179,8 @@ absl::Status SessionCore::execute(const Prepared &p, const RunOptions &how, Simp
   bool plain = how.timeoutMs <= 0 && !how.cancellation && how.traceLevel == RunOptions::NoTrace && p.parts.size() == 1;
   if (const DirectRun *plan = plain ? p.parts[0].executable->direct() : nullptr) {
     // nothing could cancel a kernel that has begun, and beginStep() has seen that the session is open
-    StepFunctions callers(p.functions.get(), 1, nullptr);
     ResourceManager stepResources;
+    StepFunctions callers(p.functions.get(), 1, nullptr, &stepResources);
     StepOptions o;
     o.resources = p.parts[0].resources;
     o.stepResources = &stepResources;
@@ -202,8 +202,8 @@ absl::Status SessionCore::execute(const Prepared &p, const RunOptions &how, Simp
   }
   bool trace = metadata && how.traceLevel != RunOptions::NoTrace;
   StepStats stats;
-  StepFunctions callers(p.functions.get(), 1, trace ? &stats : nullptr);
   ResourceManager stepResources;
+  StepFunctions callers(p.functions.get(), 1, trace ? &stats : nullptr, &stepResources);
   StepOptions o;
   o.pool = &devices->pool;
   o.resources = &devices->resources;

@@ -38,7 +38,8 @@ def main():
             bad |= bool(n)
         else:
             scale = np.max(np.abs(w)) if w.size else 0.0
-            err = float(np.max(np.abs(g.astype(np.float64) - w)) / (scale + 1e-30)) if w.size else 0.0
+            wide = np.complex128 if w.dtype.kind == "c" else np.float64
+            err = float(np.max(np.abs(g.astype(wide) - w)) / (scale + 1e-30)) if w.size else 0.0
             print(f"{key}: largest error {err:.3g} of the largest magnitude")
             bad |= not err <= a.tol
     sys.exit(bad)

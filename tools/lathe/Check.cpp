@@ -52,11 +52,12 @@ struct Problem {
   bool host;
 };
 
-/// "gradient", "constant" where nothing flows by nature, "-" where gradients cannot go on.
+/// "gradient", "constant" where nothing flows by nature, "missing" where TensorFlow alone has one, "-" where there is none at all.
 const char *gradientName(std::string_view op) {
   switch (graphdef::gradientInfo(op).kind) {
   case graphdef::GradientInfo::Differentiable: return "gradient";
   case graphdef::GradientInfo::NotDifferentiable: return "constant";
+  case graphdef::GradientInfo::Missing: return "missing";
   case graphdef::GradientInfo::Unknown: break;
   }
   return "-";
