@@ -210,5 +210,56 @@ TEST(Optionals, holdATupleOrNothing) {
   EXPECT_EQ(ops.run("OptionalGetValue", get, {none}).status().code(), kInvalid);
 }
 
+TEST(CompositeTensors, keepComponentsOfOneClass) {
+  Ops ops;
+  const std::string sparse("\x0a\x02\x08\x01", 4), ragged("\x0a\x02\x08\x03", 4), unknown("\x0a\x02\x08\x63", 4);
+  const std::vector<DType> types = {DType::Int32, DType::Float32};
+  auto attrs = [&](std::string metadata, std::vector<DType> types) {
+    return AttrMap{{"metadata", std::move(metadata)}, {"Tcomponents", std::move(types)}};
+  };
+  Tensor made = ops.one("CompositeTensorVariantFromComponents", attrs(sparse, types), {ints({1, 2}), float0(3)});
+  EXPECT_EQ(made.rank(), 0);
+  auto back = ops.run("CompositeTensorVariantToComponents", attrs(sparse, types), {made});
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(elements<int32_t>((*back)[0]), (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(elements<float>((*back)[1]), (std::vector<float>{3}));
+
+  auto refusal = [&](std::string metadata, std::vector<DType> types, Tensor encoded) {
+    return ops.run("CompositeTensorVariantToComponents", attrs(std::move(metadata), std::move(types)), {std::move(encoded)}).status();
+  };
+  EXPECT_EQ(refusal(ragged, types, made), absl::InvalidArgumentError("Expected a RAGGED_TENSOR_SPEC (based on `type_spec`), but `encoded` "
+                                                                     "contains a SPARSE_TENSOR_SPEC"));
+  EXPECT_EQ(refusal("", types, made).code(), kInvalid);
+  EXPECT_EQ(refusal(unknown, types, made).code(), kInvalid);
+  EXPECT_EQ(refusal(sparse, {DType::Int32}, made),
+            absl::InvalidArgumentError("Encoded value has 2 tensor components; expected 1 components based on type_spec"));
+  EXPECT_EQ(refusal(sparse, {DType::Int32, DType::Float64}, made).code(), kInvalid);
+  EXPECT_EQ(refusal(sparse, types, Tensor::allocate(DType::Variant, {0})).code(), kInvalid);
+  EXPECT_EQ(refusal(sparse, types, Tensor::allocate(DType::Variant, {})).code(), kInvalid);
+  EXPECT_EQ(refusal(sparse, types, ops.one("OptionalNone", {}, {})).code(), kInvalid);
+  // cut off, and a length that runs past the end
+  for (std::string bad : {std::string("\x0a\xff"), std::string("\x0a\x03\x12\x01\xff"), std::string("\x0a\x02\x08\x80", 4)})
+    EXPECT_EQ(ops.run("CompositeTensorVariantFromComponents", attrs(bad, types), {ints({1}), float0(3)}).status(),
+              absl::InvalidArgumentError("Error parsing metadata"));
+  // messages within messages: a type spec's state that is a type spec, and so on; protobuf takes 100 levels
+  for (int levels : {20, 60}) {
+    std::string bytes;
+    auto wrap = [&](const std::string &tag) {
+      size_t n = bytes.size();
+      std::string size = n < 128 ? std::string(1, static_cast<char>(n)) : std::string{static_cast<char>(n & 127 | 128), static_cast<char>(n >> 7)};
+      bytes = tag + size + bytes;
+    };
+    for (int i = 0; i < levels; ++i) {
+      wrap("\x92\x02"); // StructuredValue.type_spec_value
+      wrap("\x12");     // TypeSpecProto.type_state
+    }
+    wrap("\x0a");
+    EXPECT_EQ(ops.run("CompositeTensorVariantFromComponents", attrs(bytes, {}), {}).ok(), levels == 20);
+  }
+  // twice the same message is merged
+  Tensor twice = ops.one("CompositeTensorVariantFromComponents", attrs(ragged + sparse, {}), {});
+  EXPECT_TRUE(refusal(sparse, {}, twice).ok());
+}
+
 } // namespace
 } // namespace lathe::rt
