@@ -1,9 +1,12 @@
-"""record.py OUT.zip [--op NAME ...]: records cases from TensorFlow (tensorflow-cpu 2.21) for operations that the corpus lacks.
+"""record.py OUT.zip [--recipes MODULE ...] [--op NAME ...]: records cases from TensorFlow (tensorflow-cpu 2.21) for operations that
+the corpus lacks.
 
-Each entry of recipes.py builds a small graph for each type that the operation takes. TensorFlow runs it twice, with its graph
-optimizer and without; a case is kept where both give the same. A type that TensorFlow has no CPU kernel for is left out.
+Each entry of the modules (recipes and recipes_state, unless others are named) builds a small graph for each type that the operation
+takes. TensorFlow runs it twice, with its graph optimizer and without; a case is kept where both give the same. A type that TensorFlow
+has no CPU kernel for is left out.
 """
 import argparse
+import importlib
 import json
 import os
 import sys
@@ -17,7 +20,6 @@ import tensorflow.compat.v1 as tf  # noqa: E402
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases as corpus  # noqa: E402
 import recipes  # noqa: E402
-import recipes_state  # noqa: E402,F401  pylint: disable=unused-import
 
 # by the least precise type of a case
 TOLERANCE = {"bfloat16": (3e-2, 1e-2), "float16": (1e-2, 2e-3), "float32": (1e-4, 2e-6), "float64": (1e-8, 1e-12)}
@@ -60,6 +62,8 @@ def tolerances(tensors):
 
 
 def same(a, b):
+    if a.dtype == object:
+        return a.shape == b.shape and a.tolist() == b.tolist()
     return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
@@ -104,13 +108,17 @@ def record(name, op, dtype, build):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("out")
+    p.add_argument("--recipes", action="append", help="a module of recipes beside this file")
     p.add_argument("--op", action="append", default=[])
     args = p.parse_args()
+    chosen = args.recipes or ["recipes", "recipes_state"]
+    for module in chosen:
+        importlib.import_module(module)
     tf.disable_eager_execution()
     count = 0
-    with zipfile.ZipFile(args.out, "w", zipfile.ZIP_STORED) as z:
+    with zipfile.ZipFile(args.out, "w", zipfile.ZIP_DEFLATED) as z:
         for op, types, build in recipes.all():
-            if args.op and op not in args.op:
+            if build.__module__ not in chosen or (args.op and op not in args.op):
                 continue
             made, why = [], {}
             for dtype in types:
@@ -120,7 +128,7 @@ def main():
                     continue
                 made.append(dtype)
                 for file, raw in sorted(files.items()):
-                    z.writestr(zipfile.ZipInfo(f"{op}.{dtype}/{file}"), raw)
+                    z.writestr(zipfile.ZipInfo(f"{op}.{dtype}/{file}"), raw, zipfile.ZIP_DEFLATED)
             count += len(made)
             print(op, " ".join(made) or "nothing", "".join(f"\n   no {d}: {r}" for d, r in why.items()), flush=True)
     print(count, "cases")
