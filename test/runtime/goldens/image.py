@@ -187,3 +187,20 @@ def cases(case):
                 case('CombinedNonMaxSuppression', boxes=np.repeat(boxes, q, 2), scores=rng.rand(2, 8, 3).astype(np.float32),
                      max_output_size_per_class=3, max_total_size=5 if q == 1 else 20, iou_threshold=np.float32(0.4),
                      score_threshold=np.float32(0.2), pad_per_class=per_class, clip_boxes=clip)
+    generator = np.random.default_rng(5)
+    maps = np.asarray([[1, 0, 0, 0, 1, 0, 0, 0], [0.8, -0.55, 2.1, 0.6, 0.75, -1.3, 0, 0], [-1, 0, 20.3, 0, 1.7, -9.1, 0.01, -0.02],
+                       [0.3, 0.1, -30, 0.2, 2.3, 25, -0.125, 0]], np.float32)
+    for t in ['uint8', 'int32', 'int64', 'float16', 'bfloat16', 'float32', 'float64']:
+        images = generator.uniform(0, 200, [4, 5, 6, 2]).astype(tf.as_dtype(t).as_numpy_dtype)
+        for how in ['NEAREST', 'BILINEAR']:
+            for mode in ['CONSTANT', 'NEAREST', 'REFLECT', 'WRAP'] if t == 'float32' else ['CONSTANT', 'REFLECT']:
+                kw = dict(interpolation=how, fill_mode=mode, tolerance=1e-3 if t == 'float32' else None)
+                case('ImageProjectiveTransformV3', images=images, transforms=maps, output_shape=[7, 5], fill_value=np.float32(7), **kw)
+            case('ImageProjectiveTransformV2', images=images[:, :, :, :1], transforms=maps[1:2], output_shape=[4, 9], interpolation=how)
+    one = np.ones([2, 1, 1, 3], np.float32)
+    for mode in ['CONSTANT', 'NEAREST', 'REFLECT', 'WRAP']:
+        case('ImageProjectiveTransformV2', images=one, transforms=maps[2:3], output_shape=[3, 3], interpolation='BILINEAR', fill_mode=mode)
+    for shape in [[0, 3], [3, -1]]:
+        case('ImageProjectiveTransformV2', images=one, transforms=maps[:1], output_shape=shape, interpolation='NEAREST')
+    case('ImageProjectiveTransformV2', images=one, transforms=maps[:3], output_shape=[3, 3], interpolation='NEAREST')
+    case('ImageProjectiveTransformV2', images=one, transforms=maps[:1, :7], output_shape=[3, 3], interpolation='NEAREST')
