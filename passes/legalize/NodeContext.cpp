@@ -26,7 +26,7 @@ Value NodeContext::input(unsigned i) {
   }
   Value v = ctx.materialize(inputs[i], loc);
   if (!v)
-    (void)error("input " + llvm::Twine(i) + " is no tensor");
+    (void)error("input " + llvm::Twine(i) + " is no tensor: no compiled form");
   return v;
 }
 

@@ -213,6 +213,8 @@ def record(chosen, folder, tool):
     for node in forward.node:  # cases share no variables
         if node.attr["shared_name"].s if "shared_name" in node.attr else b"":
             node.attr["shared_name"].s = node.name.encode()
+        if "frame_name" in node.attr:  # nor loops
+            node.attr["frame_name"].s = node.name.split("/")[0].encode() + b"/" + node.attr["frame_name"].s
     open(os.path.join(folder, "forward.pb"), "wb").write(forward.SerializeToString())
     base = os.path.join(folder, "forward")
     with open(base + ".txt", "w") as out:
