@@ -129,6 +129,31 @@ def functions():
     write("variable", content, {"x": x}, outputs_of(content, {"x": x}, "accumulate", OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES))
 
 
+class Counter(tf.Module):
+    def __init__(self):
+        self.total = tf.Variable(tf.constant([10.0, 20.0]), name="total")
+
+    @tf.function(input_signature=[tf.TensorSpec([2], tf.float32, name="x")])
+    def add(self, x):
+        return {"sum": self.total.assign_add(x)}
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32, name="factor")])
+    def scaled(self, factor):
+        return {"scaled": self.total * factor}
+
+
+def signatures():
+    """Two entries over one variable."""
+    import tempfile
+    m = Counter()
+    with tempfile.TemporaryDirectory() as d:
+        tf.saved_model.save(m, d, signatures={"add": m.add.get_concrete_function(), "scaled": m.scaled.get_concrete_function()})
+        c = tf.lite.TFLiteConverter.from_saved_model(d, signature_keys=["add", "scaled"])
+        c.experimental_enable_resource_variables = True
+        with open(os.path.join(OUT, "..", "..", "tflite_api", "signatures.tflite"), "wb") as f:
+            f.write(c.convert())
+
+
 def flex():
     """TensorFlow's own operators in a file, which LiteRT alone does not run: results are TensorFlow's."""
     @tf.function(input_signature=[tf.TensorSpec([None, 6], tf.float32, name="x"), tf.TensorSpec([4], tf.int32, name="ids")])
@@ -152,7 +177,7 @@ def flex():
 def operators():
     cases = tflite_ops.Cases()
     plain = tflite_ops.File()
-    for family in ("unary", "binary", "conv", "product", "pool", "reduce", "shape", "norm", "recurrent"):
+    for family in ("unary", "binary", "conv", "product", "pool", "reduce", "shape", "norm", "recurrent", "narrow", "sparse"):
         merged = tflite_ops.File()
         cases.new = lambda name: plain if name.startswith(NO_REFERENCE) else merged if name not in UNSUPPORTED else tflite_ops.File()
         getattr(cases, family)()
@@ -169,6 +194,8 @@ def main():
         operators()
     if not only or "functions" in only:
         functions()
+    if not only or "signatures" in only:
+        signatures()
     if not only or "flex" in only:
         flex()
     if not only or "models" in only:

@@ -50,6 +50,40 @@ class File:
         self.feeds[f"in{len(self.graph.inputs) - 1}"] = np.asarray(value, TYPES[kind][1])
         return i
 
+    def int4(self, shape, values, scale, axis=0):
+        """A constant of two numbers a byte."""
+        i = self.tensor(shape, "i8", scale=scale, axis=axis)
+        v = np.append(np.asarray(values, np.int64).ravel() & 15, 0)
+        v = v[:len(v) // 2 * 2]
+        b = S.BufferT()
+        b.data = (v[0::2] | v[1::2] << 4).astype(np.uint8)
+        self.graph.tensors[i].type, self.graph.tensors[i].buffer = S.TensorType.INT4, len(self.model.buffers)
+        self.model.buffers.append(b)
+        return i
+
+    def sparse(self, values, kind, block, **more):
+        """A constant matrix of which only those 1 x `block` parts are stored that are not all 0."""
+        i = self.tensor(values.shape, kind, **more)
+        rows, parts = values.shape[0], values.shape[1] // block
+        kept = [[c for c in range(parts) if values[r, c * block:(c + 1) * block].any()] for r in range(rows)]
+        levels = [S.DimensionMetadataT() for _ in range(2 if block == 1 else 3)]
+        levels[0].format, levels[0].denseSize = S.DimensionType.DENSE, rows
+        levels[1].format = S.DimensionType.SPARSE_CSR
+        levels[1].arraySegmentsType = levels[1].arrayIndicesType = S.SparseIndexVector.Int32Vector
+        levels[1].arraySegments, levels[1].arrayIndices = S.Int32VectorT(), S.Int32VectorT()
+        levels[1].arraySegments.values = [0] + [int(n) for n in np.cumsum([len(k) for k in kept])]
+        levels[1].arrayIndices.values = [c for k in kept for c in k]
+        if block > 1:
+            levels[2].format, levels[2].denseSize = S.DimensionType.DENSE, block
+        p = S.SparsityParametersT()
+        p.traversalOrder, p.blockMap, p.dimMetadata = list(range(len(levels))), [1] if block > 1 else [], levels
+        b = S.BufferT()
+        stored = [values[r, c * block:(c + 1) * block] for r in range(rows) for c in kept[r]]
+        b.data = np.frombuffer(np.concatenate(stored).astype(TYPES[kind][1]).tobytes(), np.uint8)
+        self.graph.tensors[i].sparsity, self.graph.tensors[i].buffer = p, len(self.model.buffers)
+        self.model.buffers.append(b)
+        return i
+
     def output(self, shape, kind, **more):
         i = self.tensor(shape, kind, name=f"out{len(self.graph.outputs)}", **more)
         self.graph.outputs.append(i)
@@ -510,7 +544,43 @@ class Cases:
             f.op("SVDF", [x, weight(f, (8, ci)), weight(f, (8, 6)), f.tensor((4,), "f32", self.real((4,))), f.tensor((n, 48), "f32", variable=True)],
                  [f.output((n, 4), "f32")], options("SVDF", rank=2, fusedActivationFunction=A.NONE), 2 if hybrid else 1)
 
+    def narrow(self):
+        """int4 weights, under float and int8 inputs; 16-bit activations."""
+        for channel in (False, True):
+            for asymmetric in (False, True):
+                f = self.new(f"fully_connected_hybrid4_{channel}_{asymmetric}")
+                f.op("FULLY_CONNECTED", [f.input(self.real((5, 12)), "f32"), f.int4((7, 12), self.r.integers(-7, 8, (7, 12)), self.r.uniform(.01, .05, 7) if channel else .03)],
+                     [f.output((5, 7), "f32")], options("FullyConnected", asymmetricQuantizeInputs=asymmetric), 12 if channel else 10)
+        o = lambda: options("Conv2D", padding=P.SAME, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
+        scales = self.r.uniform(.01, .05, 5).astype(np.float32)
+        weights = self.r.integers(-7, 8, (5, 3, 3, 3))
+        f = self.new("conv_hybrid4")
+        f.op("CONV_2D", [f.input(self.real((1, 7, 7, 3)), "f32"), f.int4((5, 3, 3, 3), weights, scales), f.tensor((5,), "f32", self.real((5,)))], [f.output((1, 7, 7, 5), "f32")], o(), 7)
+        f = self.new("conv_i8_i4")
+        f.op("CONV_2D", [f.input(self.quant((1, 7, 7, 3), "i8"), "i8", scale=.02, zero=3), f.int4((5, 3, 3, 3), weights, scales), f.tensor((5,), "i32", self.r.integers(-500, 500, 5), scale=scales * .02)],
+             [f.output((1, 7, 7, 5), "i8", scale=.05, zero=-4)], o(), 7)
+        f = self.new("fully_connected_i8_i4")
+        f.op("FULLY_CONNECTED", [f.input(self.quant((9, 13), "i8"), "i8", scale=.02, zero=3), f.int4((7, 13), self.r.integers(-7, 8, (7, 13)), .03)], [f.output((9, 7), "i8", scale=.05, zero=-4)], options("FullyConnected"), 10)
+        for op in ("LOGISTIC", "TANH"):
+            for scale in (1 / 32768, 1 / 4096, 5.85e-5, 3.3e-4):
+                f = self.new(f"{op.lower()}_i16_{scale:.6f}")
+                f.op(op, [f.input(self.quant((300,), "i16"), "i16", scale=scale, zero=0)], [f.output((300,), "i16", scale=1 / 32768, zero=0)], None, 3)
+
+    def sparse(self):
+        for block in (1, 4):
+            f = self.new(f"fully_connected_sparse_{block}")
+            w = self.real((6, 16)) * np.repeat(self.r.random((6, 16 // block)) < .4, block, axis=1)
+            f.op("FULLY_CONNECTED", [f.input(self.real((3, 16)), "f32"), f.sparse(w, "f32", block)], [f.output((3, 6), "f32")], options("FullyConnected"), 8)
+        f = self.new("fully_connected_sparse_hybrid")
+        w = self.r.integers(-100, 100, (6, 16)) * (self.r.random((6, 1)) < .7)
+        f.op("FULLY_CONNECTED", [f.input(self.real((3, 16)), "f32"), f.sparse(w, "i8", 16, scale=.02)], [f.output((3, 6), "f32")], options("FullyConnected"), 8)
+        f = self.new("densify")
+        w = self.real((6, 16)) * np.repeat(self.r.random((6, 4)) < .4, 4, axis=1)
+        d = f.tensor((6, 16), "f32")
+        f.op("DENSIFY", [f.sparse(w, "f32", 4)], [d])
+        f.op("ADD", [f.input(self.real((6, 16)), "f32"), d], [f.output((6, 16), "f32")], options("Add"))
+
     def all(self):
-        for family in (self.unary, self.binary, self.conv, self.product, self.pool, self.reduce, self.shape, self.norm, self.recurrent):
+        for family in (self.unary, self.binary, self.conv, self.product, self.pool, self.reduce, self.shape, self.norm, self.recurrent, self.narrow, self.sparse):
             family()
         return self.cases

@@ -124,8 +124,14 @@ FailureOr<int64_t> OpContext::axis(int64_t axis, int64_t rank) {
 bool OpContext::isFloatInput(unsigned i) const { return inputInfo(i).type == tfl::TensorType::FLOAT32; }
 
 bool OpContext::isQuantized(const TensorInfo &info) {
-  return info.quantization && (info.type == tfl::TensorType::INT8 || info.type == tfl::TensorType::UINT8 ||
-                               info.type == tfl::TensorType::INT16);
+  switch (info.type) {
+  case tfl::TensorType::INT8:
+  case tfl::TensorType::UINT8:
+  case tfl::TensorType::INT16:
+  case tfl::TensorType::INT4: // a byte each once they are read
+  case tfl::TensorType::INT2: return bool(info.quantization);
+  default: return false;
+  }
 }
 
 LogicalResult OpContext::typeError(unsigned i) {

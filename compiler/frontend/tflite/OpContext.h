@@ -85,7 +85,7 @@ public:
 
   //===--- types -----------------------------------------------------------===//
   bool isFloatInput(unsigned i) const;
-  /// An integer tensor with scales, of 8 or 16 bits.
+  /// An integer tensor with scales, of 16 bits at most.
   bool isQuantized(unsigned i) const { return isQuantized(inputInfo(i)); }
   static bool isQuantized(const TensorInfo &info);
   /// "type INT8 of input 0 is not supported".

@@ -85,6 +85,10 @@ Value multiplyWide(OpContext &c, Value x, ArrayRef<Multiplier> factors, int64_t 
     return x;
   SmallVector<int64_t> value, half, shift;
   for (const Multiplier &m : factors) {
+    if (m.shift > 14) {
+      (void)c.error("the scale of its result is too small for those of its inputs");
+      return {};
+    }
     value.push_back(m.value < 0x7FFF0000 ? (m.value + (1 << 15)) >> 16 : 0x7FFF);
     shift.push_back(15 - m.shift);
     half.push_back(int64_t(1) << (14 - m.shift));

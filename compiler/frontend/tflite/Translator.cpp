@@ -48,6 +48,7 @@ Types typesOf(const TensorInfo &info) {
   case tfl::TensorType::FLOAT64: return OtherFloat;
   case tfl::TensorType::INT8:
   case tfl::TensorType::UINT8:
+  case tfl::TensorType::INT2:
   case tfl::TensorType::INT4: return quantized ? Quant8 : Ints;
   case tfl::TensorType::INT16: return quantized ? Quant16 : Ints;
   case tfl::TensorType::BOOL: return Bools;
@@ -83,6 +84,11 @@ std::string Translator::whyNot(const ModelFile &file, unsigned subgraph, const t
     if (!(typesOf(info) & entry->types))
       return "type " + typeName(info.type) + (info.quantization ? " with scales" : "") + " of input 0 is not supported";
   }
+  // Narrow numbers are read of constants; what a kernel would clamp them to is not settled.
+  if (op.outputs())
+    for (int32_t t : *op.outputs())
+      if (const TensorInfo &info = file.tensor(subgraph, t); bitsOf(info.type) != 0 && bitsOf(info.type) < 8)
+        return "type " + typeName(info.type) + " of a result is not supported";
   return "";
 }
 
