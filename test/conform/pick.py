@@ -84,11 +84,11 @@ def main():
         zips.setdefault(family.get(op, "other"), []).append(case)
     os.makedirs(args.out, exist_ok=True)
     for name, chosen in sorted(zips.items()):
-        with zipfile.ZipFile(os.path.join(args.out, name + ".zip"), "w", zipfile.ZIP_STORED) as z:
+        with zipfile.ZipFile(os.path.join(args.out, name + ".zip"), "w", zipfile.ZIP_DEFLATED) as z:
             for case in sorted(chosen, key=lambda c: c.key):
                 for file in files_of(case):
                     # a fixed date, so that the same choice gives the same bytes
-                    z.writestr(zipfile.ZipInfo(f"{case.suite}~{case.name}/{file}"), case.read(file))
+                    z.writestr(zipfile.ZipInfo(f"{case.suite}~{case.name}/{file}"), case.read(file), zipfile.ZIP_DEFLATED)
     print(f"{sum(map(len, zips.values()))} cases, {total} bytes, {len(covered)} pairs of operation and class of types")
     print("no case: " + " ".join(sorted(compiled - {op for op, _ in covered})))
 
