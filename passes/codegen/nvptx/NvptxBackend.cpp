@@ -1,7 +1,6 @@
 // The backend behind the seam: what the plain backend emits, checked for what a device cannot do.
 #include "passes/codegen/nvptx/NvptxBackend.h"
 
-#include "dialects/hlo/Shape.h"
 #include "passes/codegen/library/Library.h"
 #include "passes/codegen/nvptx/Libm.h"
 #include "passes/codegen/plain/Nest.h"
@@ -48,20 +47,6 @@ private:
 
 } // namespace
 
-/// The values whose sizes code needs, those of regions included.
-static LogicalResult checkSizes(Operation *op) {
-  SmallVector<Value> values(op->getOperands());
-  llvm::append_range(values, op->getResults());
-  for (Region &region : op->getRegions())
-    region.walk([&](Operation *inner) { llvm::append_range(values, inner->getResults()); });
-  for (Value v : values) {
-    auto type = dyn_cast<RankedTensorType>(v.getType());
-    if (!type || !hlo::hasKnownDims(type))
-      return op->emitError() << "code generation needs ranked tensors of known sizes, found " << v.getType();
-  }
-  return success();
-}
-
 /// Any thread may fail, at the same time as others: the largest code stays, whoever is first.
 static void makeErrorsAtomic(func::FuncOp func) {
   Value err = func.getArgument(func.getNumArguments() - 3);
@@ -77,7 +62,7 @@ static void makeErrorsAtomic(func::FuncOp func) {
 }
 
 FailureOr<codegen::EmittedKernel> NvptxBackend::emitKernel(Operation *op, ModuleOp module, StringRef name) const {
-  if (failed(checkSizes(op)))
+  if (failed(plain::checkSizes(op)))
     return failure();
   if (op->getNumOperands() + op->getNumResults() > mostPointers)
     return op->emitError() << "not supported on a CUDA device yet: " << op->getNumOperands() << " operands, of which a kernel takes "

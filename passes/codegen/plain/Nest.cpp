@@ -2,6 +2,7 @@
 #include "passes/codegen/plain/Nest.h"
 
 #include "dialects/hlo/Hlo.h"
+#include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/element/Lanes.h"
 
@@ -11,6 +12,19 @@ namespace lathe::plain {
 
 using codegen::ElementEmitter;
 using codegen::KernelBuilder;
+
+LogicalResult checkSizes(Operation *op) {
+  SmallVector<Value> values(op->getOperands());
+  llvm::append_range(values, op->getResults());
+  for (Region &region : op->getRegions())
+    region.walk([&](Operation *inner) { llvm::append_range(values, inner->getResults()); });
+  for (Value v : values) {
+    auto type = dyn_cast<RankedTensorType>(v.getType());
+    if (!type || !hlo::hasKnownDims(type))
+      return op->emitError() << "code generation needs ranked tensors of known sizes, found " << v.getType();
+  }
+  return success();
+}
 
 /// hlo ops outside kernels whose elements an ElementEmitter knows.
 static bool isElemental(Operation *op) {

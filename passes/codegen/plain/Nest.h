@@ -24,6 +24,9 @@ struct Nest {
   std::function<mlir::LogicalResult(mlir::Value unit)> emit;
 };
 
+/// Diagnoses an op that has tensors, in its regions too, of sizes that code generation does not know.
+mlir::LogicalResult checkSizes(mlir::Operation *op);
+
 /// Whether `op` has a nest: kernel ops, and the hlo ops whose elements are computed one by one.
 bool hasNest(mlir::Operation *op);
 

@@ -1,7 +1,6 @@
 // The plain backend behind the seam. Nothing is prepared: kernels are what fusion made, in the layouts that it left.
 #include "passes/codegen/plain/PlainBackend.h"
 
-#include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/library/Library.h"
 #include "passes/codegen/plain/Nest.h"
@@ -44,20 +43,6 @@ private:
 };
 
 } // namespace
-
-/// The values whose sizes code needs, those of regions included.
-static LogicalResult checkSizes(Operation *op) {
-  SmallVector<Value> values(op->getOperands());
-  llvm::append_range(values, op->getResults());
-  for (Region &region : op->getRegions())
-    region.walk([&](Operation *inner) { llvm::append_range(values, inner->getResults()); });
-  for (Value v : values) {
-    auto type = dyn_cast<RankedTensorType>(v.getType());
-    if (!type || !hlo::hasKnownDims(type))
-      return op->emitError() << "code generation needs ranked tensors of known sizes, found " << v.getType();
-  }
-  return success();
-}
 
 FailureOr<codegen::EmittedKernel> PlainBackend::emitKernel(Operation *op, ModuleOp module, StringRef name) const {
   if (failed(checkSizes(op)))
