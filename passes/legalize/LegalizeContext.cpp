@@ -4,6 +4,7 @@
 #include "dialects/graph/Types.h"
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Evaluator.h"
+#include "passes/legalize/Complaints.h"
 #include "passes/legalize/Legalize.h"
 #include "passes/legalize/NodeContext.h"
 
@@ -149,18 +150,7 @@ FailureOr<const std::vector<graph::NodeOp> *> LegalizeContext::orderOf(graph::Fu
 }
 
 LogicalResult LegalizeContext::lowerNode(graph::NodeOp node) {
-  // Collects what hlo's builders say, to name the node in it.
-  SmallVector<std::string> complaints;
-  ScopedDiagnosticHandler collect(getContext(), [&](Diagnostic &d) {
-    if (d.getSeverity() != DiagnosticSeverity::Error)
-      return failure();
-    std::string text = d.str();
-    if (StringRef(text).starts_with("node '") || StringRef(text).starts_with("variable '"))
-      return failure();
-    complaints.push_back(std::move(text));
-    return success();
-  });
-
+  Complaints complaints(*this);
   bool poisoned = llvm::any_of(node.getInputs(), [&](Value v) { return lookup(v).kind == GraphValue::Kind::Poison; });
   if (poisoned)
     return failure();
@@ -187,18 +177,7 @@ LogicalResult LegalizeContext::lowerNode(graph::NodeOp node) {
         return failure();
     }
   }
-  // Errors of the handler count whether or not it went on with what stands for the value; what builders say of that is noise.
-  bool sawOther = std::exchange(sawError, false);
-  LogicalResult result = handler->fn(c);
-  if (sawError)
-    result = failure();
-  else
-    for (const std::string &text : complaints)
-      result = c.error(text);
-  if (failed(result) && !sawError)
-    result = c.error("has no compiled form with these inputs");
-  sawError |= sawOther;
-  if (failed(result))
+  if (failed(complaints.run([&] { return handler->fn(c); }, [&](const Twine &text) -> LogicalResult { return c.error(text); })))
     return failure();
   for (auto [i, output] : llvm::enumerate(node.getOutputs())) {
     if (c.done[i])

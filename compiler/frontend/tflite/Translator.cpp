@@ -3,6 +3,7 @@
 
 #include "compiler/frontend/tflite/Flex.h"
 #include "dialects/hlo/Constants.h"
+#include "passes/legalize/Complaints.h"
 #include "passes/legalize/HandlerTable.h"
 
 using namespace mlir;
@@ -210,17 +211,7 @@ LogicalResult Translator::runOperator(const tfl::Operator &op) {
                          : "operator without results";
   Location loc = NameLoc::get(builder.getStringAttr(name), NameLoc::get(builder.getStringAttr(ModelFile::opName(file.code(op)))));
   OpContext c(*this, subgraph, op, loc, name);
-  // Collects what hlo's builders say, to name the operator in it.
-  SmallVector<std::string> complaints;
-  ScopedDiagnosticHandler collect(getContext(), [&](Diagnostic &d) {
-    if (d.getSeverity() != DiagnosticSeverity::Error)
-      return failure();
-    std::string text = d.str();
-    if (StringRef(text).starts_with("node '") || StringRef(text).starts_with("variable '"))
-      return failure();
-    complaints.push_back(std::move(text));
-    return success();
-  });
+  legalize::Complaints complaints(*this);
   if (std::string why = whyNot(file, subgraph, op); !why.empty())
     return c.error(why);
   if (++translated > kMaxOperators)
@@ -231,17 +222,8 @@ LogicalResult Translator::runOperator(const tfl::Operator &op) {
   for (unsigned i = 0; i < c.numInputs(); ++i)
     if (failed(tensorOf(c, op.inputs()->Get(i), c.inputs.emplace_back())))
       return failure();
-  bool sawOther = std::exchange(sawError, false);
-  LogicalResult done = isFlex(file, op) ? translateFlex(c) : opTable().lookup(c.code)->translate(c);
-  if (sawError)
-    done = failure();
-  else
-    for (const std::string &text : complaints)
-      done = c.error(text);
-  if (failed(done) && !sawError)
-    done = c.error("has no compiled form with these inputs");
-  sawError |= sawOther;
-  if (failed(done))
+  auto translate = [&] { return isFlex(file, op) ? translateFlex(c) : opTable().lookup(c.code)->translate(c); };
+  if (failed(complaints.run(translate, [&](const Twine &text) -> LogicalResult { return c.error(text); })))
     return failure();
   for (unsigned i = 0; i < c.numOutputs(); ++i) {
     if (!c.result(i))

@@ -43,6 +43,7 @@ private:
   /// `acc` combined with the operands at `index`.
   SmallVector<Value> combineAt(const Reduction &x, Reducer &reducer, ValueRange acc, unsigned width, Value mask);
   int64_t additionsBehind(unsigned level, unsigned own);
+  int64_t workPerResult();
   void emitRows();
   void emitRow(Value unit, ArrayRef<Value> keptSizes);
   SmallVector<Value> accumulateRow(const Reduction &x, Reducer &reducer, unsigned level, ValueRange acc);
@@ -193,6 +194,13 @@ int64_t ReduceEmitter::additionsBehind(unsigned level, unsigned own) {
   return additionsIn(trips);
 }
 
+int64_t ReduceEmitter::workPerResult() {
+  AffineExpr over = b.getAffineConstantExpr(1);
+  for (int64_t d : overDims)
+    over = hlo::simplify(over * exprs[d]);
+  return (elementCost(collapsed.roots) + 1) * hlo::constantValue(over).value_or(256);
+}
+
 LogicalResult ReduceEmitter::emit() {
   if (lastReduced || rank == 0 || lanes == 1)
     emitRows();
@@ -203,16 +211,14 @@ LogicalResult ReduceEmitter::emit() {
 
 /// One result a unit.
 void ReduceEmitter::emitRows() {
-  AffineExpr kept = b.getAffineConstantExpr(1), over = kept;
-  for (int64_t i = 0; i < rank; ++i) {
-    AffineExpr &count = llvm::is_contained(overDims, i) ? over : kept;
-    count = hlo::simplify(count * exprs[i]);
+  AffineExpr kept = b.getAffineConstantExpr(1);
+  SmallVector<Value> keptSizes;
+  for (int64_t d : keptDims) {
+    kept = hlo::simplify(kept * exprs[d]);
+    keptSizes.push_back(dims[d]);
   }
   b.setExtent(kept);
-  b.setWork((elementCost(collapsed.roots) + 1) * hlo::constantValue(over).value_or(256));
-  SmallVector<Value> keptSizes;
-  for (int64_t d : keptDims)
-    keptSizes.push_back(dims[d]);
+  b.setWork(workPerResult());
   b.units([&](Value unit) { emitRow(unit, keptSizes); });
 }
 
@@ -269,18 +275,16 @@ void ReduceEmitter::emitStrips() {
   if (std::optional<int64_t> columns = hlo::constantValue(exprs[last]))
     strip = vectorsPerStrip(llvm::divideCeil(*columns, lanes), 4, b.target.threads) * lanes;
   AffineExpr strips = hlo::ceilDiv(exprs[last], strip);
-  AffineExpr outer = b.getAffineConstantExpr(1), over = outer;
+  AffineExpr outer = b.getAffineConstantExpr(1);
   SmallVector<Value> unitDims;
   for (int64_t d : keptDims)
     if (d != last) {
       outer = hlo::simplify(outer * exprs[d]);
       unitDims.push_back(dims[d]);
     }
-  for (int64_t d : overDims)
-    over = hlo::simplify(over * exprs[d]);
   unitDims.push_back(b.dim(strips));
   b.setExtent(hlo::simplify(outer * strips));
-  b.setWork((elementCost(collapsed.roots) + 1) * hlo::constantValue(over).value_or(256) * strip);
+  b.setWork(workPerResult() * strip);
   b.units([&](Value unit) {
     ElementEmitter::Scope scope(e);
     SmallVector<Value> at = b.delinearize(unit, unitDims);
