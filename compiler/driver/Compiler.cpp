@@ -1,6 +1,6 @@
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/Cost.h"
-#include "compiler/emit/Target.h"
+#include "compiler/frontend/Recorded.h"
 
 #include "dialects/graph/Graph.h"
 #include "dialects/hlo/Hlo.h"
@@ -9,10 +9,12 @@
 #include "passes/cluster/Passes.h"
 #include "passes/fusion/Passes.h"
 #include "passes/legalize/Passes.h"
+#include "passes/lower/Passes.h"
 #include "passes/simplify/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -34,8 +36,17 @@ namespace lathe {
 
 void registerDialects(DialectRegistry &registry) {
   registry.insert<graph::GraphDialect, hlo::HloDialect, kernel::KernelDialect, func::FuncDialect, scf::SCFDialect,
-                  arith::ArithDialect, cf::ControlFlowDialect, math::MathDialect, vector::VectorDialect,
+                  arith::ArithDialect, cf::ControlFlowDialect, math::MathDialect, vector::VectorDialect, DLTIDialect,
                   LLVM::LLVMDialect>();
+}
+
+void registerAllPasses() {
+  cluster::registerClusterPhase();
+  legalize::registerLegalizePhase();
+  simplify::registerSimplifyPhase();
+  fusion::registerFusionPhase();
+  lower::registerLowerPhase();
+  codegen::registerBackendPasses();
 }
 
 Compiler::Compiler(MLIRContext &context, CompilerOptions options) : context(context), opts(std::move(options)) {}
@@ -99,6 +110,8 @@ void Compiler::dump(Phase phase) {
     emitError(UnknownLoc::get(&context)) << "cannot make folder " << opts.dumpDir << ": " << error.message();
     return;
   }
+  if (phase == Phase::Emit) // an object has no module
+    return;
   llvm::SmallString<128> path(opts.dumpDir);
   llvm::sys::path::append(path, std::to_string(int(phase)) + "-" + phaseName(phase) + ".mlir");
   std::error_code error;
@@ -110,6 +123,14 @@ void Compiler::dump(Phase phase) {
   OpPrintingFlags flags;
   flags.enableDebugInfo().elideLargeElementsAttrs(16).elideLargeResourceString(64);
   module().print(os, flags);
+  CompilerOptions recorded = opts;
+  if (target) { // what "host" and the like stand for
+    recorded.triple = target->triple;
+    recorded.cpu = target->cpu;
+    recorded.features = target->features;
+  }
+  if (llvm::Error error = writeRecorded(module(), phase, recordOptions(recorded), (path + "bc").str()))
+    emitError(UnknownLoc::get(&context)) << llvm::toString(std::move(error));
 }
 
 LogicalResult Compiler::importWith(llvm::function_ref<FailureOr<ImportedModel>()> read) {
@@ -120,6 +141,8 @@ LogicalResult Compiler::importWith(llvm::function_ref<FailureOr<ImportedModel>()
     return failure();
   imported = std::move(*model);
   haveModule = true;
+  if (!imported.recorded.empty())
+    return resume();
   finishPhase(Phase::Import, watch.seconds());
   if (imported.phase > Phase::Import) { // a frontend that made hlo
     boundInputs();
@@ -127,6 +150,21 @@ LogicalResult Compiler::importWith(llvm::function_ref<FailureOr<ImportedModel>()
   }
   if (opts.releaseConstants)
     releaseConstants();
+  return success();
+}
+
+/// Goes on from a module that dump() wrote.
+LogicalResult Compiler::resume() {
+  if (absl::Status status = restoreOptions(imported.recorded, opts); !status.ok())
+    return emitError(UnknownLoc::get(&context)) << std::string(status.message());
+  done = imported.phase;
+  showProgress(opts.progress, "");
+  if (done < Phase::Prepare)
+    return success();
+  eo = emitOptions();
+  if (llvm::Error error = resolve())
+    return emitError(UnknownLoc::get(&context)) << llvm::toString(std::move(error));
+  ready = true;
   return success();
 }
 
@@ -179,52 +217,105 @@ void Compiler::releaseConstants() {
   held = std::move(now);
 }
 
+EmitOptions Compiler::emitOptions() const {
+  EmitOptions o;
+  o.backend = opts.backend;
+  o.triple = opts.triple;
+  o.cpu = opts.cpu;
+  o.features = opts.features;
+  if (!opts.symbolPrefix.empty())
+    o.symbolPrefix = opts.symbolPrefix;
+  o.className = opts.className;
+  o.threads = opts.threads;
+  o.optLevel = opts.optLevel;
+  o.exact = opts.exact;
+  o.sanitize = opts.sanitize;
+  o.profile = opts.profile;
+  o.releaseConstants = opts.releaseConstants;
+  o.bf16 = opts.precision == "bf16";
+  o.externalWeights = opts.weights != "embed";
+  o.hosted = hosted;
+  return o;
+}
+
+/// Resolves the options' target and notes it in the module.
+llvm::Error Compiler::resolve() {
+  if (!target) {
+    auto resolved = resolveTarget(emitOptions());
+    if (!resolved)
+      return resolved.takeError();
+    target = std::move(*resolved);
+  }
+  codegen::setTarget(module(), target->description(emitOptions()));
+  return llvm::Error::success();
+}
+
+/// What preparation needs beside the module. Errors of options are no diagnostics: they belong to no node.
+llvm::Error Compiler::beginPrepare() {
+  if (llvm::Error error = resolve())
+    return error;
+  eo = emitOptions();
+  if (llvm::Error error = findPlans())
+    return error;
+  if (opts.profile)
+    annotateCosts(module());
+  return llvm::Error::success();
+}
+
+/// The passes of a phase; false where it has none.
+bool Compiler::addPasses(Phase phase, PassManager &pm) {
+  switch (phase) {
+  case Phase::Cluster:
+    cluster::buildClusterPipeline(pm);
+    return true;
+  case Phase::Legalize:
+    legalize::buildLegalizePipeline(pm);
+    return true;
+  case Phase::Simplify: {
+    simplify::SimplifyOptions so;
+    so.foldBytes = opts.maxFoldBytes;
+    so.exact = opts.exact;
+    so.threads = opts.threads;
+    if (opts.threads > 1 && target)
+      so.multiplyAdds = target->backend->properties().multiplyAdds;
+    simplify::buildSimplifyPipeline(pm, so);
+    return true;
+  }
+  case Phase::Fuse: {
+    fusion::FusionOptions fo;
+    fo.fuse = opts.fuse;
+    fusion::buildFusionPipeline(pm, fo);
+    return true;
+  }
+  case Phase::Prepare:
+    buildPreparePipeline(pm, *target, eo);
+    return true;
+  case Phase::Lower:
+    buildLowerPipeline(pm, eo);
+    return true;
+  case Phase::Import:
+  case Phase::Emit:
+    return false;
+  }
+  return false;
+}
+
 LogicalResult Compiler::runPhase(Phase phase) {
   Stopwatch watch;
   showProgress(opts.progress, phaseName(phase));
   PassManager pm(&context);
   if (configurePassManager && failed(configurePassManager(pm)))
     return failure();
-  switch (phase) {
-  case Phase::Cluster:
-    cluster::buildClusterPipeline(pm);
-    break;
-  case Phase::Legalize:
-    legalize::buildLegalizePipeline(pm);
-    break;
-  case Phase::Simplify: {
-    simplify::SimplifyOptions so;
-    so.foldBytes = opts.maxFoldBytes;
-    so.exact = opts.exact;
-    so.threads = opts.threads;
-    if (opts.threads > 1) {
-      EmitOptions eo;
-      eo.backend = opts.backend;
-      eo.triple = opts.triple;
-      eo.cpu = opts.cpu;
-      if (auto target = resolveTarget(eo))
-        so.multiplyAdds = target->backend->properties().multiplyAdds;
-      else
-        llvm::consumeError(target.takeError()); // said when code is made
-    }
-    simplify::buildSimplifyPipeline(pm, so);
-    break;
-  }
-  case Phase::Fuse: {
-    fusion::FusionOptions fo;
-    fo.fuse = opts.fuse;
-    fusion::buildFusionPipeline(pm, fo);
-    break;
-  }
-  default:
+  if (phase == Phase::Simplify) // passes ask what the target can do; an error is told when code is made
+    llvm::consumeError(resolve());
+  if (!addPasses(phase, pm))
     return success();
-  }
   if (failed(pm.run(module())))
     return failure();
   if (phase == Phase::Legalize)
     boundInputs();
   finishPhase(phase, watch.seconds());
-  if (opts.releaseConstants)
+  if (opts.releaseConstants && phase != Phase::Lower)
     releaseConstants();
   return success();
 }
@@ -232,21 +323,27 @@ LogicalResult Compiler::runPhase(Phase phase) {
 LogicalResult Compiler::runUntil(Phase last) {
   if (!haveModule && failed(import()))
     return failure();
-  while (done < last && done < Phase::Fuse)
-    if (failed(runPhase(static_cast<Phase>(static_cast<int>(done) + 1))))
+  while (done < last && done < Phase::Lower) {
+    const Phase next = static_cast<Phase>(static_cast<int>(done) + 1);
+    if (next >= Phase::Prepare && !ready) {
+      if (llvm::Error error = beginPrepare()) {
+        const std::string text = llvm::toString(std::move(error));
+        return text.empty() ? failure() : emitError(UnknownLoc::get(&context), text);
+      }
+      ready = true;
+    }
+    if (failed(runPhase(next)))
       return failure();
+  }
   return success();
 }
 
 /// Reads the plans of the tuning file, after a search for those it lacks if that is asked for.
-llvm::Error Compiler::findPlans(EmitOptions &eo) {
+llvm::Error Compiler::findPlans() {
   if (opts.tuneCache.empty())
     return llvm::Error::success();
   if (opts.tune && !search)
     return llvm::createStringError("--tune: not for a model with host operations");
-  auto target = resolveTarget(eo);
-  if (!target)
-    return target.takeError();
   std::string warnings;
   auto file = TuneFile::read(opts.tuneCache, opts.tune, warnings);
   if (!file)
@@ -267,35 +364,20 @@ llvm::Error Compiler::findPlans(EmitOptions &eo) {
 }
 
 llvm::Expected<CompiledArtifact> Compiler::emit(EmitWants wants) {
-  if (failed(runUntil(Phase::Fuse)))
+  if (failed(runUntil(Phase::Lower)))
     return llvm::createStringError(""); // said already, through diagnostics
   Stopwatch watch;
-  EmitOptions eo;
-  eo.backend = opts.backend;
-  eo.triple = opts.triple;
-  eo.cpu = opts.cpu;
-  if (!opts.symbolPrefix.empty())
-    eo.symbolPrefix = opts.symbolPrefix;
-  eo.className = opts.className;
-  eo.threads = opts.threads;
-  eo.optLevel = opts.optLevel;
-  eo.exact = opts.exact;
-  eo.sanitize = opts.sanitize;
-  eo.profile = opts.profile;
-  eo.releaseConstants = opts.releaseConstants;
-  eo.bf16 = opts.precision == "bf16";
-  eo.externalWeights = opts.weights != "embed";
-  eo.hosted = hosted;
-  eo.wantAsm = wants.assembly;
-  eo.wantLlvm = wants.llvm;
-  if (llvm::Error error = findPlans(eo))
-    return std::move(error);
   showProgress(opts.progress, "emit");
-  if (opts.profile)
-    annotateCosts(module());
-  auto artifact = emitModule(module(), eo);
-  if (artifact)
-    finishPhase(Phase::Emit, watch.seconds());
+  EmitOptions options = eo;
+  options.wantAsm = wants.assembly;
+  options.wantLlvm = wants.llvm;
+  auto artifact = emitLowered(module(), *target, options);
+  if (!artifact)
+    return artifact;
+  for (const PhaseTime &t : phaseTimes)
+    if (t.phase == Phase::Lower)
+      artifact->report.emitKernelsSeconds += t.seconds;
+  finishPhase(Phase::Emit, watch.seconds());
   return artifact;
 }
 

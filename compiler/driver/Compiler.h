@@ -4,7 +4,7 @@
 
 #include "compiler/driver/Options.h"
 #include "compiler/driver/TuneFile.h"
-#include "compiler/emit/Emit.h"
+#include "compiler/emit/Target.h"
 #include "compiler/frontend/Frontend.h"
 
 #include "mlir/IR/AsmState.h"
@@ -43,7 +43,7 @@ public:
   void setHosted(const HostedPayload *payload) { hosted = payload; }
   /// Runs the phases after import up to and including `last`.
   mlir::LogicalResult runUntil(Phase last);
-  /// Does what is left of runUntil(Phase::Fuse), then lowers and emits. An error without text was told as a diagnostic.
+  /// Does what is left of runUntil(Phase::Lower), then emits. An error without text was told as a diagnostic.
   llvm::Expected<CompiledArtifact> emit(EmitWants wants = {});
 
   mlir::ModuleOp module() { return imported.module.get(); }
@@ -60,10 +60,15 @@ public:
   std::function<llvm::Error(mlir::ModuleOp, const EmitOptions &, std::map<std::string, TunedKernel> &)> search;
 
 private:
-  llvm::Error findPlans(EmitOptions &eo);
+  llvm::Error findPlans();
+  EmitOptions emitOptions() const;
+  llvm::Error resolve();
+  llvm::Error beginPrepare();
+  bool addPasses(Phase phase, mlir::PassManager &pm);
   mlir::LogicalResult runPhase(Phase phase);
   void finishPhase(Phase phase, double seconds);
   mlir::LogicalResult importWith(llvm::function_ref<mlir::FailureOr<ImportedModel>()> read);
+  mlir::LogicalResult resume();
   void boundInputs();
   void releaseConstants();
   void dump(Phase phase);
@@ -74,10 +79,15 @@ private:
   Phase done = Phase::Import;
   bool haveModule = false;
   const HostedPayload *hosted = nullptr;
+  std::optional<ResolvedTarget> target;
+  EmitOptions eo; ///< once `ready`
+  bool ready = false; ///< to prepare
   std::vector<PhaseTime> phaseTimes;
   llvm::SetVector<mlir::AsmResourceBlob *> held; ///< blobs of the module after the last phase
 };
 
+/// Registers every pass of the pipeline under its name, for MLIR's flags and lathe-opt. Once a process.
+void registerAllPasses();
 /// Registers the dialects that the pipeline uses.
 void registerDialects(mlir::DialectRegistry &registry);
 

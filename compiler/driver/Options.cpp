@@ -7,25 +7,6 @@
 
 namespace lathe {
 
-static const std::pair<Phase, const char *> phases[] = {
-    {Phase::Import, "import"},     {Phase::Cluster, "cluster"}, {Phase::Legalize, "legalize"},
-    {Phase::Simplify, "simplify"}, {Phase::Fuse, "fuse"},       {Phase::Lower, "lower"},
-    {Phase::Emit, "emit"}};
-
-const char *phaseName(Phase phase) {
-  for (auto &p : phases)
-    if (p.first == phase)
-      return p.second;
-  return "unknown";
-}
-
-std::optional<Phase> parsePhase(const std::string &name) {
-  for (auto &p : phases)
-    if (name == p.second)
-      return p.first;
-  return std::nullopt;
-}
-
 static bool parseSize(absl::string_view text, int64_t &value) {
   return absl::SimpleAtoi(text, &value) && value >= 0 && value <= (int64_t(1) << 40);
 }
@@ -160,6 +141,55 @@ absl::Status setOption(CompilerOptions &o, const std::string &name, const std::s
     return entry.status();
   }
   return absl::InvalidArgumentError(absl::StrCat("there is no option --", name));
+}
+
+RecordedOptions recordOptions(const CompilerOptions &o) {
+  auto flag = [](bool b) -> std::string { return b ? "1" : "0"; };
+  return {{"backend", o.backend},
+          {"triple", o.triple},
+          {"cpu", o.cpu == "v2" || o.cpu == "v3" || o.cpu == "v4" ? "x86-64-" + o.cpu : o.cpu},
+          {"features", o.features},
+          {"threads", std::to_string(o.threads)},
+          {"exact", flag(o.exact)},
+          {"no-fuse", flag(!o.fuse)},
+          {"precision", o.precision},
+          {"sanitize", o.sanitize},
+          {"weights", o.weights == "embed" ? "embed" : "file"},
+          {"profile", flag(o.profile)},
+          {"opt-level", std::to_string(o.optLevel)}};
+}
+
+absl::Status restoreOptions(const RecordedOptions &recorded, CompilerOptions &o) {
+  const RecordedOptions given = recordOptions(o), usual = recordOptions(CompilerOptions());
+  for (const auto &[name, value] : recorded) {
+    size_t i = 0;
+    while (i < given.size() && given[i].first != name)
+      ++i;
+    if (i == given.size())
+      return absl::InvalidArgumentError(absl::StrCat("the module was compiled with an unknown option '", name, "'"));
+    if (given[i].second != usual[i].second && given[i].second != value)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", name, ": the module was compiled with '", value, "' and goes on with that"));
+    const std::pair<const char *, std::string *> texts[] = {{"backend", &o.backend},     {"triple", &o.triple},      {"cpu", &o.cpu},
+                                                            {"features", &o.features},   {"precision", &o.precision}, {"sanitize", &o.sanitize}};
+    const std::pair<const char *, bool *> flags[] = {{"exact", &o.exact}, {"profile", &o.profile}};
+    for (auto &[known, text] : texts)
+      if (name == known)
+        *text = value;
+    for (auto &[known, set] : flags)
+      if (name == known)
+        *set = value == "1";
+    if (name == "no-fuse")
+      o.fuse = value != "1";
+    absl::Status number = name == "threads"     ? setNumber(name, value, 1, 1024, o.threads)
+                          : name == "opt-level" ? setNumber(name, value, 0, 3, o.optLevel)
+                                                : absl::OkStatus();
+    if (!number.ok())
+      return number;
+    if (name == "weights" && value == "file" && o.weights == "embed")
+      return absl::InvalidArgumentError("--weights FILE: the module was compiled for weights in a file of their own; name it");
+  }
+  return absl::OkStatus();
 }
 
 } // namespace lathe

@@ -33,9 +33,6 @@ struct EntrySpec {
   std::vector<std::string> fetches, targets;
 };
 
-const char *phaseName(Phase phase);
-std::optional<Phase> parsePhase(const std::string &name);
-
 struct CompilerOptions {
   std::string model;
   std::vector<InputSpec> inputs;
@@ -50,6 +47,7 @@ struct CompilerOptions {
 
   std::string backend; ///< codegen::backends(); empty: the default one
   std::string triple, cpu = "x86-64-v3";
+  std::string features; ///< "+a,-b", added to the CPU's; of a recorded module only
   std::string className, symbolPrefix;
   int threads = 1;
   std::string weights = "embed";
@@ -82,6 +80,13 @@ absl::StatusOr<EntrySpec> parseEntry(const std::string &text);
 /// Sets the option that the command line calls --NAME; repeatable ones are added. Flags are "1" or "0". INVALID_ARGUMENT for names and
 /// values that `lathe compile` does not take.
 absl::Status setOption(CompilerOptions &options, const std::string &name, const std::string &value);
+
+/// Names and values of the options that decide what code is made after import, in a fixed order.
+using RecordedOptions = std::vector<std::pair<std::string, std::string>>;
+RecordedOptions recordOptions(const CompilerOptions &options);
+/// Takes them over from a module that was written in the middle of a compilation. INVALID_ARGUMENT where an option was given
+/// another value than the one recorded.
+absl::Status restoreOptions(const RecordedOptions &recorded, CompilerOptions &options);
 
 } // namespace lathe
 

@@ -1,12 +1,13 @@
-// kernels -> LLVM dialect (passes/lower) -> LLVM IR + ABI tables -> O3 -> object -> constants section -> checks.
+// LLVM dialect (passes/lower) -> LLVM IR + ABI tables -> O3 -> object -> constants section -> checks.
 #include "compiler/emit/Emit.h"
 #include "compiler/emit/Elf.h"
 #include "compiler/emit/Header.h"
 #include "compiler/emit/Tables.h"
 #include "compiler/emit/Target.h"
+#include "passes/codegen/Target.h"
 #include "passes/lower/Lower.h"
+#include "passes/lower/Passes.h"
 #include "runtime/abi/module_abi.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -142,78 +143,88 @@ std::string makeIdentifier(StringRef name) {
   return out;
 }
 
-Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOptions &options) {
-  if (options.symbolPrefix.empty() || makeIdentifier(options.symbolPrefix) != options.symbolPrefix)
-    return createStringError("symbol prefix '" + options.symbolPrefix + "' is not a C identifier");
-  if (!options.sanitize.empty() && options.sanitize != "address")
-    return createStringError("--sanitize=" + options.sanitize + " is not supported: expected address");
+void buildPreparePipeline(mlir::PassManager &pm, const ResolvedTarget &target, const EmitOptions &options) {
+  if (options.bf16 && !target.backend->properties().bf16)
+    mlir::emitWarning(mlir::UnknownLoc::get(pm.getContext()))
+        << "--precision bf16: not with the " << options.backend << " backend: products and convolutions stay f32";
+  target.backend->addPreparePasses(pm, {options.releaseConstants, options.plans.empty() ? nullptr : &options.plans});
+}
+
+void buildLowerPipeline(mlir::OpPassManager &pm, const EmitOptions &options) {
+  lower::KernelToLlvmOptions lower;
+  lower.profile = options.profile;
+  lower.externalWeights = options.externalWeights;
+  lower.separateBuffers = options.sanitize == "address";
+  lower.parallelWork = options.parallelWork;
+  pm.addPass(lower::createKernelToLlvm(lower));
+}
+
+Expected<CompiledArtifact> emitModule(mlir::ModuleOp module, const EmitOptions &options) {
   Expected<ResolvedTarget> target = resolveTarget(options);
   if (!target)
     return target.takeError();
+  codegen::setTarget(module, target->description(options));
+  mlir::PassManager pm(module.getContext());
+  buildPreparePipeline(pm, *target, options);
+  buildLowerPipeline(pm, options);
+  const double start = seconds();
+  if (mlir::failed(pm.run(module)))
+    return createStringError("the model could not be compiled");
+  const double lowered = seconds() - start;
+  Expected<CompiledArtifact> artifact = emitLowered(module, *target, options);
+  if (artifact)
+    artifact->report.emitKernelsSeconds += lowered;
+  return artifact;
+}
 
-  const bool onDevice = target->backend->launches();
+Expected<CompiledArtifact> emitLowered(mlir::ModuleOp module, const ResolvedTarget &target, const EmitOptions &options) {
+  mlir::FailureOr<lower::LoweredModule> lowered = lower::readLowered(module);
+  if (mlir::failed(lowered))
+    return createStringError("the model could not be compiled");
+  const bool onDevice = lowered->onDevice;
   if (onDevice && options.hosted)
     return createStringError("host operations are not supported beside kernels of a device");
-
-  mlir::MLIRContext *context = kernelModule.getContext();
   mlir::DialectRegistry registry;
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
-  context->appendDialectRegistry(registry);
-  codegen::Backend &backend = *target->backend;
-  backend.loadDialects(*context);
-  context->getOrLoadDialect<mlir::LLVM::LLVMDialect>();
+  module.getContext()->appendDialectRegistry(registry);
 
   CompiledArtifact artifact;
-  codegen::PrepareOptions prepareOptions{options.exact, options.bf16, options.releaseConstants, &options.plans};
-  mlir::FailureOr<codegen::Prepared> prepared = backend.prepare(kernelModule, prepareOptions);
-  if (mlir::failed(prepared))
-    return createStringError("the model could not be compiled");
-  artifact.report.bf16Kernels = prepared->bf16Kernels;
-  artifact.report.planned = prepared->planned;
-  artifact.triple = target->triple;
-  artifact.vectorBits = backend.properties().vectorBits;
-  artifact.fma = backend.properties().fma;
+  artifact.triple = target.triple;
+  artifact.vectorBits = target.backend->properties().vectorBits;
+  artifact.fma = target.backend->properties().fma;
   artifact.prefix = options.symbolPrefix;
   double start = seconds();
-  lower::LowerOptions lowerOptions;
-  lowerOptions.backend = &backend;
-  lowerOptions.constantsSymbol = options.symbolPrefix + "_constants";
-  lowerOptions.threads = onDevice ? 1 : options.threads; // the device's are enough
-  lowerOptions.profile = options.profile;
-  lowerOptions.amx = prepared->amx;
-  lowerOptions.parallelWork = options.parallelWork;
-  lowerOptions.externalWeights = options.externalWeights;
-  lowerOptions.separateBuffers = options.sanitize == "address";
   EmitOptions hostCode = options;
   if (onDevice)
     hostCode.sanitize.clear(); // it touches no tensor: the device's own checks see the kernels
-  mlir::FailureOr<lower::LoweredModule> lowered = lower::lowerModule(kernelModule, lowerOptions);
-  if (mlir::failed(lowered))
-    return createStringError("the model could not be compiled");
-
   LLVMContext llvmContext;
-  std::unique_ptr<Module> m = mlir::translateModuleToLLVMIR(*lowered->module, llvmContext, options.symbolPrefix);
+  std::unique_ptr<Module> m = mlir::translateModuleToLLVMIR(module, llvmContext, options.symbolPrefix);
   if (!m)
     return createStringError("internal error: translation to LLVM IR failed");
-  lowered->module = nullptr;
+  module.getBody()->clear();
+  const std::string constants = options.symbolPrefix + "_constants";
+  if (GlobalVariable *pool = m->getNamedGlobal(lower::constantsSymbol))
+    pool->setName(constants);
   m->setSourceFileName(options.symbolPrefix);
-  m->setTargetTriple(Triple(target->triple));
-  m->setDataLayout(target->machine->createDataLayout());
+  m->setTargetTriple(Triple(target.triple));
+  m->setDataLayout(target.machine->createDataLayout());
   m->setPICLevel(PICLevel::BigPIC);
   uint64_t hash = options.externalWeights ? lowered->pool.hash() : 0;
-  emitTables(*m, *lowered, options, target->triple + " " + target->cpu, hash);
+  emitTables(*m, *lowered, options, target.triple + " " + target.cpu, hash);
   if (options.hosted)
     emitHostedTables(*m, *options.hosted, options.symbolPrefix);
-  setFunctionAttributes(*m, *target, hostCode);
+  setFunctionAttributes(*m, target, hostCode);
   std::string problems;
   raw_string_ostream problemStream(problems);
   if (verifyModule(*m, &problemStream))
     return createStringError("internal error: invalid LLVM IR: " + problems);
   EmitReport &report = artifact.report;
   report.emitKernelsSeconds = seconds() - start;
+  report.bf16Kernels = lowered->bf16Kernels;
+  report.planned = lowered->planned;
   start = seconds();
-  optimize(*m, *target->machine, hostCode);
+  optimize(*m, *target.machine, hostCode);
   report.optimizeSeconds = seconds() - start;
   start = seconds();
   if (options.wantLlvm) {
@@ -223,25 +234,25 @@ Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOpt
   if (options.wantAsm) {
     // code generation changes the module: print from a copy of the machine's view
     std::unique_ptr<Module> copy = CloneModule(*m);
-    Expected<std::string> text = generate(*copy, *target->machine, CodeGenFileType::AssemblyFile);
+    Expected<std::string> text = generate(*copy, *target.machine, CodeGenFileType::AssemblyFile);
     if (!text)
       return text.takeError();
     artifact.assembly = std::move(*text);
   }
   if (options.wantObject) {
-    Expected<std::string> object = generate(*m, *target->machine, CodeGenFileType::ObjectFile);
+    Expected<std::string> object = generate(*m, *target.machine, CodeGenFileType::ObjectFile);
     if (!object)
       return object.takeError();
     Expected<ElfSummary> summary = summarizeObject(*object);
     if (!summary)
       return summary.takeError();
-    if (Error e = checkUndefined(*summary, hostCode, lowerOptions.constantsSymbol, lowered->onDevice))
+    if (Error e = checkUndefined(*summary, hostCode, constants, onDevice))
       return std::move(e);
     report.codeBytes = summary->codeBytes;
     artifact.object = std::move(*object);
     if (lowered->pool.size() > 0 && !options.externalWeights) {
       Expected<std::string> whole =
-          addConstantsSection(artifact.object, lowerOptions.constantsSymbol, lowered->pool.size(),
+          addConstantsSection(artifact.object, constants, lowered->pool.size(),
                               [&](std::string &out) { lowered->pool.append(out, options.releaseConstants); });
       if (!whole)
         return whole.takeError();

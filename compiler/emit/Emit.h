@@ -6,6 +6,7 @@
 #include "base/DType.h"
 #include "passes/codegen/Plan.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
 #include <string>
@@ -80,7 +81,16 @@ struct CompiledArtifact {
   EmitReport report;
 };
 
-/// Emits the public functions of a module of kernels. The module is consumed (left in an unspecified state).
+struct ResolvedTarget;
+
+/// What options mean for the IR: the passes from fused kernels to prepared ones, and from these to the LLVM dialect. Both read
+/// the module's target (passes/codegen/Target.h). `options` must live as long as the passes.
+void buildPreparePipeline(mlir::PassManager &pm, const ResolvedTarget &target, const EmitOptions &options);
+void buildLowerPipeline(mlir::OpPassManager &pm, const EmitOptions &options);
+/// Emits a lowered module. The module is consumed.
+llvm::Expected<CompiledArtifact> emitLowered(mlir::ModuleOp module, const ResolvedTarget &target, const EmitOptions &options);
+
+/// All three for the public functions of a module of kernels. The module is consumed (left in an unspecified state).
 /// Problems with the model are reported as diagnostics at their op's location as well as in the error.
 llvm::Expected<CompiledArtifact> emitModule(mlir::ModuleOp kernelModule, const EmitOptions &options);
 

@@ -52,6 +52,10 @@ static std::string hostFeatures() {
 }
 
 Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
+  if (options.symbolPrefix.empty() || makeIdentifier(options.symbolPrefix) != options.symbolPrefix)
+    return createStringError("symbol prefix '" + options.symbolPrefix + "' is not a C identifier");
+  if (!options.sanitize.empty() && options.sanitize != "address")
+    return createStringError("--sanitize=" + options.sanitize + " is not supported: expected address");
   initializeTargets();
   ResolvedTarget t;
   t.triple = Triple::normalize(options.triple.empty() ? sys::getDefaultTargetTriple() : options.triple);
@@ -101,10 +105,14 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
     all.push_back(std::string("+") + kv.Key);
   std::sort(all.begin(), all.end());
   t.allFeatures = join(all, ",");
-  t.backend = codegen::makeBackend(options.backend, {t.triple, t.cpu, t.allFeatures, options.threads});
+  t.backend = codegen::makeBackend(options.backend, t.description(options).processor);
   if (!t.backend)
     return createStringError("this build has no backend '" + options.backend + "': expected one of " + codegen::backendNames());
   return t;
+}
+
+codegen::Target ResolvedTarget::description(const EmitOptions &options) const {
+  return {options.backend, {triple, cpu, allFeatures, options.threads, options.exact, options.bf16}};
 }
 
 std::string tuningTarget(const ResolvedTarget &target) {

@@ -3,7 +3,7 @@
 #define LATHE_COMPILER_EMIT_TARGET_H
 
 #include "compiler/emit/Emit.h"
-#include "passes/codegen/Backend.h"
+#include "passes/codegen/Target.h"
 #include "llvm/Target/TargetMachine.h"
 #include <memory>
 
@@ -15,8 +15,12 @@ struct ResolvedTarget {
   std::string allFeatures; ///< everything the CPU has: "+avx,+avx2,..."
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<codegen::Backend> backend;
+
+  /// As modules say it, in their attribute lathe.target.
+  codegen::Target description(const EmitOptions &options) const;
 };
 
+/// Diagnoses options that do not fit, those that only code generation reads included.
 llvm::Expected<ResolvedTarget> resolveTarget(const EmitOptions &options);
 
 /// The target as tuning files name it: plans for one are none for another.

@@ -1,5 +1,6 @@
 #include "compiler/frontend/Frontend.h"
 
+#include "compiler/frontend/Recorded.h"
 #include "compiler/frontend/tflite/Tflite.h"
 #include "compiler/import/Import.h"
 
@@ -10,6 +11,25 @@ using namespace mlir;
 using llvm::StringRef;
 
 namespace lathe {
+
+static const std::pair<Phase, const char *> phases[] = {
+    {Phase::Import, "import"},     {Phase::Cluster, "cluster"}, {Phase::Legalize, "legalize"},
+    {Phase::Simplify, "simplify"}, {Phase::Fuse, "fuse"},       {Phase::Prepare, "prepare"},
+    {Phase::Lower, "lower"},       {Phase::Emit, "emit"}};
+
+const char *phaseName(Phase phase) {
+  for (auto &p : phases)
+    if (p.first == phase)
+      return p.second;
+  return "unknown";
+}
+
+std::optional<Phase> parsePhase(const std::string &name) {
+  for (auto &p : phases)
+    if (name == p.second)
+      return p.first;
+  return std::nullopt;
+}
 
 namespace {
 class GraphFrontend : public Frontend {
@@ -34,7 +54,7 @@ const Frontend &graphFrontend() {
 }
 
 const Frontend &frontendOfBytes(StringRef bytes) {
-  for (const Frontend *frontend : {&tflite::frontend(), &graphFrontend()})
+  for (const Frontend *frontend : {&tflite::frontend(), &recordedFrontend(), &graphFrontend()})
     if (frontend->recognizes(bytes))
       return *frontend;
   return graphFrontend();

@@ -20,7 +20,10 @@
 namespace lathe {
 
 /// The phases in the order in which they run; --compile-to names one.
-enum class Phase { Import, Cluster, Legalize, Simplify, Fuse, Lower, Emit };
+enum class Phase { Import, Cluster, Legalize, Simplify, Fuse, Prepare, Lower, Emit };
+
+const char *phaseName(Phase phase);
+std::optional<Phase> parsePhase(const std::string &name);
 
 /// One input or output of an entry.
 struct TensorSpec {
@@ -81,6 +84,8 @@ struct ImportedModel {
   std::vector<EntryInfo> entries;
   /// Names are keys of a signature; without one the outputs of a run are known by their tensors.
   bool hasSignature = false;
+  /// Of a module that --dump-dir wrote: the options that decide code, as the compilation had them. Frontends leave it empty.
+  std::vector<std::pair<std::string, std::string>> recorded;
   /// What was chosen on the user's behalf, for progress output; lines without a final newline.
   std::string notes;
 };

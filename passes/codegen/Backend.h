@@ -3,7 +3,8 @@
 // docs/backends.md leads from the plain backend to a new one.
 //
 // The order of calls, for one module of kernels:
-//   loadDialects, prepare   ops get their algorithm, layout and place in memory; constants are packed
+//   addPreparePasses        they give ops their algorithm, layout and place in memory, and pack constants
+//   loadDialects
 //   beginKernels            what generators learn from the module as a whole
 //   emitKernel              once for each distinct op
 //
@@ -22,6 +23,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
 
 #include <memory>
 #include <optional>
@@ -30,12 +32,14 @@
 
 namespace lathe::codegen {
 
-/// The processor that code is made for, in LLVM's terms, and how many of its threads share a kernel.
+/// The processor that code is made for, in LLVM's terms, how many of its threads share a kernel, and how exact kernels are.
 struct Processor {
   std::string triple;
   std::string cpu;      ///< LLVM's name; for messages
   std::string features; ///< all that it has: "+avx,+avx2,..."
   int threads = 1;      ///< never changes a result but by which algorithm pays
+  bool exact = false;   ///< no algorithm that trades accuracy for speed
+  bool bf16 = false;    ///< products and convolutions of bf16 operands, where the processor has them
 };
 
 /// What others ask about the code that a backend makes.
@@ -44,19 +48,12 @@ struct Properties {
   bool fma = false;         ///< multiplies and adds in one instruction
   double multiplyAdds = 1;  ///< of f32, that a thread does in a cycle at best
   int64_t cacheBytes = 1 << 20; ///< of the cache that a thread has to itself
+  bool bf16 = false;       ///< Processor::bf16 is a wish that can be granted
 };
 
 struct PrepareOptions {
-  bool exact = false;            ///< no algorithm that trades accuracy for speed
-  bool bf16 = false;             ///< products and convolutions of bf16 operands, where the processor has them
   bool releaseConstants = false; ///< free constants that only exist packed from then on; no other module may use them
-  const PlanTable *plans = nullptr;
-};
-
-struct Prepared {
-  int64_t bf16Kernels = 0; ///< ops that take bf16 operands
-  int64_t planned = 0;     ///< ops whose plan the table named
-  bool amx = false;        ///< kernels use tiles, which a Linux process must ask for
+  const PlanTable *plans = nullptr; ///< what a tuning file says; must live as long as the passes
 };
 
 /// A kernel and what calls of it need to know.
@@ -86,8 +83,11 @@ public:
   virtual Properties properties() const = 0;
   /// Loads the dialects of emitted functions.
   virtual void loadDialects(mlir::MLIRContext &context) const = 0;
-  /// Rewrites kernel ops to the forms that emitKernel is to take. Diagnoses; warns of wishes that it cannot grant.
-  virtual mlir::FailureOr<Prepared> prepare(mlir::ModuleOp module, const PrepareOptions &options) = 0;
+  /// Adds the passes that rewrite kernel ops to the forms that emitKernel is to take; they warn of wishes that they cannot
+  /// grant. A backend needs none.
+  virtual void addPreparePasses(mlir::OpPassManager &pm, const PrepareOptions &options) const {}
+  /// Whether a prepared module's kernels use tile registers, which a Linux process must ask for.
+  virtual bool usesTiles(mlir::ModuleOp module) const { return false; }
   /// Called before the first kernel of a prepared module.
   virtual void beginKernels(mlir::ModuleOp module) {}
   /// The last part of the kernel's name, which profiles show: the op's, and what tells its algorithm.
@@ -123,11 +123,15 @@ struct BackendInfo {
 llvm::ArrayRef<BackendInfo> backends();
 /// Their names, joined by ", ".
 std::string backendNames();
+/// The dialects that emitted functions use.
+void registerKernelDialects(mlir::DialectRegistry &registry);
 /// Null where the build has no backend of that name; "" is the default one.
 std::unique_ptr<Backend> makeBackend(llvm::StringRef name, const Processor &processor);
+/// The backend that the module's target names (Target.h); diagnoses where there is none.
+mlir::FailureOr<std::unique_ptr<Backend>> backendOf(mlir::ModuleOp module);
 /// Whether the backend of that name launches kernels on a device; of "", the default one.
 bool launchesKernels(llvm::StringRef name);
-/// Registers the passes of all backends.
+/// Registers the passes of all backends and kernel-set-target.
 void registerBackendPasses();
 
 } // namespace lathe::codegen

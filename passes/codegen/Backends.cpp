@@ -1,5 +1,5 @@
 // The backends of this build (LATHE_BACKENDS): the one place outside their folders that knows them.
-#include "passes/codegen/Backend.h"
+#include "passes/codegen/Target.h"
 #ifdef LATHE_BACKEND_CPU
 #include "passes/codegen/cpu/CpuBackend.h"
 #include "passes/codegen/cpu/passes/Passes.h"
@@ -41,6 +41,16 @@ std::unique_ptr<Backend> makeBackend(llvm::StringRef name, const Processor &proc
   return nullptr;
 }
 
+mlir::FailureOr<std::unique_ptr<Backend>> backendOf(mlir::ModuleOp module) {
+  mlir::FailureOr<Target> target = targetOf(module);
+  if (mlir::failed(target))
+    return mlir::failure();
+  std::unique_ptr<Backend> made = makeBackend(target->backend, target->processor);
+  if (!made)
+    return module.emitError() << "this build has no backend '" << target->backend << "': expected one of " << backendNames();
+  return made;
+}
+
 bool launchesKernels(llvm::StringRef name) {
   for (const BackendInfo &info : backends())
     if (name.empty() || info.name == name)
@@ -49,6 +59,7 @@ bool launchesKernels(llvm::StringRef name) {
 }
 
 void registerBackendPasses() {
+  registerSetTarget();
   for (const BackendInfo &info : backends())
     if (info.registerPasses)
       info.registerPasses();

@@ -114,6 +114,7 @@ FailureOr<int64_t> ConstantPool::add(ElementsAttr value, Location loc) {
     return emitError(loc, "constant has an attribute that cannot be emitted"), failure();
   }
   byAttribute[value] = offset;
+  added.push_back(value);
   return offset;
 }
 

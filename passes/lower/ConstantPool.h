@@ -17,10 +17,10 @@ class ConstantPool {
 public:
   /// Offset of the constant's bytes in the pool; diagnoses contents that cannot be read and pools beyond 2^40 bytes.
   mlir::FailureOr<int64_t> add(mlir::ElementsAttr value, mlir::Location loc);
-  /// The same for raw bytes; they are copied.
-  int64_t addBytes(llvm::StringRef bytes);
 
   int64_t size() const { return total; }
+  /// What was added, each once: added again in this order it makes the same pool.
+  llvm::ArrayRef<mlir::ElementsAttr> attributes() const { return added; }
   /// Appends size() bytes, padding zeroed. `release` frees each constant's memory then: nothing may read it after.
   void append(std::string &out, bool release);
   /// xxh3 of the content.
@@ -33,8 +33,11 @@ private:
     mlir::AsmResourceBlob *blob = nullptr; ///< that holds the bytes
   };
   int64_t place(llvm::ArrayRef<char> bytes, mlir::AsmResourceBlob *blob);
+  /// The same for bytes of nobody's; they are copied.
+  int64_t addBytes(llvm::StringRef bytes);
 
   std::vector<Piece> pieces;
+  std::vector<mlir::ElementsAttr> added;
   std::vector<std::unique_ptr<char[]>> owned;
   llvm::DenseMap<mlir::Attribute, int64_t> byAttribute;
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, int64_t> byContent; ///< hash of 128 bits, to index of piece

@@ -116,7 +116,7 @@ void FunctionLowering::emitRunFunction() {
   threads = b.max(threads, b.i64(1));
   b.store(threads, ctx, 8 * Threads);
 
-  Value constants = LLVM::AddressOfOp::create(b, ptr, state.options.constantsSymbol);
+  Value constants = LLVM::AddressOfOp::create(b, ptr, constantsSymbol);
   if (state.options.externalWeights && state.result.pool.size() > 0) {
     constants = b.loadPtr(constants);
     failIf(b.compare(LLVM::ICmpPredicate::eq, constants, b.null()), -1, b.i64(callWeights));

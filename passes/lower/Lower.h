@@ -5,6 +5,8 @@
 //   lathe_run<k>(args) -> i32, lathe_workspace<k>(sizes, threads) -> i64, lathe_bound<k>(sizes), lathe_dims<k>(sizes, dims)
 // which refer to three symbols that emission defines: the constants, lathe_fail and (with external weights) the bound
 // address of the constants.
+// The pass kernel-to-llvm does this in place; the attribute `lathe.lowered` (LoweredAttrs.cpp) then holds the rest of
+// LoweredModule, so that the module alone says all that emission needs.
 // Where the backend launches kernels, they become `image` instead, and the functions of the entries are host code that calls
 // lathe_cuda_* (runtime/abi/cuda_abi.h) and refers to one more symbol, the description of the image.
 #ifndef LATHE_PASSES_LOWER_LOWER_H
@@ -20,7 +22,6 @@ namespace lathe::lower {
 
 struct LowerOptions {
   codegen::Backend *backend = nullptr; ///< emits the kernels
-  std::string constantsSymbol = "lathe_constants";
   int threads = 1;
   bool profile = false;
   bool externalWeights = false;
@@ -67,7 +68,7 @@ struct VariableDesc {
 };
 
 struct LoweredModule {
-  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::OwningOpRef<mlir::ModuleOp> module; ///< null where readLowered made it
   ConstantPool pool;
   std::vector<EntryDesc> entries;
   std::vector<SiteDesc> sites;
@@ -79,6 +80,7 @@ struct LoweredModule {
   std::vector<codegen::Launch> launches; ///< their entries
   PlanStatistics plan; ///< of the entry with the largest arena
   int64_t kernels = 0, kernelCalls = 0, scratchBytes = 0;
+  int64_t bf16Kernels = 0, planned = 0; ///< kernel ops of bf16 operands; those whose plan a tuning file named
 };
 
 /// Failures of a site, passed to lathe_fail; 1..6 are the kernels' codes (KernelError).
@@ -86,6 +88,8 @@ constexpr int siteSizeCheck = 7;
 /// Failures of the call as a whole (site -1).
 enum CallFailure { callWorkspace = 1, callSizes, callWeights, callParallel, callAmx };
 constexpr int failuresPerSite = 8;
+/// The constants; emission gives the symbol a name of the module's own.
+constexpr const char *constantsSymbol = "lathe_constants";
 /// With LowerOptions::amx: an i32 that emission defines, nonzero when the system lets this process use AMX.
 constexpr const char *amxGranted = "lathe_amx_granted";
 /// Of a backend that launches: a lathe_cuda_module that emission defines.
@@ -94,6 +98,11 @@ constexpr const char *deviceModule = "lathe_device_module";
 /// Lowers the module; all problems are diagnosed at their ops. `input` is changed (attributes on ops) but stays valid:
 /// the constant pool refers to its attributes.
 mlir::FailureOr<LoweredModule> lowerModule(mlir::ModuleOp input, const LowerOptions &options);
+
+/// Writes what lowering learnt into the attribute `lathe.lowered` of `module`.
+void noteLowered(mlir::ModuleOp module, const LoweredModule &lowered);
+/// Reads it back, without `module`; diagnoses where there is none or a part is missing.
+mlir::FailureOr<LoweredModule> readLowered(mlir::ModuleOp module);
 
 /// Converts func, scf, cf, arith, math and vector to the LLVM dialect in place.
 mlir::LogicalResult convertKernelsToLlvm(mlir::ModuleOp module);

@@ -122,7 +122,7 @@ void declareSymbols(ModuleState &state) {
   auto fail = LLVM::LLVMFunctionType::get(b.getI32Type(), {b.ptrType(), b.getI32Type(), b.getI32Type()});
   LLVM::LLVMFuncOp::create(b, "lathe_fail", fail);
   LLVM::GlobalOp::create(b, b.getI8Type(), /*isConstant=*/false, LLVM::Linkage::External,
-                         state.options.constantsSymbol, Attribute())
+                         constantsSymbol, Attribute())
       .setVisibility_(LLVM::Visibility::Hidden);
   if (state.options.backend->launches())
     LLVM::GlobalOp::create(b, b.getI8Type(), /*isConstant=*/false, LLVM::Linkage::External, deviceModule, Attribute())
@@ -201,6 +201,10 @@ FailureOr<LoweredModule> lowerModule(ModuleOp input, const LowerOptions &options
   if (entries.empty())
     return emitError(input.getLoc(), "module has no entry function"), failure();
   result.kernels = kernels.all().size();
+  input.walk([&](Operation *op) {
+    result.bf16Kernels += op->hasAttr("bf16");
+    result.planned += op->hasAttr("kernel.plan");
+  });
 
   if (failed(convertKernelsToLlvm(kernelModule)))
     return emitError(input.getLoc(), "kernels could not be converted to LLVM"), failure();

@@ -1,6 +1,6 @@
-// These passes are views of what emission does, for lathe-opt; emission calls the functions.
+// kernel-to-llvm is the phase `lower`; the others show parts of what it does, for lathe-opt and tests.
 #include "passes/lower/Passes.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "passes/codegen/Target.h"
 #include "passes/lower/Lower.h"
 #include "passes/lower/SideBySide.h"
 
@@ -31,15 +31,6 @@ std::string place(const Buffer &b, int64_t part = 0) {
   case Buffer::Arena: break;
   }
   return "arena " + std::to_string(b.group) + " +" + std::to_string(b.offset);
-}
-
-/// Null and a diagnostic where the build has none of that name.
-std::unique_ptr<codegen::Backend> makeBackend(ModuleOp module, StringRef name, const std::string &triple,
-                                              const std::string &features, int threads) {
-  auto made = codegen::makeBackend(name, {triple, "", features, threads});
-  if (!made)
-    module.emitError() << "this build has no backend '" << name << "': expected one of " << codegen::backendNames();
-  return made;
 }
 
 struct PlanMemory : impl::KernelPlanMemoryBase<PlanMemory> {
@@ -97,19 +88,18 @@ struct PlanMemory : impl::KernelPlanMemoryBase<PlanMemory> {
 
 struct MarkSides : impl::SideBySideBase<MarkSides> {
   using SideBySideBase::SideBySideBase;
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<LLVM::LLVMDialect>();
-  }
+  void getDependentDialects(DialectRegistry &registry) const override { codegen::registerKernelDialects(registry); }
   void runOnOperation() override {
-    LowerOptions options;
-    std::unique_ptr<codegen::Backend> made = makeBackend(getOperation(), backend, triple, features, threads);
-    if (!made)
+    FailureOr<codegen::Target> target = codegen::targetOf(getOperation());
+    FailureOr<std::unique_ptr<codegen::Backend>> made = codegen::backendOf(getOperation());
+    if (failed(target) || failed(made))
       return signalPassFailure();
-    options.backend = made.get();
-    options.threads = threads;
+    LowerOptions options;
+    options.backend = made->get();
+    options.threads = target->processor.threads;
     options.parallelWork = parallelWork;
     OwningOpRef<ModuleOp> scratch = ModuleOp::create(UnknownLoc::get(&getContext()));
-    KernelSet kernels(*scratch, *made);
+    KernelSet kernels(*scratch, **made);
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (!func.isPublic() || func.isExternal())
         continue;
@@ -126,24 +116,32 @@ struct MarkSides : impl::SideBySideBase<MarkSides> {
 
 struct ToLlvm : impl::KernelToLlvmBase<ToLlvm> {
   using KernelToLlvmBase::KernelToLlvmBase;
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<LLVM::LLVMDialect>();
-  }
+  void getDependentDialects(DialectRegistry &registry) const override { codegen::registerKernelDialects(registry); }
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    LowerOptions options;
-    std::unique_ptr<codegen::Backend> made = makeBackend(module, backend, triple, features, threads);
-    if (!made)
+    FailureOr<codegen::Target> target = codegen::targetOf(module);
+    FailureOr<std::unique_ptr<codegen::Backend>> made = codegen::backendOf(module);
+    if (failed(target) || failed(made))
       return signalPassFailure();
-    options.backend = made.get();
-    options.threads = threads;
+    LowerOptions options;
+    options.backend = made->get();
+    options.threads = (*made)->launches() ? 1 : target->processor.threads; // the device's are enough
+    options.profile = profile;
+    options.externalWeights = externalWeights;
+    options.amx = (*made)->usesTiles(module);
+    options.parallelWork = parallelWork;
+    options.separateBuffers = separateBuffers;
+    (*made)->loadDialects(getContext());
     FailureOr<LoweredModule> lowered = lowerModule(module, options);
     if (failed(lowered))
       return signalPassFailure();
+    numKernels += lowered->kernels;
+    numCalls += lowered->kernelCalls;
     module.getBody()->clear();
     module.getBody()->getOperations().splice(module.getBody()->end(), lowered->module->getBody()->getOperations());
     for (StringRef name : {"hlo.symbols", "hlo.variables"})
       module->removeAttr(name);
+    noteLowered(module, *lowered);
   }
 };
 

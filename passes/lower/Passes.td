@@ -35,10 +35,6 @@ def SideBySide : Pass<"kernel-side-by-side", "::mlir::ModuleOp"> {
     and tests.
   }];
   let options = [
-    Option<"backend", "backend", "std::string", /*default=*/"\"\"", "who emits kernels, by name; empty: the default one">,
-    Option<"triple", "triple", "std::string", /*default=*/"\"x86_64-unknown-linux-gnu\"", "target triple">,
-    Option<"features", "features", "std::string", /*default=*/"\"+avx,+avx2,+fma,+f16c\"", "features of the CPU, resolved">,
-    Option<"threads", "threads", "int", /*default=*/"2", "threads that share the sides">,
     Option<"parallelWork", "parallel-work", "int64_t", /*default=*/"140000", "work from which a call is spread by itself; half of it makes a side">
   ];
   let statistics = [
@@ -52,16 +48,21 @@ def SideBySide : Pass<"kernel-side-by-side", "::mlir::ModuleOp"> {
 def KernelToLlvm : Pass<"kernel-to-llvm", "::mlir::ModuleOp"> {
   let summary = "Emits every distinct kernel and the functions of the entries in the LLVM dialect.";
   let description = [{
-    Expects public functions of kernel ops, bare hlo ops, constants, views and control flow. Leaves what object emission
-    translates, without the tables and the content of the constants.
+    Expects public functions of kernel ops, bare hlo ops, constants, views and control flow, prepared for the module's target
+    (`lathe.target`). Leaves the functions that object emission translates, and in the attribute `lathe.lowered` what its tables
+    tell: entries, places that can fail, steps, symbols, variables, and the constants in the order of their pool. Kernels of a
+    device are in it as text.
   }];
   let options = [
-    Option<"backend", "backend", "std::string", /*default=*/"\"\"", "who emits kernels, by name; empty: the default one">,
-    Option<"triple", "triple", "std::string", /*default=*/"\"x86_64-unknown-linux-gnu\"", "target triple">,
-    Option<"features", "features", "std::string", /*default=*/"\"+avx,+avx2,+fma,+f16c\"", "features of the CPU, resolved">,
-    Option<"threads", "threads", "int", /*default=*/"1", "more than 1: kernels go through parallel_for">
+    Option<"profile", "profile", "bool", /*default=*/"false", "call the trace hook around each kernel">,
+    Option<"externalWeights", "external-weights", "bool", /*default=*/"false", "constants lie where PREFIX_bind_weights says">,
+    Option<"separateBuffers", "separate-buffers", "bool", /*default=*/"false", "each buffer is a heap block of its own, for address sanitizers">,
+    Option<"parallelWork", "parallel-work", "int64_t", /*default=*/"140000", "work from which a call is spread over threads">
   ];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+  let statistics = [
+    Statistic<"numKernels", "kernels", "distinct kernels">,
+    Statistic<"numCalls", "calls", "kernel calls">
+  ];
 }
 
 #endif

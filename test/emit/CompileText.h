@@ -28,7 +28,8 @@ inline std::unique_ptr<Compiled> compile(llvm::StringRef text, EmitOptions optio
     return nullptr;
   }
   options.cpu = options.triple.empty() ? "host" : options.cpu;
-  auto artifact = emitModule(*c->module, options);
+  mlir::OwningOpRef<mlir::ModuleOp> emitted = c->module->clone(); // tests look at the module afterwards
+  auto artifact = emitModule(*emitted, options);
   if (!artifact) {
     ADD_FAILURE() << llvm::toString(artifact.takeError());
     return nullptr;

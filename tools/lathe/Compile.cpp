@@ -149,7 +149,7 @@ int execute(CompileArgs &a) {
   for (const std::string &kind : wanted)
     last = std::max(last, kind == "graph" ? Phase::Import : kind == "hlo" ? Phase::Simplify : kind == "kernel" ? Phase::Fuse : Phase::Emit);
   last = std::min(last, options.compileTo);
-  if (last < Phase::Lower)
+  if (last < Phase::Emit)
     return mlir::failed(compiler.runUntil(last)) ? failed("") : written ? Fine : BadInput;
 
   auto artifact = compiler.emit({wanted.count("asm") > 0, wanted.count("llvm") > 0});

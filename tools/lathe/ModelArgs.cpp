@@ -113,7 +113,7 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
       ->type_name("SECONDS")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
-  app.add_option("--compile-to", compileTo, "Stop after a phase: import, cluster, legalize, simplify, fuse, lower, emit")
+  app.add_option("--compile-to", compileTo, "Stop after a phase: import, cluster, legalize, simplify, fuse, prepare, lower, emit")
       ->type_name("PHASE");
   app.add_option("--dump-dir", options.dumpDir, "Write the IR after each phase to this folder")->type_name("DIR");
   app.add_flag("--timing", options.timing, "Print the time of each phase");

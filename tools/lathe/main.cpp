@@ -1,4 +1,5 @@
 // lathe: the command line. Subcommands live in files of their own; this one sets up what holds for all of them.
+#include "compiler/driver/Compiler.h"
 #include "tools/lathe/Commands.h"
 
 #include "mlir/IR/AsmState.h"
@@ -67,6 +68,7 @@ static void installHandlers() {
 static std::vector<char *> takeMlirFlags(int argc, char **argv) {
   mlir::registerAsmPrinterCLOptions();
   mlir::registerMLIRContextCLOptions();
+  lathe::registerAllPasses(); // for the names that --mlir-print-ir-after and its like take
   mlir::registerPassManagerCLOptions();
   mlir::registerDefaultTimingManagerCLOptions();
   std::vector<char *> ours = {argv[0]};

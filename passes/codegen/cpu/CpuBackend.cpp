@@ -6,8 +6,8 @@
 #include "passes/codegen/cpu/passes/Passes.h"
 #include "passes/codegen/cpu/product/Bf16.h"
 #include "passes/codegen/cpu/product/Tile.h"
-
-#include "llvm/TargetParser/Triple.h"
+#include "passes/codegen/cpu/target/CpuTarget.h"
+#include "passes/codegen/Target.h"
 
 using namespace mlir;
 
@@ -39,18 +39,15 @@ hlo::ConstantOp constantBehind(Value v) {
 
 class CpuBackend : public codegen::Backend {
 public:
-  explicit CpuBackend(const codegen::Processor &processor)
-      : name(processor.cpu), target(KernelTarget::get(processor.triple, processor.features)) {
-    target.amxBf16 &= llvm::Triple(llvm::Triple::normalize(processor.triple)).isOSLinux(); // the permission is asked for as Linux wants it
-    target.threads = processor.threads;
-  }
+  explicit CpuBackend(const codegen::Processor &processor) : bf16(processor.bf16), target(cpuTarget(processor)) {}
 
   codegen::Properties properties() const override {
-    return {target.vectorBits, target.fma, target.fmas * target.vectorBits / 32, target.l2};
+    return {target.vectorBits, target.fma, target.fmas * target.vectorBits / 32, target.l2, /*bf16=*/true};
   }
   void loadDialects(MLIRContext &context) const override { loadKernelDialects(context); }
 
-  FailureOr<codegen::Prepared> prepare(ModuleOp module, const codegen::PrepareOptions &options) override;
+  void addPreparePasses(OpPassManager &pm, const codegen::PrepareOptions &options) const override;
+  bool usesTiles(ModuleOp module) const override;
   /// Half of what a few cores of a server share.
   void beginKernels(ModuleOp module) override { target.weightsInCache = constantBytes(module) <= 16 << 20; }
   std::string kernelName(Operation *op) const override;
@@ -64,33 +61,28 @@ public:
   std::optional<SmallVector<KernelPlan>> plansToTry(Operation *op, const KernelPlan &best, int round, bool exact) const override;
 
 private:
-  std::string name;
+  bool bf16;
   KernelTarget target;
 };
 
 } // namespace
 
-FailureOr<codegen::Prepared> CpuBackend::prepare(ModuleOp module, const codegen::PrepareOptions &options) {
-  codegen::Prepared done;
-  if (options.bf16 && !target.avx512bf16)
-    emitWarning(UnknownLoc::get(module.getContext()))
-        << "--precision bf16: CPU '" << name << "' has no AVX512_BF16: products and convolutions stay f32";
-  else if (options.bf16) {
-    target.fastBf16 = target.avx512bf16;
-    FailureOr<unsigned> marked = useBf16(module, target, options.exact);
-    if (failed(marked))
-      return failure();
-    done.bf16Kernels = *marked;
-  }
+void CpuBackend::addPreparePasses(OpPassManager &pm, const codegen::PrepareOptions &options) const {
+  if (bf16)
+    pm.addPass(createUseBf16());
   if (options.plans)
-    done.planned = codegen::attachPlans(module, *options.plans);
-  if (failed(packWeights(module, target, {options.exact, false, options.releaseConstants})))
-    return failure();
-  chainKernels(module, target);
-  fuseAttention(module, target);
-  placeParts(module); // what kernels write settles last
-  done.amx = done.bf16Kernels > 0 && target.amxBf16;
-  return done;
+    pm.addPass(codegen::createAttachPlansPass(*options.plans));
+  PackWeightsOptions pack;
+  pack.release = options.releaseConstants;
+  pm.addPass(createPackWeights(pack));
+  pm.addPass(createChainKernels());
+  pm.addPass(createFuseAttention());
+  pm.addPass(createPlaceParts()); // what kernels write settles last
+}
+
+bool CpuBackend::usesTiles(ModuleOp module) const {
+  return target.amxBf16 &&
+         module.walk([](Operation *op) { return op->hasAttr("bf16") ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
 }
 
 std::string CpuBackend::kernelName(Operation *op) const {

@@ -29,12 +29,6 @@ class NvptxBackend : public codegen::Backend {
 public:
   codegen::Properties properties() const override { return {0, true, 1, target.l2}; }
   void loadDialects(MLIRContext &context) const override { codegen::loadKernelDialects(context); }
-  FailureOr<codegen::Prepared> prepare(ModuleOp module, const codegen::PrepareOptions &options) override {
-    if (options.bf16)
-      emitWarning(UnknownLoc::get(module.getContext()))
-          << "--precision bf16: not with the cuda backend: products and convolutions stay f32";
-    return codegen::Prepared();
-  }
   FailureOr<codegen::EmittedKernel> emitKernel(Operation *op, ModuleOp module, StringRef name) const override;
   bool launches() const override { return true; }
   FailureOr<std::string> makeImage(ModuleOp kernels, llvm::MutableArrayRef<codegen::Launch> launches) const override {

@@ -1,5 +1,5 @@
-// RUN: lathe-opt %s --kernel-attention="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --split-input-file | FileCheck %s --enable-var-scope
-// RUN: lathe-opt %s --kernel-attention="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma threads=8" --split-input-file | FileCheck %s --check-prefix=THREADS
+// RUN: lathe-opt %s --kernel-set-target="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --kernel-attention --split-input-file | FileCheck %s --enable-var-scope
+// RUN: lathe-opt %s --kernel-set-target="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma threads=8" --kernel-attention --split-input-file | FileCheck %s --check-prefix=THREADS
 
 // Heads in place, a mask of columns among the rows' operands: one block of each head, two where eight threads share twelve.
 // CHECK-LABEL: @heads

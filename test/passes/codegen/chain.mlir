@@ -1,6 +1,6 @@
-// RUN: lathe-opt %s --kernel-chain="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --split-input-file | FileCheck %s --enable-var-scope
-// RUN: lathe-opt %s --kernel-chain="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+amx-tile,+amx-bf16,+avx2,+avx,+fma" --split-input-file | FileCheck %s --check-prefix=AMX
-// RUN: lathe-opt %s --kernel-chain="threads=2" --split-input-file | FileCheck %s --check-prefix=THREADS
+// RUN: lathe-opt %s --kernel-set-target="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --kernel-chain --split-input-file | FileCheck %s --enable-var-scope
+// RUN: lathe-opt %s --kernel-set-target="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+amx-tile,+amx-bf16,+avx2,+avx,+fma" --kernel-chain --split-input-file | FileCheck %s --check-prefix=AMX
+// RUN: lathe-opt %s --kernel-set-target="threads=2 features=" --kernel-chain --split-input-file | FileCheck %s --check-prefix=THREADS
 
 // 4.8 MB between the product and the convolution, a strip of which fits in a quarter of L2.
 // CHECK-LABEL: @strips

@@ -1,4 +1,4 @@
-// RUN: lathe-opt %s --kernel-pack-weights=features=+avx2,+fma --split-input-file | FileCheck %s --enable-var-scope
+// RUN: lathe-opt %s --kernel-set-target="features=+avx2,+fma" --kernel-pack-weights --split-input-file | FileCheck %s --enable-var-scope
 
 // Columns 0..7 go to the first panel, 8 to the second, with zeros behind; the next op shares them.
 // CHECK-LABEL: @dot

@@ -1,4 +1,4 @@
-// RUN: lathe-opt %s --kernel-pack-weights="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --split-input-file | FileCheck %s --enable-var-scope
+// RUN: lathe-opt %s --kernel-set-target="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --kernel-pack-weights --split-input-file | FileCheck %s --enable-var-scope
 
 // A plan decides instead of the estimates: direct, in panels of three vectors.
 // CHECK-LABEL: @planned_direct

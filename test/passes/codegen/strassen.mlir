@@ -1,6 +1,6 @@
-// RUN: lathe-opt %s --kernel-pack-weights="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --split-input-file | FileCheck %s --enable-var-scope
-// RUN: lathe-opt %s --kernel-pack-weights="exact features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --split-input-file | FileCheck %s --check-prefix=EXACT
-// RUN: lathe-opt %s --kernel-pack-weights="threads=2 features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --split-input-file | FileCheck %s --check-prefix=THREADS
+// RUN: lathe-opt %s --kernel-set-target="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --kernel-pack-weights --split-input-file | FileCheck %s --enable-var-scope
+// RUN: lathe-opt %s --kernel-set-target="exact features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --kernel-pack-weights --split-input-file | FileCheck %s --check-prefix=EXACT
+// RUN: lathe-opt %s --kernel-set-target="threads=2 features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --kernel-pack-weights --split-input-file | FileCheck %s --check-prefix=THREADS
 // EXACT-NOT: strassen
 
 // CHECK-LABEL: @large

@@ -1,5 +1,5 @@
 // Zen 4 and its successors read weights fast enough for the larger filters of smaller images; winograd.mlir has others.
-// RUN: lathe-opt %s --kernel-pack-weights="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma,+sse4a explain" --split-input-file | FileCheck %s --enable-var-scope
+// RUN: lathe-opt %s --kernel-set-target="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma,+sse4a" --kernel-pack-weights="explain" --split-input-file | FileCheck %s --enable-var-scope
 
 // CHECK-LABEL: @small_image
 func.func @small_image(%x: tensor<1x14x14x256xf32>) -> tensor<1x14x14x256xf32> {

@@ -1,5 +1,5 @@
-// RUN: lathe-opt %s --kernel-pack-weights="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma explain" --split-input-file --verify-diagnostics | FileCheck %s --enable-var-scope
-// RUN: lathe-opt %s --kernel-pack-weights="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma exact" --split-input-file | FileCheck %s --check-prefix=EXACT
+// RUN: lathe-opt %s --kernel-set-target="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --kernel-pack-weights="explain" --split-input-file --verify-diagnostics | FileCheck %s --enable-var-scope
+// RUN: lathe-opt %s --kernel-set-target="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma exact" --kernel-pack-weights --split-input-file | FileCheck %s --check-prefix=EXACT
 
 // EXACT-NOT: winograd =
 

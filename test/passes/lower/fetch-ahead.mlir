@@ -1,4 +1,4 @@
-// RUN: lathe-opt %s --split-input-file --kernel-to-llvm=features=+avx,+avx2,+fma,+avx512f,+avx512bw,+avx512dq,+avx512vl | FileCheck %s
+// RUN: lathe-opt %s --split-input-file --kernel-set-target="features=+avx,+avx2,+fma,+avx512f,+avx512bw,+avx512dq,+avx512vl" --kernel-to-llvm | FileCheck %s
 
 // One row: weights that stay in the last cache, but not in L2, are fetched a page ahead in the loop that reads them, and the result before it.
 // CHECK-LABEL: llvm.func internal @k0_dot

@@ -1,5 +1,5 @@
-// RUN: lathe-opt %s "--kernel-to-llvm=threads=2 features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma,+f16c,+sse4a" | FileCheck %s
-// RUN: lathe-opt %s "--kernel-to-llvm=threads=2 features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma,+f16c" | FileCheck %s --check-prefix=TWO
+// RUN: lathe-opt %s --kernel-set-target="threads=2 features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma,+f16c,+sse4a" --kernel-to-llvm | FileCheck %s
+// RUN: lathe-opt %s --kernel-set-target="threads=2 features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma,+f16c" --kernel-to-llvm | FileCheck %s --check-prefix=TWO
 
 // A product is spread over threads where a vector takes a whole cycle, and not where two are done in one.
 // CHECK: llvm.call @lathe_dispatch

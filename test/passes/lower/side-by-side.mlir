@@ -1,6 +1,6 @@
-// RUN: lathe-opt %s --kernel-side-by-side=parallel-work=16000 --mlir-print-local-scope | FileCheck %s
-// RUN: lathe-opt %s --kernel-side-by-side="parallel-work=16000 threads=1" --mlir-print-local-scope | FileCheck %s --check-prefix=ONE
-// RUN: lathe-opt %s "--pass-pipeline=builtin.module(kernel-side-by-side{parallel-work=16000},kernel-plan-memory)" | FileCheck %s --check-prefix=PLAN
+// RUN: lathe-opt %s --kernel-set-target="threads=2" --kernel-side-by-side="parallel-work=16000" --mlir-print-local-scope | FileCheck %s
+// RUN: lathe-opt %s --kernel-set-target="threads=1" --kernel-side-by-side="parallel-work=16000" --mlir-print-local-scope | FileCheck %s --check-prefix=ONE
+// RUN: lathe-opt %s "--pass-pipeline=builtin.module(kernel-set-target{threads=2},kernel-side-by-side{parallel-work=16000},kernel-plan-memory)" | FileCheck %s --check-prefix=PLAN
 // ONE-NOT: kernel.side
 
 !t = tensor<16x64xf32>

@@ -1,5 +1,5 @@
 // RUN: lathe-opt %s --kernel-to-llvm | FileCheck %s
-// RUN: lathe-opt %s --kernel-to-llvm=threads=4 | FileCheck %s --check-prefix=THREADS
+// RUN: lathe-opt %s --kernel-set-target="threads=4" --kernel-to-llvm | FileCheck %s --check-prefix=THREADS
 
 // One function for both adds; a size check and the workspace check come first; the loop is native.
 // CHECK: llvm.func @lathe_fail

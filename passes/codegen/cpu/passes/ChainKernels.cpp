@@ -4,6 +4,7 @@
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/passes/Parts.h"
 #include "passes/codegen/cpu/passes/Passes.h"
+#include "passes/codegen/cpu/target/CpuTarget.h"
 #include "passes/codegen/cpu/product/Bf16.h"
 #include "passes/codegen/cpu/product/Tile.h"
 
@@ -119,11 +120,11 @@ bool makeChain(const KernelTarget &target, kernel::DepthwiseConvOp conv) {
 }
 
 struct ChainKernels : impl::ChainKernelsBase<ChainKernels> {
-  using ChainKernelsBase::ChainKernelsBase;
   void runOnOperation() override {
-    KernelTarget target = KernelTarget::get(triple.getValue(), features.getValue());
-    target.threads = threads;
-    numChains += chainKernels(getOperation(), target);
+    FailureOr<ModuleTarget> target = cpuTargetOf(getOperation());
+    if (failed(target))
+      return signalPassFailure();
+    numChains += chainKernels(getOperation(), target->kernels);
   }
 };
 

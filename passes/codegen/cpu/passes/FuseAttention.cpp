@@ -4,6 +4,7 @@
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/passes/Parts.h"
 #include "passes/codegen/cpu/passes/Passes.h"
+#include "passes/codegen/cpu/target/CpuTarget.h"
 #include "passes/codegen/cpu/product/Tile.h"
 #include "passes/codegen/cpu/rows/Rows.h"
 
@@ -91,11 +92,11 @@ bool makeAttention(const KernelTarget &target, kernel::RowsOp rows) {
 }
 
 struct FuseAttention : impl::FuseAttentionBase<FuseAttention> {
-  using FuseAttentionBase::FuseAttentionBase;
   void runOnOperation() override {
-    KernelTarget target = KernelTarget::get(triple.getValue(), features.getValue());
-    target.threads = threads;
-    numFused += fuseAttention(getOperation(), target);
+    FailureOr<ModuleTarget> target = cpuTargetOf(getOperation());
+    if (failed(target))
+      return signalPassFailure();
+    numFused += fuseAttention(getOperation(), target->kernels);
   }
 };
 

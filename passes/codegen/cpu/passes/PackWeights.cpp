@@ -6,6 +6,7 @@
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/passes/Passes.h"
+#include "passes/codegen/cpu/target/CpuTarget.h"
 #include "passes/codegen/cpu/product/Product.h"
 #include "passes/codegen/cpu/product/Strassen.h"
 #include "passes/codegen/cpu/product/Tile.h"
@@ -399,9 +400,10 @@ LogicalResult Packer::packSpread(kernel::ConvOp op) {
 struct PackWeights : impl::PackWeightsBase<PackWeights> {
   using PackWeightsBase::PackWeightsBase;
   void runOnOperation() override {
-    KernelTarget target = KernelTarget::get(triple.getValue(), features.getValue());
-    target.threads = threads;
-    FailureOr<PackStatistics> n = packWeights(getOperation(), target, {exact, explain});
+    FailureOr<ModuleTarget> target = cpuTargetOf(getOperation());
+    if (failed(target))
+      return signalPassFailure();
+    FailureOr<PackStatistics> n = packWeights(getOperation(), target->kernels, {target->processor.exact, explain, release});
     if (failed(n))
       return signalPassFailure();
     numPacked += n->packed;

@@ -16,11 +16,8 @@ def PackWeights : Pass<"kernel-pack-weights", "::mlir::ModuleOp"> {
     as they are. Packed ops are left alone, so the pass is idempotent.
   }];
   let options = [
-    Option<"triple", "triple", "std::string", "\"x86_64-linux-gnu\"", "Target triple">,
-    Option<"features", "features", "std::string", "\"\"", "LLVM feature string of the target, e.g. +avx2,+fma">,
-    Option<"threads", "threads", "int", "1", "Threads that share a kernel">,
-    Option<"exact", "exact", "bool", "false", "No algorithm that trades accuracy for speed">,
-    Option<"explain", "explain", "bool", "false", "A remark at each convolution that Winograd does not compute">
+    Option<"explain", "explain", "bool", "false", "A remark at each convolution that Winograd does not compute">,
+    Option<"release", "release", "bool", "false", "Free constants that only exist packed from then on; no other module may use them">
   ];
   let statistics = [
     Statistic<"numPacked", "num-packed", "Operands that were packed">,
@@ -42,11 +39,6 @@ def ChainKernels : Pass<"kernel-chain", "::mlir::ModuleOp"> {
     windows, or where several threads would compute too many rows twice, the ops stay apart. f32, or rows and weights of bf16
     without AMX. The values are the same.
   }];
-  let options = [
-    Option<"triple", "triple", "std::string", "\"x86_64-linux-gnu\"", "Target triple">,
-    Option<"features", "features", "std::string", "\"\"", "LLVM feature string of the target, e.g. +avx2,+fma">,
-    Option<"threads", "threads", "int", "1", "Threads that share a kernel">
-  ];
   let statistics = [Statistic<"numChains", "num-chains", "Chains made">];
   let dependentDialects = ["::lathe::kernel::KernelDialect"];
 }
@@ -60,11 +52,6 @@ def FuseAttention : Pass<"kernel-attention", "::mlir::ModuleOp"> {
     f32. A few rows stay apart, for which packing the right operands would not pay, and so do rows of a few elements, which
     are computed many at a time; for one thread, scores that half of L2 holds. The values are the same.
   }];
-  let options = [
-    Option<"triple", "triple", "std::string", "\"x86_64-linux-gnu\"", "Target triple">,
-    Option<"features", "features", "std::string", "\"\"", "LLVM feature string of the target, e.g. +avx2,+fma">,
-    Option<"threads", "threads", "int", "1", "Threads that share a kernel">
-  ];
   let statistics = [Statistic<"numFused", "num-fused", "Attentions made">];
   let dependentDialects = ["::lathe::kernel::KernelDialect"];
 }
@@ -95,10 +82,6 @@ def UseBf16 : Pass<"kernel-bf16", "::mlir::ModuleOp"> {
     comes. Without AMX, convolutions that Winograd's algorithm does faster in f32 are left to it. On a target without AVX512_BF16
     the pass does nothing. Marked ops are left alone, so the pass is idempotent.
   }];
-  let options = [
-    Option<"triple", "triple", "std::string", "\"x86_64-linux-gnu\"", "Target triple">,
-    Option<"features", "features", "std::string", "\"\"", "LLVM feature string of the target, e.g. +avx512f,+avx512bf16">
-  ];
   let statistics = [
     Statistic<"numMarked", "num-marked", "Products and convolutions that take bf16 operands">
   ];

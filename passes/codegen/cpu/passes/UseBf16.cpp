@@ -11,6 +11,7 @@
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/cpu/conv/Winograd.h"
 #include "passes/codegen/cpu/passes/Passes.h"
+#include "passes/codegen/cpu/target/CpuTarget.h"
 #include "passes/codegen/cpu/product/Bf16.h"
 
 #include <cstring>
@@ -460,9 +461,14 @@ llvm::SmallPtrSet<Operation *, 4> smallLastProducts(ArrayRef<Operation *> produc
 }
 
 struct UseBf16 : impl::UseBf16Base<UseBf16> {
-  using UseBf16Base::UseBf16Base;
   void runOnOperation() override {
-    FailureOr<unsigned> n = useBf16(getOperation(), KernelTarget::get(triple.getValue(), features.getValue()));
+    FailureOr<ModuleTarget> target = cpuTargetOf(getOperation());
+    if (failed(target))
+      return signalPassFailure();
+    if (!target->kernels.avx512bf16)
+      emitWarning(UnknownLoc::get(&getContext())) << "--precision bf16: CPU '" << target->processor.cpu
+                                                  << "' has no AVX512_BF16: products and convolutions stay f32";
+    FailureOr<unsigned> n = useBf16(getOperation(), target->kernels, target->processor.exact);
     if (failed(n))
       return signalPassFailure();
     numMarked += *n;

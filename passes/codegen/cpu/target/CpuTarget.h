@@ -1,0 +1,21 @@
+// What generators for CPUs are told about the processor of a module.
+#ifndef LATHE_PASSES_CODEGEN_CPU_TARGET_CPUTARGET_H
+#define LATHE_PASSES_CODEGEN_CPU_TARGET_CPUTARGET_H
+
+#include "passes/codegen/Backend.h"
+#include "passes/codegen/element/KernelBuilder.h"
+
+namespace lathe::cpu {
+
+codegen::KernelTarget cpuTarget(const codegen::Processor &processor);
+/// The same for the module's target (passes/codegen/Target.h), with `exact` beside it.
+struct ModuleTarget {
+  codegen::KernelTarget kernels;
+  codegen::Processor processor;
+};
+/// Diagnoses a target that cannot be read.
+mlir::FailureOr<ModuleTarget> cpuTargetOf(mlir::ModuleOp module);
+
+} // namespace lathe::cpu
+
+#endif
