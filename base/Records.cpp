@@ -130,6 +130,13 @@ absl::Status RecordWriter::write(std::string_view record) {
   return status;
 }
 
+absl::Status RecordWriter::flush() {
+  if (!state->file)
+    return absl::FailedPreconditionError("the writer is closed");
+  return std::fflush(state->file.get()) == 0 ? absl::OkStatus()
+                                             : absl::DataLossError(absl::StrCat("cannot write records: ", std::strerror(errno)));
+}
+
 absl::Status RecordWriter::close() {
   if (!state->file)
     return absl::OkStatus();

@@ -29,6 +29,8 @@ public:
   static absl::StatusOr<std::unique_ptr<RecordWriter>> create(const std::string &path, Compression compression);
   ~RecordWriter();
   absl::Status write(std::string_view record);
+  /// Hands what was written to the file system; compressed records stay in the compressor.
+  absl::Status flush();
   /// Writes what is left; further writes are errors.
   absl::Status close();
 

@@ -36,6 +36,9 @@ absl::StatusOr<Tensor> decodeBmp(const KernelContext &context, const std::string
 /// would hold all.
 absl::StatusOr<Tensor> decodeGif(const KernelContext &context, const std::string &bytes, bool firstOnly);
 
+/// PNG of rows of `channels` (1 to 4) interleaved samples of `bits` (8 or 16); compression -1 is zlib's default.
+absl::Status encodePng(const void *pixels, int64_t height, int64_t width, int64_t channels, int bits, int compression, std::string &out);
+
 } // namespace lathe::rt::image
 
 #endif

@@ -129,17 +129,10 @@ public:
     if (images.numElements() >= INT32_MAX || width > INT32_MAX / 2 / channels || height > INT32_MAX)
       return invalid("an image of ", width, " x ", height, " pixels is too large to encode");
     LATHE_TRY_VALUE(out, context.allocateOutput(0, std::vector<int64_t>(images.dims().begin(), images.dims().begin() + batch)));
-    size_t stride = static_cast<size_t>(width * channels) * dtypeSize(images.dtype());
-    for (int64_t i = 0; i < out.numElements(); ++i) {
-      PngWriter writer;
-      if (!writer.info)
-        return absl::ResourceExhaustedError("no memory to encode PNG");
-      png_set_write_fn(writer.png, &out.mutableStrings()[i], writePng, flushPng);
-      auto rows = rowsOf(images.data<char>() + i * height * stride, height, stride);
-      if (!writer.write(rows.data(), static_cast<uint32_t>(height), static_cast<uint32_t>(width), static_cast<int>(channels),
-                        images.dtype() == DType::UInt16 ? 16 : 8, static_cast<int>(compression)))
-        return absl::InternalError("PNG encoding failed");
-    }
+    int64_t bytes = height * width * channels * static_cast<int64_t>(dtypeSize(images.dtype()));
+    for (int64_t i = 0; i < out.numElements(); ++i)
+      LATHE_TRY(encodePng(images.data<char>() + i * bytes, height, width, channels, images.dtype() == DType::UInt16 ? 16 : 8,
+                          static_cast<int>(compression), out.mutableStrings()[i]));
     return absl::OkStatus();
   }
 
@@ -148,6 +141,17 @@ private:
 };
 
 } // namespace
+
+absl::Status encodePng(const void *pixels, int64_t height, int64_t width, int64_t channels, int bits, int compression, std::string &out) {
+  PngWriter writer;
+  if (!writer.info)
+    return absl::ResourceExhaustedError("no memory to encode PNG");
+  png_set_write_fn(writer.png, &out, writePng, flushPng);
+  auto rows = rowsOf(pixels, height, static_cast<size_t>(width * channels * (bits / 8)));
+  if (!writer.write(rows.data(), static_cast<uint32_t>(height), static_cast<uint32_t>(width), static_cast<int>(channels), bits, compression))
+    return absl::InternalError("PNG encoding failed");
+  return absl::OkStatus();
+}
 
 absl::StatusOr<Tensor> decodePng(const KernelContext &context, const std::string &bytes, int64_t channels, int bits) {
   auto refused = [&] { return invalid("Invalid PNG data, size ", bytes.size()); };

@@ -10,10 +10,10 @@ namespace lathe::rt {
 namespace {
 
 /// The tensors in brackets, as Print and Assert show them.
-std::string listOf(const KernelContext &context, int first, int64_t limit) {
+std::string listOf(const KernelContext &context, int first, int64_t limit, const char *between) {
   std::string text;
   for (int i = first; i < context.numInputs(); ++i)
-    absl::StrAppend(&text, "[", summarize(context.input(i), limit, false), "]");
+    absl::StrAppend(&text, i > first ? between : "", "[", summarize(context.input(i), limit, false), "]");
   return text;
 }
 
@@ -26,7 +26,7 @@ public:
     context.setOutput(0, context.input(0));
     if (times >= 0 && done.fetch_add(1) >= times)
       return absl::OkStatus();
-    fprintf(stderr, "%s%s\n", message.c_str(), listOf(context, 1, limit).c_str());
+    fprintf(stderr, "%s%s\n", message.c_str(), listOf(context, 1, limit, "").c_str());
     return absl::OkStatus();
   }
 
@@ -62,7 +62,7 @@ absl::Status assertTrue(KernelContext &context) {
     return invalid("In[0] should be a scalar: ", dimsToString(condition.dims()));
   if (condition.data<bool>()[0])
     return absl::OkStatus();
-  return invalid("assertion failed: ", listOf(context, 1, *attrOf<int64_t>(*context.node, "summarize")));
+  return invalid("assertion failed: ", listOf(context, 1, *attrOf<int64_t>(*context.node, "summarize"), " "));
 }
 LATHE_HOST_FUNCTION(Assert, assertTrue);
 
