@@ -66,10 +66,11 @@ const char *formatOf(DType type) {
     return "i";
   case DType::UInt32:
     return "I";
+  // of two types with 64 bits numpy takes the one that int64 is, where they have the same name
   case DType::Int64:
-    return "q";
+    return sizeof(long) == 8 ? "l" : "q";
   case DType::UInt64:
-    return "Q";
+    return sizeof(long) == 8 ? "L" : "Q";
   case DType::Complex64:
     return "Zf";
   case DType::Complex128:

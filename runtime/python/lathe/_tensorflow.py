@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import tempfile
+import traceback
 from typing import Any, Iterator, List, Optional, Tuple
 
 
@@ -65,7 +66,8 @@ def parts(x: Any) -> Tuple[List[Any], Any]:
         return [x.indices, x.values, x.dense_shape], lambda v: tf.compat.v1.SparseTensorValue(*v)
     if isinstance(x, tf.IndexedSlices):
         tensors = [x.values, x.indices] + ([x.dense_shape] if x.dense_shape is not None else [])
-        return tensors, lambda v: tf.compat.v1.IndexedSlicesValue(v[0], v[1], v[2] if len(v) > 2 else None)
+        make_slices = sys.modules[type(x).__module__].IndexedSlicesValue  # which TensorFlow does not export
+        return tensors, lambda v: make_slices(v[0], v[1], v[2] if len(v) > 2 else None)
     values, make = parts(x.values) if isinstance(x.values, tf.RaggedTensor) else ([x.values], lambda v: v[0])
     return values + [x.row_splits], lambda v: tf.compat.v1.ragged.RaggedTensorValue(make(v[:-1]), v[-1])
 
@@ -82,17 +84,22 @@ def part_values(x: Any, value: Any) -> List[Any]:
     return values if x.dense_shape is not None else values[:2]
 
 
+def _base_session() -> Any:
+    """TensorFlow's class of sessions, also where a program has put another in the place of tf.compat.v1.Session."""
+    module = sys.modules.get("tensorflow.python.client.session")
+    return getattr(module, "Session", None)
+
+
 _both: Optional[type] = None
 
 
 def session_class(base: type) -> type:
     """`base` as one of TensorFlow's session interfaces: its queue runners and savers ask for that."""
     global _both
-    tf = loaded()
-    if tf is None:
+    if loaded() is None or _base_session() is None:
         return base
     if _both is None:
-        for c in tf.compat.v1.Session.__mro__:
+        for c in _base_session().__mro__:
             if c.__name__ == "SessionInterface":
                 _both = type("Session", (base, c), {"__doc__": base.__doc__, "__module__": base.__module__})
                 break
@@ -103,4 +110,63 @@ def session_class(base: type) -> type:
 
 def default_session(session: Any) -> Any:
     """A context in which `session` is TensorFlow's default one, for `tensor.eval()` and `operation.run()`."""
-    return loaded().compat.v1.Session.as_default(session)
+    return _base_session().as_default(session)
+
+
+def session_handle(x: Any) -> Optional[Any]:
+    """Where a fetch is a handle of a tensor that stays in the session: what makes TensorFlow's object of it, given the handle and
+    the session. Else None."""
+    op = getattr(x, "op", None)
+    if getattr(op, "type", "") != "GetSessionHandle":
+        return None
+    handle_class = sys.modules["tensorflow.python.ops.session_ops"].TensorHandle
+    dtype = op.inputs[0].dtype
+    return lambda handle, session: handle_class(handle, dtype, session)
+
+
+def fed_handle(value: Any) -> Any:
+    """The handle of a tensor that stays in the session, where that is what is fed; else the value."""
+    module = sys.modules.get("tensorflow.python.ops.session_ops")
+    return value.handle if module is not None and isinstance(value, module.TensorHandle) else value
+
+
+def _code_of(error: BaseException) -> int:
+    """The status code that TensorFlow makes of an exception."""
+    code = getattr(error, "error_code", None)
+    if isinstance(code, int):
+        return code
+    for kind, number in ((StopIteration, 11), ((TypeError, ValueError), 3), (MemoryError, 8), (NotImplementedError, 12)):
+        if isinstance(error, kind):
+            return number
+    return 2
+
+
+def call_function(token: str, arguments: List[Any], types: List[int], eager: bool) -> Tuple[int, str, List[Any]]:
+    """Calls the function that TensorFlow's py_func and the like registered under a token. Gives a status code, its message, and the
+    results as native tensors."""
+    from . import _values  # this module is loaded before it
+    module = sys.modules.get("tensorflow.python.ops.script_ops")
+    registry = getattr(module, "_py_funcs", None)
+    if registry is None or registry.get(token) is None:
+        return 9, f"no function '{token}' is registered in this process", []
+    try:
+        values = [_values.to_result(t) for t in arguments]
+        if eager:
+            tf = loaded()
+            # the registered object computes eagerly; its arguments have to be eager tensors, also in a program without eager execution
+            with sys.modules["tensorflow.python.eager.context"].eager_mode():
+                results = registry(token, None, [tf.constant(v) for v in values])
+                if results is None:
+                    results = []
+                results = [r.numpy() for r in (results if isinstance(results, (list, tuple)) else [results])]
+        else:
+            results = registry(token, None, values)
+            if not isinstance(results, (list, tuple)):
+                results = [results]
+        if not types:
+            results = []  # what the function of a node without outputs gives is nobody's
+        # copied: the function may go on changing what it gave
+        return 0, "", [_values.to_native(r, _values.STRING if getattr(r, "dtype", None) is not None and r.dtype.kind in "OSU" else 0, True)
+                       for r in results]
+    except Exception as e:
+        return _code_of(e), f"{type(e).__name__}: {e}\n{traceback.format_exc()}", []

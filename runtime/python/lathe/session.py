@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import _fetches, _graphs, _lathe, _show, _tensorflow, _values, errors
@@ -73,6 +74,8 @@ def _options(config: Any, threads: Optional[int], given: Dict[str, Any]) -> Tupl
     options: Dict[str, Any] = {}
     timeout = 0
     if config is not None:
+        if not hasattr(config, "intra_op_parallelism_threads"):
+            raise TypeError(f"config must be a ConfigProto, not {type(config).__name__}")
         options["inter_op_threads"] = int(getattr(config, "inter_op_parallelism_threads", 0) or 0)
         threads = threads or int(getattr(config, "intra_op_parallelism_threads", 0) or 0)
         options["cpu_devices"] = max(1, int((getattr(config, "device_count", None) or {}).get("CPU", 1)))
@@ -131,6 +134,7 @@ class Session:
         self._contexts: List[contextlib.ExitStack] = []
         self._tf_graph: Any = None
         self._version = self._synced = 0
+        self._growing = threading.Lock()
         self._forget()
         with contextlib.ExitStack() as stack:
             if _tensorflow.is_model(graph):
@@ -153,6 +157,7 @@ class Session:
         session = object.__new__(_tensorflow.session_class(cls) if _tensorflow.loaded() else cls)
         session._native, session._name, session._timeout = native, name, 0
         session._contexts, session._tf_graph, session._version, session._facts = [], None, 0, None
+        session._growing = threading.Lock()
         session._forget()
         return session
 
@@ -203,14 +208,19 @@ class Session:
     def _sync(self) -> Any:
         """The native session, with what TensorFlow's graph has gained since."""
         native = self._open()
-        if self._tf_graph is not None and self._tf_graph.version != self._version:
+        if self._tf_graph is None or self._tf_graph.version == self._version:
+            if self._tf_graph is not None and not self._version:
+                raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
+            return native
+        with self._growing:  # queue runners start many threads at once
             version = self._tf_graph.version
-            added = self._tf_graph.as_graph_def()
-            count = len(added.node)
-            del added.node[:self._synced]  # in the order in which they were made
-            native.extend(added.SerializeToString())
-            self._version, self._synced = version, count
-            self._forget()
+            if version != self._version:
+                added = self._tf_graph.as_graph_def()
+                count = len(added.node)
+                del added.node[:self._synced]  # in the order in which they were made
+                native.extend(added.SerializeToString())
+                self._version, self._synced = version, count
+                self._forget()
         return native
 
     # names
@@ -255,7 +265,9 @@ class Session:
             return "tensor", [self._tensor(t, "fetch") for t in tensors], join
         name = self._name_of(x, "fetch")
         if ":" in name:
-            return "tensor", [self._tensor(name, "fetch")], None
+            handle = _tensorflow.session_handle(x)
+            join = None if handle is None else lambda values: handle(values[0], self)
+            return "tensor", [self._tensor(name, "fetch")], join
         if self._node(name) is None:
             raise ValueError(f"fetch '{name}': the graph has no operation '{name}'")
         return "operation", name, None
@@ -274,6 +286,10 @@ class Session:
     def _value(self, tensor: str, value: Any) -> Any:
         node, _, port = tensor.partition(":")
         op, _, types, shape = self._node(node)
+        if _tensorflow.loaded() is not None:
+            handle = _tensorflow.fed_handle(value)
+            if handle is not value:
+                value = handle if types[int(port)] == _values.STRING else value.eval()
         if hasattr(value, "_as_graph_element") or hasattr(value, "op") and hasattr(value, "graph") and not hasattr(value, "numpy"):
             raise TypeError(f"the value fed for '{tensor}' is itself a tensor of a graph: {value!r}")
         try:
@@ -285,7 +301,22 @@ class Session:
             raise ValueError(f"cannot feed a value of shape {native.shape} for tensor '{tensor}', which has shape {shown}")
         return native
 
+    def _feed_names(self, feeds: Optional[Sequence[Any]]) -> List[str]:
+        """The tensors of feeds; composite ones are several."""
+        names: List[str] = []
+        for x in feeds or []:
+            names += [self._tensor(t, "feed") for t in (_tensorflow.parts(x)[0] if _tensorflow.is_composite(x) else [x])]
+        return names
+
     def _feeds(self, feed_dict: Optional[Mapping[Any, Any]]) -> Tuple[List[str], List[Any]]:
+        if feed_dict is None:
+            return [], []
+        if not hasattr(feed_dict, "items"):
+            raise TypeError(f"expected a dict of feeds, got {type(feed_dict).__name__}")
+        return self._fed(feed_dict.items())
+
+    def _fed(self, feeds: Any) -> Tuple[List[str], List[Any]]:
+        """The tensors and native values of pairs of feeds and values."""
         names: List[str] = []
         values: List[Any] = []
 
@@ -305,11 +336,8 @@ class Session:
                 names.append(name)
                 values.append(self._value(name, value))
 
-        if feed_dict is not None:
-            if not hasattr(feed_dict, "items"):
-                raise TypeError(f"expected a dict of feeds, got {type(feed_dict).__name__}")
-            for key, value in feed_dict.items():
-                add(key, value)
+        for key, value in feeds:
+            add(key, value)
         return names, values
 
     # runs
@@ -333,9 +361,13 @@ class Session:
         `feed_dict` replaces tensors by values. Values are arrays, elements of their own for tensors without dimensions; with
         `as_tensors` they are lathe.Tensor, which share memory that arrays would have to copy.
         """
+        self._sync()
+        names, values = self._feeds(feed_dict)
+        return self._run(fetches, names, values, options, run_metadata, as_tensors)
+
+    def _run(self, fetches: Any, names: List[str], values: List[Any], options: Any, run_metadata: Any, as_tensors: bool) -> Any:
         native = self._sync()
         plan = self._plan(fetches)
-        names, values = self._feeds(feed_dict)
         if not plan.fetches and not plan.targets:
             return plan.build(())
         timeout = int(getattr(options, "timeout_in_ms", 0) or 0) or self._timeout
@@ -351,10 +383,14 @@ class Session:
         """A function of the values of `feed_list` that gives those of `fetches`; prepared once."""
         self._sync()
         plan = self._plan(fetches)
-        names = [self._tensor(f, "feed") for f in feed_list or []]
-        if accept_options:
+        keys = [f if _tensorflow.is_composite(f) else self._tensor(f, "feed") for f in feed_list or []]
+        names = [k for k in keys if isinstance(k, str)]
+        if accept_options or len(names) < len(keys):
             def with_options(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
-                return self.run(fetches, dict(zip(names, values)), options, run_metadata, as_tensors=as_tensors)
+                if len(values) != len(keys):
+                    raise ValueError(f"expected {len(keys)} values, got {len(values)}")
+                names, tensors = self._fed(zip(keys, values))
+                return self._run(fetches, names, tensors, options, run_metadata, as_tensors)
             return with_options
         return _Callable(self, plan, names, as_tensors)
 
@@ -362,7 +398,7 @@ class Session:
         """Starts a run in parts, over these fetches and feeds; the handle for partial_run."""
         native = self._sync()
         plan = self._plan(fetches)
-        return native.partial_setup([self._tensor(f, "feed") for f in feeds or []], plan.fetches, plan.targets)
+        return native.partial_setup(self._feed_names(feeds), plan.fetches, plan.targets)
 
     def partial_run(self, handle: str, fetches: Any, feed_dict: Optional[Mapping[Any, Any]] = None) -> Any:
         """Goes on with a run in parts: gives some of its feeds, takes some of its fetches."""
