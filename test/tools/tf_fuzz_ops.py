@@ -464,13 +464,21 @@ def SearchSorted(g, x):
     return tf.searchsorted(tf.sort(x), g.fresh([x.shape[0], g.small()], x.dtype), side=g.pick(['left', 'right']))
 
 
+def transformable(x):
+    """TensorFlow ends the process at a transform of no numbers."""
+    if not all(x.shape):
+        raise ValueError('a number at least')
+
+
 @op('c')
 def Fft(g, x):
+    transformable(x)
     return g.pick([tf.signal.fft, tf.signal.ifft, tf.signal.fft2d, tf.signal.ifft2d, tf.signal.fft3d])(x)
 
 
 @op('f')
 def Rfft(g, x):
+    transformable(x)
     if g.coin():
         return tf.signal.rfft(x)
     return tf.signal.rfft2d(x)
@@ -478,6 +486,9 @@ def Rfft(g, x):
 
 @op('c')
 def Irfft(g, x):
+    transformable(x)
+    if x.shape[-1] < 2:
+        raise ValueError('two numbers at least: one makes none')
     return tf.signal.irfft(x)
 
 
