@@ -1,5 +1,6 @@
 // Defines a convolutional network for handwritten digits in C++, trains it, prints its accuracy, and writes two graphs for `lathe compile`:
-// OUT.pb, the network with its weights, and OUT_step.pb, the training itself (step.cpp trains with that one compiled).
+// OUT.pb, the network with its weights, and OUT_step.pb, the training itself (step.cpp trains with that one compiled). The training's state
+// is left in OUT_checkpoint/model-EPOCHS, the trained network in OUT_model, a SavedModel.
 // train-digits DATA-FOLDER OUT [EPOCHS]
 #include "examples/train/Digits.h"
 
@@ -11,12 +12,13 @@
 #include "graph/builder/ops/math.h"
 #include "graph/builder/ops/nn.h"
 #include "graph/builder/ops/sparse.h"
-#include "runtime/session/ClientSession.h"
+#include "runtime/session/Saver.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <numeric>
@@ -42,7 +44,7 @@ Tensor randomWeights(const std::vector<int64_t> &dims, int inputs, std::mt19937 
   return t;
 }
 
-/// The layers over images, with parameters that `parameter` gives: variables in training, constants afterwards.
+/// The layers over images, with parameters that `parameter` makes.
 Output network(const Scope &s, const Output &images, const std::function<Output(const char *, std::vector<int64_t>, int)> &parameter) {
   auto conv = [&](const Output &x, const char *name, const char *bias, int64_t in, int64_t out) -> Output {
     Output w = parameter(name, {3, 3, in, out}, static_cast<int>(9 * in)), b = parameter(bias, {out}, 0);
@@ -57,13 +59,11 @@ Output network(const Scope &s, const Output &images, const std::function<Output(
   return ops::BiasAdd(s, ops::MatMul(s, hidden, parameter("logits", {64, kClasses}, 64)), parameter("bias4", {kClasses}, 0));
 }
 
-bool write(const Scope &scope, const std::string &path) {
-  std::string bytes;
-  absl::Status status = scope.ToGraphDef(&bytes);
+bool write(const std::string &bytes, const std::string &path) {
   std::ofstream out(path, std::ios::binary);
-  if (!status.ok() || !(out << bytes).flush())
-    std::fprintf(stderr, "cannot write '%s': %s\n", path.c_str(), std::string(status.message()).c_str());
-  return status.ok() && out;
+  if (!(out << bytes).flush())
+    std::fprintf(stderr, "cannot write '%s'\n", path.c_str());
+  return static_cast<bool>(out);
 }
 
 bool check(const absl::Status &status) {
@@ -97,13 +97,11 @@ int main(int argc, char **argv) {
   Scope root = Scope::NewRootScope();
   std::mt19937 random(1);
   std::vector<train::Variable> variables;
-  std::vector<std::string> names;
-  Output images = ops::Placeholder(root.WithOpName("images"), DType::Float32, ops::Placeholder::Shape(PartialShape({-1, kSide, kSide, 1})));
+  Output images = ops::Placeholder(root.WithOpName("image"), DType::Float32, ops::Placeholder::Shape(PartialShape({-1, kSide, kSide, 1})));
   Output labels = ops::Placeholder(root.WithOpName("labels"), DType::Int64, ops::Placeholder::Shape(PartialShape(std::vector<int64_t>{-1})));
   Output logits = network(root, images, [&](const char *name, std::vector<int64_t> shape, int inputs) {
     Tensor first = inputs ? randomWeights(shape, inputs, random) : Tensor::allocate(DType::Float32, shape);
     variables.push_back(train::MakeVariable(root, name, first, shape));
-    names.push_back(name);
     return variables.back().value;
   });
   auto losses = ops::SparseSoftmaxCrossEntropyWithLogits(root, logits, labels);
@@ -119,8 +117,14 @@ int main(int argc, char **argv) {
   // reads the variables, so it is a run of its own
   Operation initOptimizer = ops::NoOp(root.WithOpName("init_optimizer").WithControlDependencies(optimizer.inits()));
   const std::string out = argv[2];
-  if (!write(root, out + "_step.pb"))
+  std::string bytes;
+  if (!check(root.ToGraphDef(&bytes)) || !write(bytes, out + "_step.pb"))
     return 1;
+  Output scores = ops::Softmax(root.WithOpName("scores"), logits);
+  Saver saver(root, variables);
+  std::vector<train::Variable> whole = variables;
+  whole.insert(whole.end(), optimizer.slots().begin(), optimizer.slots().end());
+  Saver state(root.NewSubScope("state"), whole);
 
   // training
   SessionOptions options;
@@ -153,21 +157,13 @@ int main(int argc, char **argv) {
   const int right = countRight(results[0], y);
   std::printf("accuracy %.4f (%d of %d digits)\n", static_cast<double>(right) / test.size(), right, test.size());
 
-  // the same layers over what was learnt
-  std::vector<Output> values;
-  for (const train::Variable &v : variables)
-    values.push_back(v.value);
-  std::vector<Tensor> weights;
-  if (!check(session.Run(values, &weights)))
-    return 1;
-  Scope frozen = Scope::NewRootScope();
-  Output image = ops::Placeholder(frozen.WithOpName("image"), DType::Float32, ops::Placeholder::Shape(PartialShape({-1, kSide, kSide, 1})));
-  size_t next = 0;
-  Output scores = network(frozen, image, [&](const char *name, std::vector<int64_t>, int) {
-    return ops::Const(frozen.WithOpName(name), weights[next++]);
-  });
-  ops::Identity(frozen.WithOpName("digit"), ops::ArgMax(frozen, scores, 1));
-  if (!write(frozen, out + ".pb"))
+  // what was learnt: to go on training, to serve, and to compile
+  SavedModelBuilder model(out + "_model");
+  SavedModelBuilder::Signatures signatures{{"serving_default", {{{"image", images}}, {{"digit", digit}, {"scores", scores}}}}};
+  std::filesystem::create_directories(out + "_checkpoint");
+  if (!check(state.Save(session, out + "_checkpoint/model", epochs)) ||
+      !check(model.AddMetaGraphAndVariables(session, saver, {"serve"}, signatures)) || !check(model.Save()) ||
+      !check(FreezeGraph(session, {digit}, &bytes)) || !write(bytes, out + ".pb"))
     return 1;
   return right * 100 >= test.size() * 97 ? 0 : 1;
 }

@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
     int steps = 0;
     for (int at = 0; at + kBatch <= train.size(); at += kBatch, ++steps) {
       train.batch(&order[at], kBatch, x.data(), y.data());
-      model.set_images(x.data());
+      model.set_image(x.data());
       model.set_labels(y.data());
       if (!works(model.Step()))
         return 1;
@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
   test.batch(all.data(), test.size(), x.data(), y.data());
   if (!works(model.set_batch(test.size())))
     return 1;
-  model.set_images_1(x.data()); // each entry has a batch of its own size, so inputs of its own
+  model.set_image_1(x.data()); // each entry has a batch of its own size, so inputs of its own
   if (!works(model.Digit()))
     return 1;
   int right = 0;

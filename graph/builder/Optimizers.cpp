@@ -69,21 +69,28 @@ Operation Optimizer::Apply(const Scope &scope, const std::vector<Output> &gradie
   return ops::NoOp(scope.WithOpName("train").WithControlDependencies(steps));
 }
 
-Output Optimizer::slot(const Scope &scope, const Variable &like, std::string_view name) {
-  Scope inside = scope.NewSubScope(like.handle.op().name());
-  Output zeros = ops::ZerosLike(inside, like.value);
-  std::string shared = inside.GetUniqueNameForOp(name);
-  Output handle = ops::VarHandleOp(inside.WithOpName(name), like.value.type(), shapeOf(like.handle), ops::VarHandleOp::SharedName(shared));
-  // the variable has its first value by then
-  initials.push_back(ops::AssignVariableOp(inside.WithOpName(absl::StrCat(std::string(name), "_init")), handle, zeros));
+Output Optimizer::keep(const Scope &scope, const Output &handle, DType type, const Operation &init) {
+  initials.push_back(init);
+  kept.push_back({handle, ops::ReadVariableOp(scope, handle, type), init});
   return handle;
+}
+
+Output Optimizer::slot(const Scope &scope, const Variable &like, std::string_view name) {
+  // below the variable's own name, as TensorFlow's checkpoints have it
+  std::string whole = like.handle.node() ? absl::StrCat(like.handle.op().name(), "/", std::string(name)) : std::string(name);
+  Output zeros = ops::ZerosLike(scope.WithOpName(whole + "_zeros"), like.value);
+  std::string shared = scope.GetUniqueNameForOp(whole);
+  Output handle = ops::VarHandleOp(scope.WithOpName(whole), like.value.type(), shapeOf(like.handle), ops::VarHandleOp::SharedName(shared));
+  // the variable has its first value by then
+  Operation init = ops::AssignVariableOp(scope.WithOpName(whole + "_init"), handle, zeros);
+  return keep(scope.WithOpName(whole + "_read"), handle, like.value.type(), init);
 }
 
 Output Optimizer::number(const Scope &scope, std::string_view name, DType type, double value) {
   std::string shared = scope.GetUniqueNameForOp(name);
   Output handle = ops::VarHandleOp(scope.WithOpName(name), type, PartialShape(std::vector<int64_t>()), ops::VarHandleOp::SharedName(shared));
-  initials.push_back(ops::AssignVariableOp(scope.WithOpName(absl::StrCat(std::string(name), "_init")), handle, constantOf(scope, type, value)));
-  return handle;
+  Operation init = ops::AssignVariableOp(scope.WithOpName(absl::StrCat(std::string(name), "_init")), handle, constantOf(scope, type, value));
+  return keep(scope, handle, type, init);
 }
 
 Operation GradientDescent::step(const Scope &scope, const Output &gradient, const Variable &v) {

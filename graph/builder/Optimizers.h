@@ -26,6 +26,8 @@ public:
   Operation Apply(const Scope &scope, const std::vector<Output> &gradients, const std::vector<Variable> &variables);
   /// What to run once before the first step, besides the variables' own `init`.
   const std::vector<Operation> &inits() const { return initials; }
+  /// What the optimizer keeps between steps, to be saved with the variables; complete once a step is made.
+  const std::vector<Variable> &slots() const { return kept; }
 
 protected:
   explicit Optimizer(Input rate) : rate(std::move(rate)) {}
@@ -39,6 +41,10 @@ protected:
 
   Input rate;
   std::vector<Operation> initials;
+
+private:
+  Output keep(const Scope &scope, const Output &handle, DType type, const Operation &init);
+  std::vector<Variable> kept;
 };
 
 /// variable -= rate * gradient.

@@ -5,10 +5,10 @@
 namespace lathe {
 
 ClientSession::ClientSession(const Scope &scope, const SessionOptions &options)
-    : scope(scope), inner(std::make_unique<Session>(options)) {}
+    : built(scope), inner(std::make_unique<Session>(options)) {}
 
 absl::Status ClientSession::extend() {
-  const graphdef::Graph &graph = *scope.graph();
+  const graphdef::Graph &graph = *built.graph();
   if (graph.maxId() == sent)
     return absl::OkStatus();
   if (sent && graph.changes() != changes)
@@ -17,7 +17,7 @@ absl::Status ClientSession::extend() {
   for (const graphdef::Node *node : graph.nodes())
     if (node->id() >= sent)
       *more.add_node() = node->toProto();
-  *more.mutable_library() = scope.shared_graph()->library().toProto();
+  *more.mutable_library() = built.shared_graph()->library().toProto();
   if (more.node_size() == 0)
     return absl::OkStatus();
   absl::Status s = sent ? inner->Extend(more) : inner->Create(more);
@@ -36,8 +36,8 @@ absl::Status ClientSession::Run(const Feeds &feeds, const std::vector<Output> &f
 
 absl::Status ClientSession::Run(const Feeds &feeds, const std::vector<Output> &fetches, const std::vector<Operation> &targets,
                                 std::vector<Tensor> *outputs) {
-  if (!scope.ok())
-    return scope.status();
+  if (!built.ok())
+    return built.status();
   if (absl::Status s = extend(); !s.ok())
     return s;
   Session::Feeds values;

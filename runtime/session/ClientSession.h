@@ -21,11 +21,12 @@ public:
   absl::Status Run(const Feeds &feeds, const std::vector<Output> &fetches, const std::vector<Operation> &targets, std::vector<Tensor> *outputs);
 
   Session &session() { return *inner; }
+  const Scope &scope() const { return built; }
 
 private:
   absl::Status extend();
 
-  Scope scope;
+  Scope built;
   std::unique_ptr<Session> inner;
   int sent = 0;        ///< node ids below this are in the session
   int64_t changes = 0; ///< of the graph's nodes when they were sent
