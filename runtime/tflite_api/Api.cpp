@@ -1,35 +1,11 @@
 // The functions of TensorFlow Lite's C interface.
-#include "tensorflow/lite/c/c_api.h"
-#include "runtime/tflite_api/Interpreter.h"
+#include "runtime/tflite_api/Handles.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <cstring>
 
 using namespace lathe::tflite_api;
-
-struct TfLiteModel {
-  std::shared_ptr<const Model> model;
-};
-struct TfLiteInterpreterOptions {
-  int threads = 1;
-  Reporter reporter;
-};
-struct TfLiteInterpreter {
-  TfLiteInterpreter(std::shared_ptr<const Model> model, int threads, Reporter reporter)
-      : interpreter(std::move(model), threads, reporter), main(interpreter.main()) {
-    for (auto &slot : main->inputs)
-      inputIndices.push_back(slot->port.index);
-    for (auto &slot : main->outputs)
-      outputIndices.push_back(slot->port.index);
-  }
-  Interpreter interpreter;
-  Runner *main;
-  std::vector<int> inputIndices, outputIndices;
-};
-struct TfLiteSignatureRunner {
-  Runner *runner;
-};
 
 namespace {
 
@@ -40,13 +16,6 @@ TfLiteModel *made(absl::StatusOr<std::shared_ptr<Model>> model, Reporter reporte
     return new TfLiteModel{*std::move(model)};
   reporter.report(model.status());
   return nullptr;
-}
-
-TfLiteStatus told(const Reporter &reporter, const absl::Status &status) {
-  if (status.ok())
-    return kTfLiteOk;
-  reporter.report(status);
-  return kTfLiteError;
 }
 
 TfLiteTensor *at(const std::vector<std::unique_ptr<Slot>> &slots, int32_t i) {
@@ -78,35 +47,6 @@ TfLiteModel *TfLiteModelCreateFromFileWithErrorReporter(const char *path, Report
 }
 void TfLiteModelDelete(TfLiteModel *model) { delete model; }
 
-TfLiteInterpreterOptions *TfLiteInterpreterOptionsCreate(void) { return new TfLiteInterpreterOptions; }
-TfLiteInterpreterOptions *TfLiteInterpreterOptionsCopy(const TfLiteInterpreterOptions *from) {
-  return from ? new TfLiteInterpreterOptions(*from) : nullptr;
-}
-void TfLiteInterpreterOptionsDelete(TfLiteInterpreterOptions *options) { delete options; }
-void TfLiteInterpreterOptionsSetNumThreads(TfLiteInterpreterOptions *options, int32_t n) {
-  options->threads = n < 1 ? 1 : n > 256 ? 256 : n;
-}
-void TfLiteInterpreterOptionsAddDelegate(TfLiteInterpreterOptions *, TfLiteDelegate *) {}
-void TfLiteInterpreterOptionsSetErrorReporter(TfLiteInterpreterOptions *options, ReporterFn reporter, void *user) {
-  options->reporter = {reporter, user};
-}
-TfLiteStatus TfLiteInterpreterOptionsEnableCancellation(TfLiteInterpreterOptions *, bool enable) {
-  return enable ? kTfLiteError : kTfLiteOk; // compiled models run to their end
-}
-
-TfLiteInterpreter *TfLiteInterpreterCreate(const TfLiteModel *model, const TfLiteInterpreterOptions *options) {
-  if (!model)
-    return nullptr;
-  TfLiteInterpreterOptions given = options ? *options : TfLiteInterpreterOptions();
-  bool hasMain = false;
-  for (const Callable &c : model->model->callables)
-    hasMain |= c.subgraph == 0;
-  if (!hasMain) {
-    given.reporter.report(absl::UnimplementedError("no signature of the model is of its first subgraph"));
-    return nullptr;
-  }
-  return new TfLiteInterpreter(model->model, given.threads, given.reporter);
-}
 void TfLiteInterpreterDelete(TfLiteInterpreter *interpreter) { delete interpreter; }
 int32_t TfLiteInterpreterGetInputTensorCount(const TfLiteInterpreter *i) { return static_cast<int32_t>(i->main->inputs.size()); }
 const int *TfLiteInterpreterInputTensorIndices(const TfLiteInterpreter *i) { return i->inputIndices.data(); }
@@ -128,7 +68,8 @@ TfLiteTensor *TfLiteInterpreterGetTensor(const TfLiteInterpreter *i, int index) 
         return &slot->tensor;
   return nullptr;
 }
-TfLiteStatus TfLiteInterpreterCancel(const TfLiteInterpreter *) { return kTfLiteError; }
+// A run that is under way goes on to its end; the runs after it are not affected by this in any case.
+TfLiteStatus TfLiteInterpreterCancel(const TfLiteInterpreter *i) { return i->canCancel ? kTfLiteOk : kTfLiteError; }
 TfLiteStatus TfLiteInterpreterResetVariableTensors(TfLiteInterpreter *i) {
   return told(i->interpreter.reporter(), i->interpreter.resetVariables());
 }
@@ -181,19 +122,19 @@ TfLiteType TfLiteTensorType(const TfLiteTensor *t) { return t->type; }
 int32_t TfLiteTensorNumDims(const TfLiteTensor *t) { return t->dims ? t->dims->size : -1; }
 int32_t TfLiteTensorDim(const TfLiteTensor *t, int32_t i) { return t->dims->data[i]; }
 size_t TfLiteTensorByteSize(const TfLiteTensor *t) { return t->bytes; }
-void *TfLiteTensorData(const TfLiteTensor *t) { return t->data; }
+void *TfLiteTensorData(const TfLiteTensor *t) { return t->data.data; }
 const char *TfLiteTensorName(const TfLiteTensor *t) { return t->name; }
 TfLiteQuantizationParams TfLiteTensorQuantizationParams(const TfLiteTensor *t) { return t->params; }
 TfLiteStatus TfLiteTensorCopyFromBuffer(TfLiteTensor *t, const void *data, size_t size) {
-  if (!t->data || size != t->bytes)
+  if (!t->data.data || size != t->bytes)
     return kTfLiteError;
-  std::memcpy(t->data, data, size);
+  std::memcpy(t->data.data, data, size);
   return kTfLiteOk;
 }
 TfLiteStatus TfLiteTensorCopyToBuffer(const TfLiteTensor *t, void *data, size_t size) {
-  if (!t->data || size != t->bytes)
+  if (!t->data.data || size != t->bytes)
     return kTfLiteError;
-  std::memcpy(data, t->data, size);
+  std::memcpy(data, t->data.data, size);
   return kTfLiteOk;
 }
 const char *TfLiteTypeGetName(TfLiteType type) {
@@ -201,13 +142,5 @@ const char *TfLiteTypeGetName(TfLiteType type) {
                                       "FLOAT16", "FLOAT64", "COMPLEX128", "UINT64", "RESOURCE", "VARIANT", "UINT32", "UINT16", "INT4", "BFLOAT16"};
   return type >= 0 && type < static_cast<int>(sizeof names / sizeof *names) ? names[type] : "Unknown type";
 }
-
-// What programs call for XNNPACK: the delegate that is made does nothing.
-struct TfLiteXNNPackDelegateOptions;
-TFL_CAPI_EXPORT TfLiteDelegate *TfLiteXNNPackDelegateCreate(const TfLiteXNNPackDelegateOptions *) {
-  static char token;
-  return reinterpret_cast<TfLiteDelegate *>(&token);
-}
-TFL_CAPI_EXPORT void TfLiteXNNPackDelegateDelete(TfLiteDelegate *) {}
 
 } // extern "C"

@@ -1,4 +1,4 @@
-#include "runtime/tflite_api/Interpreter.h"
+#include "runtime/tflite_api/HostGraph.h"
 
 #include "runtime/session/CompilerLibrary.h"
 
@@ -34,11 +34,21 @@ Slot::Slot(const Port &port) : port(port) {
   tensor.type = port.type;
   tensor.name = port.tensor.c_str();
   tensor.params = port.quantization;
+  tensor.allocation_type = kTfLiteArenaRw;
+  tensor.buffer_handle = kTfLiteNullBufferHandle;
+  if (!port.signature.empty()) {
+    TfLiteIntArray *signature = TfLiteIntArrayCreate(static_cast<int>(port.signature.size()));
+    std::copy(port.signature.begin(), port.signature.end(), signature->data);
+    tensor.dims_signature = signature;
+  }
   std::vector<int64_t> dims(port.dims.begin(), port.dims.end());
   (void)resize(dims.data(), static_cast<int>(dims.size()));
 }
 
-Slot::~Slot() { std::free(memory); }
+Slot::~Slot() {
+  std::free(memory);
+  TfLiteIntArrayFree(const_cast<TfLiteIntArray *>(tensor.dims_signature));
+}
 
 absl::Status Slot::resize(const int64_t *dims, int rank) {
   int64_t bytes = static_cast<int64_t>(elementSize(port.type));
@@ -54,20 +64,35 @@ absl::Status Slot::resize(const int64_t *dims, int rank) {
   return absl::OkStatus();
 }
 
+absl::Status Slot::use(void *data, size_t bytes, bool checked) {
+  if (!data || bytes < tensor.bytes)
+    return absl::InvalidArgumentError(absl::StrCat("tensor '", port.tensor, "' needs ", tensor.bytes, " bytes"));
+  if (checked && reinterpret_cast<uintptr_t>(data) % LATHE_ALIGNMENT)
+    return absl::InvalidArgumentError(absl::StrCat("memory for tensor '", port.tensor, "' is not aligned to ", LATHE_ALIGNMENT, " bytes"));
+  given = data;
+  givenBytes = bytes;
+  tensor.allocation_type = kTfLiteCustom;
+  return absl::OkStatus();
+}
+
 absl::Status Slot::allocate(size_t bytes) {
+  if (given) {
+    tensor.data.data = given;
+    return bytes <= givenBytes ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrCat("the program's memory for tensor '", port.tensor, "' is too small"));
+  }
   if (!memory || bytes > capacity) {
     std::free(memory);
     memory = nullptr;
     const size_t rounded = (std::max<size_t>(bytes, 1) + LATHE_ALIGNMENT - 1) / LATHE_ALIGNMENT * LATHE_ALIGNMENT;
     if (posix_memalign(&memory, LATHE_ALIGNMENT, rounded) != 0) {
       memory = nullptr;
-      tensor.data = nullptr;
+      tensor.data.data = nullptr;
       return absl::ResourceExhaustedError(absl::StrCat("out of memory for tensor '", port.tensor, "' of ", bytes, " bytes"));
     }
     std::memset(memory, 0, rounded);
     capacity = rounded;
   }
-  tensor.data = memory;
+  tensor.data.data = memory;
   return absl::OkStatus();
 }
 
@@ -97,6 +122,13 @@ absl::Status Runner::resizeInput(size_t i, const int *given, int rank) {
 }
 
 absl::Status Runner::allocate() {
+  if (owner.hosted && callable.subgraph == 0) {
+    if (absl::Status s = owner.hosted->allocate(*this); !s.ok())
+      return s;
+    owner.isStale = false;
+    isAllocated = true;
+    return absl::OkStatus();
+  }
   if (owner.isStale)
     if (absl::Status s = owner.compile(); !s.ok())
       return s;
@@ -155,12 +187,14 @@ absl::Status Runner::bind(const lathe_module &module) {
 absl::Status Runner::invoke() {
   if (!isAllocated || owner.isStale)
     return absl::FailedPreconditionError("tensors are not allocated: call AllocateTensors first");
+  if (owner.hosted && callable.subgraph == 0)
+    return owner.hosted->invoke(*this);
   std::vector<const void *> in;
   std::vector<void *> out;
   for (auto &slot : inputs)
-    in.push_back(slot->tensor.data);
+    in.push_back(slot->tensor.data.data);
   for (auto &slot : outputs)
-    out.push_back(slot->tensor.data);
+    out.push_back(slot->tensor.data.data);
   entry->bound_sizes(sizes.data());
   lathe_error error = {};
   error.struct_size = sizeof(error);
@@ -202,6 +236,16 @@ Interpreter::Interpreter(std::shared_ptr<const Model> model, int threads, Report
 }
 
 Interpreter::~Interpreter() { release(); }
+
+absl::Status Interpreter::host(const OperatorTable &operators) {
+  auto graph = HostGraph::make(file, operators, pool ? pool->threads() : 1, report);
+  if (!graph.ok())
+    return graph.status();
+  if (*graph && file->callables.size() > 1)
+    return absl::UnimplementedError("operators of the program in a model of several signatures are not supported");
+  hosted = *std::move(graph);
+  return absl::OkStatus();
+}
 
 void Interpreter::release() {
   if (!loaded.owner)
@@ -305,6 +349,8 @@ absl::Status Interpreter::compile() {
 }
 
 absl::Status Interpreter::resetVariables() {
+  if (hosted)
+    return hosted->resetVariables();
   if (!loaded.module)
     return absl::FailedPreconditionError("tensors are not allocated");
   for (int i = 0; i < loaded.module->num_variables; ++i) {

@@ -5,26 +5,9 @@
 #include "runtime/abi/load_model.h"
 #include "runtime/cpu/ThreadPool.h"
 #include "runtime/tflite_api/Model.h"
+#include "runtime/tflite_api/Operators.h"
 
 #include <cstdarg>
-
-extern "C" {
-struct TfLiteIntArray {
-  int size;
-  int data[];
-};
-/// The layout of programs that look into tensors instead of asking the functions.
-struct TfLiteTensor {
-  TfLiteType type;
-  void *data;
-  TfLiteIntArray *dims;
-  TfLiteQuantizationParams params;
-  int allocationType;
-  size_t bytes;
-  const void *allocation;
-  const char *name;
-};
-}
 
 namespace lathe::tflite_api {
 
@@ -48,10 +31,15 @@ public:
   /// Memory for `bytes` bytes, zeroed; none is given back before the slot goes.
   absl::Status allocate(size_t bytes);
 
+  /// Memory of the program in place of the slot's own; it is used from the next allocate() on.
+  absl::Status use(void *data, size_t bytes, bool checked);
+
   const Port &port;
   TfLiteTensor tensor = {};
 
 private:
+  void *given = nullptr;
+  size_t givenBytes = 0;
   std::vector<char> sizes; ///< a TfLiteIntArray
   void *memory = nullptr;
   size_t capacity = 0;
@@ -84,9 +72,13 @@ private:
   int64_t scratchBytes = 0;
 };
 
+class HostGraph;
+
 class Interpreter {
 public:
   Interpreter(std::shared_ptr<const Model> model, int threads, Reporter reporter);
+  /// Lets the operators that the program gives run the model's custom operators, where it has such.
+  absl::Status host(const OperatorTable &operators);
   ~Interpreter();
 
   /// The runner of subgraph 0; null where the file's signatures leave it out.
@@ -107,6 +99,7 @@ private:
   Reporter report;
   std::unique_ptr<ThreadPool> pool;
   std::vector<std::unique_ptr<Runner>> runners; ///< by callable
+  std::unique_ptr<HostGraph> hosted;
   lathe_loaded_model loaded = {};
   bool isStale = true; ///< sizes changed since it was compiled
 };

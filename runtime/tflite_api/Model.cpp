@@ -9,7 +9,6 @@
 #include <sstream>
 
 namespace lathe::tflite_api {
-namespace {
 
 absl::StatusOr<Port> portOf(const tfl::SubGraph &graph, int index) {
   if (index < 0 || !graph.tensors() || index >= static_cast<int>(graph.tensors()->size()))
@@ -45,11 +44,15 @@ absl::StatusOr<Port> portOf(const tfl::SubGraph &graph, int index) {
   if (auto *open = t.shape_signature())
     for (int d : *open)
       port.isOpen |= d < 0;
+  if (port.isOpen && t.shape_signature()->size() == port.dims.size())
+    port.signature.assign(t.shape_signature()->begin(), t.shape_signature()->end());
   if (auto *q = t.quantization())
     if (q->scale() && q->scale()->size() == 1)
       port.quantization = {q->scale()->Get(0), q->zero_point() && q->zero_point()->size() == 1 ? static_cast<int32_t>(q->zero_point()->Get(0)) : 0};
   return port;
 }
+
+namespace {
 
 absl::Status addPorts(const tfl::SubGraph &graph, const flatbuffers::Vector<int32_t> *ids,
                       const flatbuffers::Vector<flatbuffers::Offset<tfl::TensorMap>> *names, std::vector<Port> &list) {

@@ -11,6 +11,10 @@
 #include <string>
 #include <vector>
 
+namespace lathe::tfl {
+struct SubGraph;
+}
+
 namespace lathe::tflite_api {
 
 struct Port {
@@ -18,6 +22,7 @@ struct Port {
   std::string name, tensor; ///< of the signature (or as the tensor's), of the tensor
   TfLiteType type = kTfLiteNoType;
   std::vector<int> dims;
+  std::vector<int> signature; ///< the sizes with -1 for those that are open; empty where none is
   bool isOpen = false; ///< some sizes are only those that the file was made with
   TfLiteQuantizationParams quantization = {0, 0};
 };
@@ -47,6 +52,8 @@ private:
   std::string owned;
 };
 
+/// What a subgraph says of one of its tensors.
+absl::StatusOr<Port> portOf(const tfl::SubGraph &graph, int index);
 /// Bytes of an element, 0 for types without a fixed size.
 size_t elementSize(TfLiteType type);
 

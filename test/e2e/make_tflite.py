@@ -174,6 +174,21 @@ def flex():
     write("flex", content, feeds, {k: v.numpy() for k, v in f(**feeds).items()})
 
 
+def custom():
+    """Operators that nobody but the program has, between others: 3 x -> Sum of rows (two values) -> + 1 -> Repeat, whose options say how often."""
+    f = tflite_ops.File()
+    x = f.input(R.normal(size=(2, 3)), "f32")
+    three, one = f.tensor((), "f32", 3), f.tensor((), "f32", 1)
+    scaled, sums, moved, largest = f.tensor((2, 3), "f32"), f.tensor((2,), "f32"), f.tensor((2,), "f32"), f.tensor((2,), "f32")
+    f.op("MUL", [x, three], [scaled], tflite_ops.options("Mul"))
+    f.op("RowSums", [scaled], [sums, largest], b"")
+    f.op("ADD", [sums, one], [moved], tflite_ops.options("Add"))
+    f.op("Repeat", [moved], [f.output((4,), "f32")], b"\x02", version=2)
+    f.op("NEG", [largest], [f.output((2,), "f32")])
+    with open(os.path.join(OUT, "..", "..", "tflite_api", "custom.tflite"), "wb") as out:
+        out.write(f.bytes())
+
+
 def operators():
     cases = tflite_ops.Cases()
     plain = tflite_ops.File()
@@ -196,6 +211,8 @@ def main():
         functions()
     if not only or "signatures" in only:
         signatures()
+    if not only or "custom" in only:
+        custom()
     if not only or "flex" in only:
         flex()
     if not only or "models" in only:
@@ -203,7 +220,7 @@ def main():
     if not only or "recurrent" in only:
         # recurrent layers need a known batch
         i = keras.Input(batch_shape=(1, 6, 20), name="steps")
-        converted("lstm", lambda how: keras.Model(i, keras.layers.Dense(3)(keras.layers.LSTM(16)(i))), ways=ALL[:3])
+        converted("lstm", lambda how: keras.Model(i, keras.layers.Dense(3)(keras.layers.LSTM(16)(i))), ways=ALL[:4])
         i = keras.Input(batch_shape=(1, 6, 20), name="steps")
         converted("gru", lambda how: keras.Model(i, keras.layers.Dense(3)(keras.layers.GRU(16, return_sequences=True)(i))), ways=ALL[:3])
 

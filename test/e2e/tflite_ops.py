@@ -90,16 +90,21 @@ class File:
         return i
 
     def op(self, name, inputs, outputs, options=None, version=1):
-        code = getattr(S.BuiltinOperator, name)
-        if (code, version) not in self.codes:
+        """Names that the schema has not are custom operators, whose options are bytes."""
+        code = getattr(S.BuiltinOperator, name, S.BuiltinOperator.CUSTOM)
+        if (name, version) not in self.codes:
             c = S.OperatorCodeT()
             c.builtinCode, c.deprecatedBuiltinCode, c.version = code, min(code, 127), version
-            self.codes[code, version] = len(self.model.operatorCodes)
+            if code == S.BuiltinOperator.CUSTOM:
+                c.customCode = name
+            self.codes[name, version] = len(self.model.operatorCodes)
             self.model.operatorCodes.append(c)
         o = S.OperatorT()
-        o.opcodeIndex = self.codes[code, version]
+        o.opcodeIndex = self.codes[name, version]
         o.inputs, o.outputs = inputs, outputs
-        if options is not None:
+        if isinstance(options, bytes):
+            o.customOptions = np.frombuffer(options, np.uint8)
+        elif options is not None:
             kind = type(options).__name__[:-1]
             if hasattr(S.BuiltinOptions, kind):
                 o.builtinOptionsType, o.builtinOptions = getattr(S.BuiltinOptions, kind), options

@@ -1,0 +1,481 @@
+// Parts are files again: the bytes of the model with fewer operators in the first subgraph and other inputs and outputs.
+#include "runtime/tflite_api/HostGraph.h"
+
+#include "proto/tflite_generated.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <set>
+
+namespace lathe::tflite_api {
+namespace {
+
+using Op = tfl::BuiltinOperator;
+
+Op codeOf(const tfl::OperatorCode &code) { return std::max(code.builtin_code(), static_cast<Op>(code.deprecated_builtin_code())); }
+
+const tfl::OperatorCode *codeOf(const tfl::Model &model, const tfl::Operator &op) {
+  auto *codes = model.operator_codes();
+  return codes && op.opcode_index() < codes->size() ? codes->Get(op.opcode_index()) : nullptr;
+}
+
+/// Changes to a copy of a file. New vectors go to its end, which offsets can name since they only point forward.
+class Patch {
+public:
+  explicit Patch(std::string &bytes) : bytes(bytes) {}
+
+  /// The vector of int32 behind a field, which must be there.
+  bool setInts(size_t table, flatbuffers::voffset_t field, const std::vector<int> &values) {
+    while (bytes.size() % 4)
+      bytes.push_back(0);
+    const size_t at = bytes.size();
+    const uint32_t count = static_cast<uint32_t>(values.size());
+    bytes.append(reinterpret_cast<const char *>(&count), 4);
+    bytes.append(reinterpret_cast<const char *>(values.data()), 4 * values.size());
+    const size_t place = fieldAt(table, field);
+    if (!place || at - place > UINT32_MAX)
+      return false;
+    flatbuffers::WriteScalar(&bytes[place], static_cast<flatbuffers::uoffset_t>(at - place));
+    return true;
+  }
+
+  /// Leaves [first, last) of a vector of tables, where it stands.
+  void keep(size_t vector, unsigned first, unsigned last) {
+    auto entry = [&](unsigned i) { return vector + 4 + 4 * i; };
+    for (unsigned i = first; i < last; ++i) {
+      const size_t target = entry(i) + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(&bytes[entry(i)]);
+      flatbuffers::WriteScalar(&bytes[entry(i - first)], static_cast<flatbuffers::uoffset_t>(target - entry(i - first)));
+    }
+    flatbuffers::WriteScalar(&bytes[vector], static_cast<flatbuffers::uoffset_t>(last - first));
+  }
+
+private:
+  size_t fieldAt(size_t table, flatbuffers::voffset_t field) {
+    auto *t = reinterpret_cast<const flatbuffers::Table *>(&bytes[table]);
+    const flatbuffers::voffset_t offset = t->GetOptionalFieldOffset(field);
+    return offset ? table + offset : 0;
+  }
+  std::string &bytes;
+};
+
+absl::Status failed(const char *name, const char *what) {
+  return absl::InternalError(absl::StrCat("operator '", name ? name : "", "' failed to ", what));
+}
+
+TfLiteIntArray *arrayOf(const std::vector<int> &values) {
+  TfLiteIntArray *a = TfLiteIntArrayCreate(static_cast<int>(values.size()));
+  std::copy(values.begin(), values.end(), a->data);
+  return a;
+}
+
+std::vector<int> vectorOf(const flatbuffers::Vector<int32_t> *v) { return v ? std::vector<int>(v->begin(), v->end()) : std::vector<int>(); }
+
+bool isState(Op op) {
+  return op == Op::VAR_HANDLE || op == Op::READ_VARIABLE || op == Op::ASSIGN_VARIABLE || op == Op::CALL_ONCE;
+}
+
+} // namespace
+
+HostGraph::~HostGraph() {
+  for (Node &n : nodes) {
+    n.op.free(&context, n.node.user_data);
+    for (TfLiteIntArray *a : {n.node.inputs, n.node.outputs, n.node.intermediates, n.node.temporaries})
+      TfLiteIntArrayFree(a);
+    delete n.external;
+  }
+  for (TfLiteTensor &t : tensors) {
+    t.quantization = {kTfLiteNoQuantization, nullptr}; // lives in `kept`
+    t.sparsity = nullptr;
+    TfLiteTensorFree(&t);
+  }
+  TfLiteIntArrayFree(executionPlan);
+}
+
+absl::Status HostGraph::readTensors() {
+  const tfl::Model &m = *tfl::GetModel(model->data);
+  const tfl::SubGraph &graph = *m.subgraphs()->Get(0);
+  const size_t count = graph.tensors() ? graph.tensors()->size() : 0;
+  tensors.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    const tfl::Tensor &given = *graph.tensors()->Get(static_cast<unsigned>(i));
+    TfLiteTensor &t = tensors[i];
+    t = {};
+    auto port = portOf(graph, static_cast<int>(i));
+    if (!port.ok())
+      return port.status();
+    t.type = port->type;
+    t.params = port->quantization;
+    t.name = given.name() ? given.name()->c_str() : "";
+    t.is_variable = given.is_variable();
+    t.buffer_handle = kTfLiteNullBufferHandle;
+    t.dims = arrayOf(port->dims);
+    if (!port->signature.empty())
+      t.dims_signature = arrayOf(port->signature);
+    if (auto *q = given.quantization(); q && q->scale() && q->scale()->size()) {
+      // one block for the parameters and their arrays: freed with the graph
+      const size_t n = q->scale()->size(), array = TfLiteIntArrayGetSizeInBytes(static_cast<int>(n));
+      auto &block = kept.emplace_back(sizeof(TfLiteAffineQuantization) + 2 * array + 16);
+      auto *affine = reinterpret_cast<TfLiteAffineQuantization *>(block.data());
+      affine->scale = reinterpret_cast<TfLiteFloatArray *>(block.data() + sizeof(TfLiteAffineQuantization));
+      affine->zero_point = reinterpret_cast<TfLiteIntArray *>(block.data() + sizeof(TfLiteAffineQuantization) + array);
+      affine->scale->size = affine->zero_point->size = static_cast<int>(n);
+      const size_t zeros = q->zero_point() ? q->zero_point()->size() : 0;
+      for (size_t k = 0; k < n; ++k) {
+        affine->scale->data[k] = q->scale()->Get(static_cast<unsigned>(k));
+        affine->zero_point->data[k] = zeros == n || zeros == 1 ? static_cast<int>(q->zero_point()->Get(static_cast<unsigned>(zeros == 1 ? 0 : k))) : 0;
+      }
+      affine->quantized_dimension = q->quantized_dimension();
+      t.quantization = {kTfLiteAffineQuantization, affine};
+    }
+    if (t.is_variable)
+      variableTensors.push_back(static_cast<int>(i));
+    auto *buffers = m.buffers();
+    const tfl::Buffer *buffer = buffers && given.buffer() < buffers->size() ? buffers->Get(given.buffer()) : nullptr;
+    if (buffer && buffer->data() && buffer->data()->size()) {
+      t.data.raw_const = reinterpret_cast<const char *>(buffer->data()->data());
+      t.bytes = buffer->data()->size();
+      t.allocation_type = kTfLiteMmapRo;
+    } else {
+      t.allocation_type = kTfLiteArenaRw;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HostGraph::addNode(const void *given, const HostOp &host) {
+  const auto &op = *static_cast<const tfl::Operator *>(given);
+  Node &n = nodes.emplace_back();
+  n.op = host;
+  n.registration = host.registration;
+  auto array = [&](const flatbuffers::Vector<int32_t> *v, bool optional, TfLiteIntArray *&to) {
+    for (int t : vectorOf(v))
+      if (t < (optional ? -1 : 0) || t >= static_cast<int>(tensors.size()))
+        return false;
+    to = arrayOf(vectorOf(v));
+    return true;
+  };
+  n.node.temporaries = arrayOf({});
+  if (!array(op.inputs(), true, n.node.inputs) || !array(op.outputs(), false, n.node.outputs) ||
+      !array(op.intermediates(), false, n.node.intermediates))
+    return absl::InvalidArgumentError("an operator has a tensor that is out of range");
+  if (op.custom_options()) {
+    n.node.custom_initial_data = op.custom_options()->data();
+    n.node.custom_initial_data_size = static_cast<int>(op.custom_options()->size());
+  }
+  steps.emplace_back().node = static_cast<int>(nodes.size()) - 1;
+  return absl::OkStatus();
+}
+
+absl::Status HostGraph::addPart(unsigned first, unsigned last) {
+  const tfl::SubGraph &graph = *tfl::GetModel(model->data)->subgraphs()->Get(0);
+  Step &step = steps.emplace_back();
+  std::set<int> made, read;
+  for (unsigned i = first; i < last; ++i) {
+    const tfl::Operator &op = *graph.operators()->Get(i);
+    for (int t : vectorOf(op.inputs())) {
+      if (t < 0 || made.count(t))
+        continue;
+      if (t >= static_cast<int>(tensors.size()))
+        return absl::InvalidArgumentError("an operator has a tensor that is out of range");
+      const TfLiteTensor &tensor = tensors[static_cast<size_t>(t)];
+      if (tensor.allocation_type != kTfLiteMmapRo && !tensor.is_variable && read.insert(t).second)
+        step.inputs.push_back(t);
+    }
+    for (int t : vectorOf(op.outputs()))
+      made.insert(t);
+  }
+  // what anybody behind it needs
+  std::set<int> wanted(graphOutputs.begin(), graphOutputs.end());
+  for (unsigned i = last; i < graph.operators()->size(); ++i)
+    for (int t : vectorOf(graph.operators()->Get(i)->inputs()))
+      wanted.insert(t);
+  for (int t : made)
+    if (wanted.count(t))
+      step.outputs.push_back(t);
+  for (auto *list : {&step.inputs, &step.outputs})
+    for (int t : *list)
+      if (t < 0 || t >= static_cast<int>(tensors.size()) || !elementSize(tensors[static_cast<size_t>(t)].type))
+        return absl::UnimplementedError("a tensor that is no array of numbers goes from a compiled part to another operator");
+  return absl::OkStatus();
+}
+
+/// The bytes of a part, compiled when it is allocated.
+static absl::StatusOr<std::string> partOf(const Model &model, unsigned first, unsigned last, const std::vector<int> &inputs,
+                                          const std::vector<int> &outputs) {
+  const char *base = static_cast<const char *>(model.data);
+  const tfl::Model &m = *tfl::GetModel(model.data);
+  const tfl::SubGraph &graph = *m.subgraphs()->Get(0);
+  std::string bytes(base, model.size);
+  auto place = [&](const void *p) { return static_cast<size_t>(static_cast<const char *>(p) - base); };
+  for (unsigned i = 1; i < m.subgraphs()->size(); ++i)
+    if (m.subgraphs()->Get(i)->operators() == graph.operators())
+      return absl::UnimplementedError("subgraphs share their operators");
+  Patch patch(bytes);
+  patch.keep(place(graph.operators()), first, last);
+  bool ok = patch.setInts(place(&graph), tfl::SubGraph::VT_INPUTS, inputs) && patch.setInts(place(&graph), tfl::SubGraph::VT_OUTPUTS, outputs);
+  if (m.signature_defs())
+    ok = ok && patch.setInts(place(&m), tfl::Model::VT_SIGNATURE_DEFS, {});
+  if (!ok)
+    return absl::UnimplementedError("the first subgraph has no list of inputs or outputs");
+  return bytes;
+}
+
+absl::StatusOr<std::unique_ptr<HostGraph>> HostGraph::make(std::shared_ptr<const Model> model, const OperatorTable &operators,
+                                                           int threads, const Reporter &reporter) {
+  const tfl::Model &m = *tfl::GetModel(model->data);
+  const tfl::SubGraph &graph = *m.subgraphs()->Get(0);
+  const unsigned count = graph.operators() ? graph.operators()->size() : 0;
+  std::vector<std::optional<HostOp>> hosts(count);
+  bool any = false, hasState = false;
+  for (unsigned i = 0; i < count; ++i) {
+    const tfl::OperatorCode *code = codeOf(m, *graph.operators()->Get(i));
+    if (!code)
+      return absl::InvalidArgumentError("an operator has an operator code that is out of range");
+    hasState |= isState(codeOf(*code));
+    if (codeOf(*code) == Op::CUSTOM && code->custom_code()) {
+      hosts[i] = operators.find(code->custom_code()->str(), code->version());
+      any |= hosts[i].has_value();
+    }
+  }
+  if (!any)
+    return std::unique_ptr<HostGraph>();
+  std::unique_ptr<HostGraph> result(new HostGraph);
+  HostGraph &g = *result;
+  g.model = model;
+  g.report = reporter;
+  g.threads = threads;
+  g.graphInputs = vectorOf(graph.inputs());
+  g.graphOutputs = vectorOf(graph.outputs());
+  g.graphName = graph.name() ? graph.name()->str() : "";
+  if (absl::Status s = g.readTensors(); !s.ok())
+    return s;
+  unsigned parts = 0;
+  for (unsigned i = 0; i < count;) {
+    if (hosts[i]) {
+      if (absl::Status s = g.addNode(graph.operators()->Get(i), *hosts[i]); !s.ok())
+        return s;
+      ++i;
+      continue;
+    }
+    unsigned last = i;
+    while (last < count && !hosts[last])
+      ++last;
+    if (absl::Status s = g.addPart(i, last); !s.ok())
+      return s;
+    auto bytes = partOf(*model, i, last, g.steps.back().inputs, g.steps.back().outputs);
+    if (!bytes.ok())
+      return bytes.status();
+    g.steps.back().bytes = *std::move(bytes);
+    ++parts;
+    i = last;
+  }
+  if (hasState && parts > 1)
+    return absl::UnimplementedError("variables on both sides of an operator of the program are not supported");
+  g.makeContext(threads);
+  std::vector<int> order;
+  for (size_t i = 0; i < g.nodes.size(); ++i)
+    order.push_back(static_cast<int>(i));
+  g.executionPlan = arrayOf(order);
+  for (Node &n : g.nodes)
+    n.node.user_data = n.op.init(&g.context, static_cast<const char *>(n.node.custom_initial_data),
+                                 static_cast<size_t>(n.node.custom_initial_data_size));
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+TfLiteStatus HostGraph::resize(TfLiteTensor *t, const int *dims, int rank) {
+  int64_t bytes = static_cast<int64_t>(elementSize(t->type));
+  for (int i = 0; i < rank; ++i)
+    if (dims[i] < 0 || __builtin_mul_overflow(bytes, int64_t(dims[i]), &bytes))
+      return kTfLiteError;
+  if (t->allocation_type == kTfLiteMmapRo || t->allocation_type == kTfLiteCustom)
+    return kTfLiteError;
+  if (!TfLiteIntArrayEqualsArray(t->dims, rank, dims)) {
+    TfLiteIntArrayFree(t->dims);
+    t->dims = arrayOf(std::vector<int>(dims, dims + rank));
+  }
+  if (t->type == kTfLiteString) // its bytes come with its strings
+    return kTfLiteOk;
+  if (t->data.data && t->bytes == static_cast<size_t>(bytes))
+    return kTfLiteOk;
+  if (t->allocation_type == kTfLiteDynamic) {
+    if (TfLiteTensorResizeMaybeCopy(static_cast<size_t>(bytes), t, false) != kTfLiteOk)
+      return kTfLiteError;
+  } else {
+    auto &own = memory[static_cast<size_t>(t - tensors.data())];
+    own.reset(new (std::nothrow) char[static_cast<size_t>(bytes) + 1]);
+    t->data.raw = own.get();
+    if (!own)
+      return kTfLiteError;
+    t->bytes = static_cast<size_t>(bytes);
+  }
+  std::memset(t->data.data, 0, static_cast<size_t>(bytes));
+  return kTfLiteOk;
+}
+
+int HostGraph::addTensors(int count) {
+  if (count < 0 || count > 1 << 16)
+    return -1;
+  const int first = static_cast<int>(tensors.size());
+  for (int i = 0; i < count; ++i) {
+    TfLiteTensor &t = tensors.emplace_back();
+    t = {};
+    t.name = "";
+    t.buffer_handle = kTfLiteNullBufferHandle;
+    t.allocation_type = kTfLiteArenaRw;
+  }
+  context.tensors = tensors.data();
+  context.tensors_size = tensors.size();
+  return first;
+}
+
+void *HostGraph::persistent(size_t bytes) { return kept.emplace_back(bytes + 1).data(); }
+int HostGraph::requestScratch(size_t bytes) {
+  scratches.emplace_back(bytes + 1);
+  return static_cast<int>(scratches.size()) - 1;
+}
+void *HostGraph::scratch(int index) {
+  return index < 0 || index >= static_cast<int>(scratches.size()) ? nullptr : scratches[static_cast<size_t>(index)].data();
+}
+
+bool HostGraph::metadata(const char *name, const char **data, size_t *bytes) const {
+  const tfl::Model &m = *tfl::GetModel(model->data);
+  if (m.metadata() && m.buffers() && name)
+    for (const tfl::Metadata *entry : *m.metadata())
+      if (entry->name() && entry->name()->str() == name && entry->buffer() < m.buffers()->size())
+        if (const tfl::Buffer *b = m.buffers()->Get(entry->buffer()); b->data()) {
+          *data = reinterpret_cast<const char *>(b->data()->data());
+          *bytes = b->data()->size();
+          return true;
+        }
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+absl::Status HostGraph::runPart(Step &step, bool run) {
+  if (!step.compiled) {
+    auto part = Model::read(step.bytes.data(), step.bytes.size());
+    if (!part.ok())
+      return part.status();
+    step.compiled = std::make_unique<Interpreter>(*part, threads, report);
+  }
+  Runner &r = *step.compiled->main();
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    const TfLiteTensor &t = tensors[static_cast<size_t>(step.inputs[i])];
+    if (absl::Status s = r.resizeInput(i, t.dims->data, t.dims->size); !s.ok())
+      return s;
+  }
+  if (absl::Status s = r.allocate(); !s.ok())
+    return s;
+  if (run) {
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      const TfLiteTensor &t = tensors[static_cast<size_t>(step.inputs[i])];
+      if (t.bytes != r.inputs[i]->tensor.bytes || (t.bytes && !t.data.data))
+        return absl::InternalError(absl::StrCat("tensor '", t.name, "' has no value"));
+      if (t.bytes)
+        std::memcpy(r.inputs[i]->tensor.data.data, t.data.data, t.bytes);
+    }
+    if (absl::Status s = r.invoke(); !s.ok())
+      return s;
+  }
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    TfLiteTensor &t = tensors[static_cast<size_t>(step.outputs[i])];
+    const TfLiteTensor &from = r.outputs[i]->tensor;
+    if (resize(&t, from.dims->data, from.dims->size) != kTfLiteOk || t.bytes != from.bytes)
+      return absl::ResourceExhaustedError(absl::StrCat("out of memory for tensor '", t.name, "'"));
+    if (run && t.bytes)
+      std::memcpy(t.data.data, from.data.data, t.bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HostGraph::allocate(Runner &runner) {
+  for (size_t i = 0; i < graphInputs.size() && i < runner.inputs.size(); ++i) {
+    Slot &slot = *runner.inputs[i];
+    if (absl::Status s = slot.allocate(slot.tensor.bytes); !s.ok())
+      return s;
+    if (resize(&tensors[static_cast<size_t>(graphInputs[i])], slot.tensor.dims->data, slot.tensor.dims->size) != kTfLiteOk)
+      return absl::ResourceExhaustedError("out of memory for an input");
+  }
+  scratches.clear();
+  for (Step &step : steps) {
+    if (step.node < 0) {
+      if (absl::Status s = runPart(step, false); !s.ok())
+        return s;
+      continue;
+    }
+    Node &n = nodes[static_cast<size_t>(step.node)];
+    if (n.op.prepare(&context, &n.node) != kTfLiteOk)
+      return failed(n.op.name.c_str(), "prepare");
+    for (TfLiteIntArray *list : {n.node.outputs, n.node.temporaries})
+      for (int i = 0; i < list->size; ++i)
+        if (TfLiteTensor *t = tensor(list->data[i]); t && t->dims && !t->data.data && elementSize(t->type))
+          if (resize(t, t->dims->data, t->dims->size) != kTfLiteOk)
+            return absl::ResourceExhaustedError("out of memory for a tensor");
+  }
+  for (size_t i = 0; i < graphOutputs.size() && i < runner.outputs.size(); ++i) {
+    const TfLiteTensor &t = tensors[static_cast<size_t>(graphOutputs[i])];
+    std::vector<int64_t> dims(t.dims->data, t.dims->data + t.dims->size);
+    absl::Status s = runner.outputs[i]->resize(dims.data(), t.dims->size);
+    if (s.ok())
+      s = runner.outputs[i]->allocate(runner.outputs[i]->tensor.bytes);
+    if (!s.ok())
+      return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HostGraph::invoke(Runner &runner) {
+  for (size_t i = 0; i < graphInputs.size() && i < runner.inputs.size(); ++i) {
+    const TfLiteTensor &from = runner.inputs[i]->tensor;
+    TfLiteTensor &t = tensors[static_cast<size_t>(graphInputs[i])];
+    if (from.bytes)
+      std::memcpy(t.data.data, from.data.data, from.bytes);
+  }
+  for (Step &step : steps) {
+    if (step.node < 0) {
+      if (absl::Status s = runPart(step, true); !s.ok())
+        return s;
+      continue;
+    }
+    Node &n = nodes[static_cast<size_t>(step.node)];
+    if (n.op.invoke(&context, &n.node) != kTfLiteOk)
+      return failed(n.op.name.c_str(), "run");
+  }
+  for (size_t i = 0; i < graphOutputs.size() && i < runner.outputs.size(); ++i) {
+    const TfLiteTensor &t = tensors[static_cast<size_t>(graphOutputs[i])];
+    Slot &slot = *runner.outputs[i];
+    std::vector<int64_t> dims(t.dims->data, t.dims->data + t.dims->size);
+    absl::Status s = slot.resize(dims.data(), t.dims->size);
+    if (s.ok() && t.type == kTfLiteString)
+      slot.tensor.bytes = t.bytes;
+    if (s.ok())
+      s = slot.allocate(slot.tensor.bytes);
+    if (!s.ok())
+      return s;
+    if (t.bytes != slot.tensor.bytes || (t.bytes && !t.data.data))
+      return absl::InternalError(absl::StrCat("tensor '", t.name, "' has no value"));
+    if (t.bytes)
+      std::memcpy(slot.tensor.data.data, t.data.data, t.bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HostGraph::resetVariables() {
+  for (Step &step : steps)
+    if (step.compiled)
+      if (absl::Status s = step.compiled->resetVariables(); !s.ok())
+        return s;
+  return absl::OkStatus();
+}
+
+} // namespace lathe::tflite_api
