@@ -1,4 +1,5 @@
 // Operators of one input, element by element: functions, activations, conversions.
+#include "compiler/frontend/tflite/FixedPoint.h"
 #include "compiler/frontend/tflite/OpTable.h"
 #include "compiler/frontend/tflite/Requantize.h"
 
@@ -125,17 +126,6 @@ LogicalResult prelu(OpContext &c) {
   Value less = multiplyBy(c, c.mul(wide, factor), multiplierOf(in->first * slope->first / out->first));
   Value chosen = c.select(c.compare(Compare::GE, wide, c.likeInt(wide, 0)), same, less);
   return c.setResult(0, finish(c, chosen, out->second, rangeOf(c.outputInfo(0).type), c.elementOf(c.outputInfo(0))));
-}
-
-/// The high half of the doubled product of 16-bit numbers, rounded; numbers are held in i32.
-Value highProduct16(OpContext &c, Value x, Value y) {
-  Value product = c.mul(x, y);
-  Value high = c.binary<hlo::ShiftRightArithmeticOp>(c.add(product, c.likeInt(product, 1 << 14)), c.likeInt(product, 15));
-  return c.min(high, c.likeInt(high, 32767));
-}
-
-Value saturate16(OpContext &c, Value x) {
-  return c.max(c.min(x, c.likeInt(x, 32767)), c.likeInt(x, -32768));
 }
 
 int32_t to15Bits(int32_t multiplier) {

@@ -35,6 +35,11 @@ const TensorInfo &OpContext::outputInfo(unsigned i) const {
   return i < numOutputs() ? translator.file.tensor(subgraph, op.outputs()->Get(i)) : none;
 }
 
+const TensorInfo &OpContext::intermediateInfo(unsigned i) const {
+  static const TensorInfo none;
+  return i < numIntermediates() && op.intermediates()->Get(i) >= 0 ? translator.file.tensor(subgraph, op.intermediates()->Get(i)) : none;
+}
+
 const TensorInfo &OpContext::infoOf(unsigned tensor) const { return translator.file.tensor(subgraph, tensor); }
 
 Type OpContext::elementOf(const TensorInfo &info) {

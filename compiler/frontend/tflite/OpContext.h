@@ -66,6 +66,9 @@ public:
   bool hasInput(unsigned i) const { return i < numInputs() && op.inputs()->Get(i) >= 0; }
   const TensorInfo &inputInfo(unsigned i) const;
   const TensorInfo &outputInfo(unsigned i) const;
+  /// Tensors that carry nothing but the scales of values inside of the operator.
+  unsigned numIntermediates() const { return op.intermediates() ? op.intermediates()->size() : 0; }
+  const TensorInfo &intermediateInfo(unsigned i) const;
   /// Of any tensor of the subgraph.
   const TensorInfo &infoOf(unsigned tensor) const;
   /// The element type that values of a tensor have.

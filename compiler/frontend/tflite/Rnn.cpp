@@ -1,12 +1,46 @@
 // Recurrent operators: the products with the input are made for all steps at once, a loop has the rest. Weights may be int8 with
 // float inputs (Hybrid.h).
 #include "compiler/frontend/tflite/Hybrid.h"
+#include "compiler/frontend/tflite/Recurrent.h"
 #include "compiler/frontend/tflite/Translator.h"
 #include "passes/legalize/ArrayHelpers.h"
 
 using namespace mlir;
 
 namespace lathe::tflite {
+
+FailureOr<Scan> scan(OpContext &c, ArrayRef<Value> sequences, ArrayRef<Value> state, bool backward,
+                     llvm::function_ref<std::pair<Value, SmallVector<Value>>(ArrayRef<Value>, ArrayRef<Value>)> step,
+                     const Dims &outputDims, Type outputElement) {
+  Type i32 = c.b.getI32Type();
+  Value length = c.sizeValue(c.dim(sequences[0], 0), i32);
+  Dims all{c.dim(sequences[0], 0)};
+  all.append(outputDims.begin(), outputDims.end());
+  SmallVector<Value> init{c.scalarInt(0, i32), c.splatInt(0, all, outputElement)};
+  init.append(state.begin(), state.end());
+  bool ok = true;
+  SmallVector<Value> done = legalize::whileLoop(
+      c, init, [&](ValueRange v) { return c.compare(Compare::LT, v[0], length); },
+      [&](ValueRange v) {
+        Value at = backward ? c.sub(c.sub(length, v[0]), c.likeInt(v[0], 1)) : v[0];
+        SmallVector<Value> now, carried(v.begin() + 2, v.end());
+        for (Value s : sequences)
+          now.push_back(c.takeRow(s, at));
+        auto [output, next] = step(now, carried);
+        SmallVector<Value> result{c.add(v[0], c.likeInt(v[0], 1)), output ? c.putRow(v[1], output, at) : Value(v[1])};
+        result.append(next);
+        for (auto [given, wanted] : llvm::zip(result, v))
+          if (!given || given.getType() != wanted.getType()) {
+            ok = false;
+            given = wanted;
+          }
+        return result;
+      });
+  if (!ok)
+    return c.error("the sizes of its weights and state do not fit");
+  return Scan{done[1], SmallVector<Value>(done.begin() + 2, done.end())};
+}
+
 namespace {
 
 using Op = tfl::BuiltinOperator;
@@ -50,15 +84,6 @@ Value vector(OpContext &c, unsigned i) {
 Value clip(OpContext &c, Value v, float limit) {
   return v && limit > 0 ? c.max(c.min(v, c.like(v, limit)), c.like(v, -limit)) : v;
 }
-
-/// Where the parameters of one direction are among the inputs, and what the options say.
-struct Lstm {
-  unsigned weights = 1, recurrent = 5, peephole = 9, bias = 12, projection = 16, norm = 20, output = 18, cell = 19;
-  bool hasNorm = true;
-  Activation activation = Activation::TANH;
-  float cellClip = 0, projectionClip = 0;
-  bool asymmetric = false;
-};
 
 class LstmCell {
 public:
@@ -130,45 +155,6 @@ private:
   bool cifg, normalized;
 };
 
-/// Runs `step` over dimension 0 of `sequences`; the state is carried, outputs are put together along dimension 0.
-struct Scan {
-  Value outputs;
-  SmallVector<Value> state;
-};
-FailureOr<Scan> scan(OpContext &c, ArrayRef<Value> sequences, ArrayRef<Value> state, bool backward,
-                     llvm::function_ref<std::pair<Value, SmallVector<Value>>(ArrayRef<Value>, ArrayRef<Value>)> step,
-                     const Dims &outputDims) {
-  Type i32 = c.b.getI32Type();
-  Value length = c.sizeValue(c.dim(sequences[0], 0), i32);
-  Dims all{c.dim(sequences[0], 0)};
-  all.append(outputDims.begin(), outputDims.end());
-  SmallVector<Value> init{c.scalarInt(0, i32), c.splat(0, all, c.b.getF32Type())};
-  init.append(state.begin(), state.end());
-  bool ok = true;
-  SmallVector<Value> done = legalize::whileLoop(
-      c, init, [&](ValueRange v) { return c.compare(Compare::LT, v[0], length); },
-      [&](ValueRange v) {
-        Value at = backward ? c.sub(c.sub(length, v[0]), c.likeInt(v[0], 1)) : v[0];
-        SmallVector<Value> now, carried(v.begin() + 2, v.end());
-        for (Value s : sequences)
-          now.push_back(c.takeRow(s, at));
-        auto [output, next] = step(now, carried);
-        SmallVector<Value> result{c.add(v[0], c.likeInt(v[0], 1)), output ? c.putRow(v[1], output, at) : Value(v[1])};
-        result.append(next);
-        for (auto [given, wanted] : llvm::zip(result, v))
-          if (!given || given.getType() != wanted.getType()) {
-            ok = false;
-            given = wanted;
-          }
-        return result;
-      });
-  if (!ok)
-    return c.error("the sizes of its weights and state do not fit");
-  return Scan{done[1], SmallVector<Value>(done.begin() + 2, done.end())};
-}
-
-Value swapTime(OpContext &c, Value v) { return c.transpose(v, {1, 0, 2}); }
-
 /// One direction over [time, batch, features].
 FailureOr<Value> lstmSequence(OpContext &c, const Lstm &l, Value x, bool backward) {
   auto output = c.translator.readState(c, l.output), cell = c.translator.readState(c, l.cell);
@@ -190,7 +176,7 @@ FailureOr<Value> lstmSequence(OpContext &c, const Lstm &l, Value x, bool backwar
       all.insert(all.begin(), Value());
     auto [out, next] = lstm.step(all, state[0], state[1]);
     return std::pair<Value, SmallVector<Value>>(out, {out, next});
-  }, c.dims(*output));
+  }, c.dims(*output), c.b.getF32Type());
   if (failed(result) || failed(c.translator.writeState(c, l.output, result->state[0])) ||
       failed(c.translator.writeState(c, l.cell, result->state[1])))
     return failure();
@@ -212,6 +198,8 @@ LogicalResult unidirectionalLstm(OpContext &c) {
     return c.error("diagonal recurrent weights are not supported");
   if (Emitter::rank(x) != 3)
     return c.error("expected an input of rank 3");
+  if (c.isQuantized(0))
+    return integerLstm(c, l, true, o.time_major());
   auto result = lstmSequence(c, l, o.time_major() ? x : swapTime(c, x), false);
   return failed(result) ? failure() : c.setResult(0, o.time_major() ? *result : swapTime(c, *result));
 }
@@ -250,6 +238,8 @@ LogicalResult lstmStep(OpContext &c) {
   if (!x)
     return failure();
   if (o.kernel_type() == tfl::LSTMKernelType::BASIC) {
+    if (c.isQuantized(0))
+      return c.typeError(0);
     Value output = c.input(1), cell = c.input(4), joined = c.concat({x, output}, 1), bias = c.input(3);
     if (!output || !cell || !bias)
       return failure();
@@ -275,6 +265,8 @@ LogicalResult lstmStep(OpContext &c) {
   l.projectionClip = o.proj_clip();
   l.asymmetric = o.asymmetric_quantize_inputs();
   l.hasNorm = c.numInputs() >= 24;
+  if (c.isQuantized(0))
+    return integerLstm(c, l, false, true);
   auto output = c.translator.readState(c, l.output), cell = c.translator.readState(c, l.cell);
   if (failed(output) || failed(cell))
     return failure();
@@ -306,7 +298,7 @@ LogicalResult rnn(OpContext &c, bool sequence, bool timeMajor, Activation activa
   auto result = scan(c, {in}, {*state}, false, [&](ArrayRef<Value> now, ArrayRef<Value> before) {
     Value v = next(now[0], before[0]);
     return std::pair<Value, SmallVector<Value>>(v, {v});
-  }, c.dims(*state));
+  }, c.dims(*state), c.b.getF32Type());
   if (failed(result) || failed(c.translator.writeState(c, 4, result->state[0])))
     return failure();
   return c.setResult(0, timeMajor ? result->outputs : swapTime(c, result->outputs));
@@ -314,6 +306,8 @@ LogicalResult rnn(OpContext &c, bool sequence, bool timeMajor, Activation activa
 
 /// A filter over features, then one over time on a window of past activations, summed over ranks.
 LogicalResult svdf(OpContext &c) {
+  if (c.isQuantized(0))
+    return integerSvdf(c);
   const auto &o = c.options<tfl::SVDFOptions>();
   Value x = c.input(0), time = c.input(2);
   auto state = c.translator.readState(c, 4);
@@ -341,10 +335,10 @@ LogicalResult svdf(OpContext &c) {
 } // namespace
 
 void registerRnn(OpTable &t) {
-  t.add(Op::UNIDIRECTIONAL_SEQUENCE_LSTM, 20, 24, 4, Float32, unidirectionalLstm);
+  t.add(Op::UNIDIRECTIONAL_SEQUENCE_LSTM, 20, 24, 4, Float32 | Quant8, unidirectionalLstm);
   t.add(Op::BIDIRECTIONAL_SEQUENCE_LSTM, 39, 48, 3, Float32, bidirectionalLstm);
-  t.add(Op::LSTM, 5, 24, 4, Float32, lstmStep);
-  t.add(Op::SVDF, 5, 5, 4, Float32, svdf);
+  t.add(Op::LSTM, 5, 24, 4, Float32 | Quant8, lstmStep);
+  t.add(Op::SVDF, 5, 5, 4, Float32 | Quant8, svdf);
   t.add(Op::RNN, 5, 5, 3, Float32, [](OpContext &c) {
     const auto &o = c.options<tfl::RNNOptions>();
     return rnn(c, false, true, o.fused_activation_function(), o.asymmetric_quantize_inputs());

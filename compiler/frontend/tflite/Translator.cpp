@@ -1,6 +1,7 @@
 // Order of operators, values of tensors, state.
 #include "compiler/frontend/tflite/Translator.h"
 
+#include "compiler/frontend/tflite/Custom.h"
 #include "compiler/frontend/tflite/Flex.h"
 #include "dialects/hlo/Constants.h"
 #include "passes/legalize/Complaints.h"
@@ -68,6 +69,8 @@ std::string Translator::whyNot(const ModelFile &file, unsigned subgraph, const t
   const tfl::OperatorCode &code = file.code(op);
   tfl::BuiltinOperator builtin = ModelFile::builtin(code);
   if (builtin == tfl::BuiltinOperator::CUSTOM) {
+    if (isKnownCustom(ModelFile::opName(code)))
+      return "";
     return isFlex(file, op) ? whyNotFlex(op) : "custom operator is not supported";
   }
   const OpEntry *entry = opTable().lookup(builtin);
@@ -222,7 +225,11 @@ LogicalResult Translator::runOperator(const tfl::Operator &op) {
   for (unsigned i = 0; i < c.numInputs(); ++i)
     if (failed(tensorOf(c, op.inputs()->Get(i), c.inputs.emplace_back())))
       return failure();
-  auto translate = [&] { return isFlex(file, op) ? translateFlex(c) : opTable().lookup(c.code)->translate(c); };
+  auto translate = [&] {
+    if (c.code == tfl::BuiltinOperator::CUSTOM)
+      return isFlex(file, op) ? translateFlex(c) : translateCustom(c);
+    return opTable().lookup(c.code)->translate(c);
+  };
   if (failed(complaints.run(translate, [&](const Twine &text) -> LogicalResult { return c.error(text); })))
     return failure();
   for (unsigned i = 0; i < c.numOutputs(); ++i) {
