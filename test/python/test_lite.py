@@ -1,0 +1,78 @@
+"""test_lite.py DATA: lathe.lite.Interpreter on the files that test/e2e/make_tflite.py made, against their results."""
+import os
+import sys
+
+import numpy as np
+
+from lathe import lite
+
+DATA = sys.argv[1]
+
+
+def load(name):
+    return os.path.join(DATA, name + ".tflite"), np.load(os.path.join(DATA, name + ".npz"))
+
+
+def fails(kind, f, *args, **more):
+    try:
+        f(*args, **more)
+    except kind as e:
+        return str(e)
+    raise AssertionError(f"no {kind.__name__}")
+
+
+# One input and one output, by index; sizes of the input that the file leaves open.
+path, data = load("cnn_int8_io")
+image, want = data["image"], data[[k for k in data.files if k.startswith("want/")][0]]
+it = lite.Interpreter(model_path=path, num_threads=2)
+i, o = it.get_input_details()[0], it.get_output_details()[0]
+assert i["dtype"] == np.int8 and o["dtype"] == np.int8 and i["shape_signature"][0] == -1, (i, o)
+scale, zero = i["quantization"]
+assert scale > 0 and i["quantization_parameters"]["scales"].tolist() == [scale] and i["quantization_parameters"]["zero_points"].tolist() == [zero]
+fails(RuntimeError, it.invoke)
+fails(ValueError, it.get_tensor, o["index"])
+fails(ValueError, it.resize_tensor_input, i["index"], [2, 5, 5, 3], strict=True)
+it.resize_tensor_input(i["index"], image.shape, strict=True)
+it.allocate_tensors()
+assert it.get_output_details()[0]["shape"].tolist() == list(want.shape)
+assert "int8" in fails(ValueError, it.set_tensor, i["index"], image.astype(np.float32))
+assert "shape" in fails(ValueError, it.set_tensor, i["index"], image[:1])
+fails(ValueError, it.set_tensor, o["index"], want)
+fails(ValueError, it.get_tensor, 10 ** 6)
+it.set_tensor(i["index"], image)
+it.invoke()
+assert np.array_equal(it.get_tensor(o["index"]), want)
+it.tensor(i["index"])()[...] = 0  # the tensor's own memory
+it.invoke()
+assert not np.array_equal(it.get_tensor(o["index"]), want)
+assert {d["index"] for d in it.get_tensor_details()} == {i["index"], o["index"]}
+
+# Signatures: names of inputs and outputs, a variable that both see.
+with open(os.path.join(DATA, "..", "..", "tflite_api", "signatures.tflite"), "rb") as f:
+    content = f.read()
+it = lite.Interpreter(model_content=content)
+assert it.get_signature_list() == {"add": {"inputs": ["x"], "outputs": ["sum"]}, "scaled": {"inputs": ["factor"], "outputs": ["scaled"]}}
+assert "2 signatures" in fails(ValueError, it.get_signature_runner)
+add, scaled = it.get_signature_runner("add"), it.get_signature_runner("scaled")
+assert add.get_input_details()["x"]["dtype"] == np.float32
+assert add(x=np.array([1, 2], np.float32))["sum"].tolist() == [11, 22]
+assert scaled(factor=2.0)["scaled"].tolist() == [22, 44]
+assert add(x=np.array([1, 2], np.float32))["sum"].tolist() == [12, 24]
+fails(ValueError, add, y=np.zeros(2, np.float32))
+fails(ValueError, it.get_signature_runner, "other")
+
+# Several operators at once; what does not compile says why.
+path, data = load("ops_reduce")
+it = lite.Interpreter(path)
+it.allocate_tensors()
+for d in it.get_input_details():
+    it.set_tensor(d["index"], data[d["name"]])
+it.invoke()
+for d in it.get_output_details():
+    got, want = it.get_tensor(d["index"]), data["want/" + d["name"]]
+    assert got.dtype == want.dtype and got.shape == want.shape and np.allclose(got, want, rtol=1e-5), d["name"]
+fails(ValueError, lite.Interpreter, model_content=b"no model at all")
+fails(ValueError, lite.Interpreter)
+it = lite.Interpreter(os.path.join(DATA, "..", "..", "tflite_api", "custom.tflite"))
+assert "RowSums" in fails(RuntimeError, it.allocate_tensors)
+print("ok")
