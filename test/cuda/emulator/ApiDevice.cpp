@@ -6,11 +6,17 @@
 namespace lathe::emu {
 namespace {
 thread_local std::vector<lathe_cu_context> stack;
-int contextObject;
+int contextObjects[Device::mostDevices];
 } // namespace
 
-lathe_cu_context contextHandle() { return reinterpret_cast<lathe_cu_context>(&contextObject); }
-bool hasContext() { return !stack.empty() && stack.back() && Device::get().contextUses > 0; }
+lathe_cu_context contextHandle(int ordinal) { return reinterpret_cast<lathe_cu_context>(&contextObjects[ordinal]); }
+int currentOrdinal() {
+  for (int d = 0; d < Device::mostDevices; ++d)
+    if (!stack.empty() && stack.back() == contextHandle(d) && Device::get().uses[d] > 0)
+      return d;
+  return -1;
+}
+bool hasContext() { return currentOrdinal() >= 0; }
 
 } // namespace lathe::emu
 
@@ -123,19 +129,19 @@ extern "C" lathe_cu_result cuGetErrorString(lathe_cu_result result, const char *
 
 extern "C" lathe_cu_result cuDeviceGetCount(int *count) {
   LATHE_EMU_CALL("cuDeviceGetCount", Call::Initialized);
-  *count = 1;
+  *count = device.config.devices;
   return LATHE_CU_SUCCESS;
 }
 extern "C" lathe_cu_result cuDeviceGet(lathe_cu_device *out, int ordinal) {
   LATHE_EMU_CALL("cuDeviceGet", Call::Initialized);
-  if (ordinal != 0)
+  if (ordinal < 0 || ordinal >= device.config.devices)
     return LATHE_CU_ERROR_INVALID_DEVICE;
-  *out = 0;
+  *out = ordinal;
   return LATHE_CU_SUCCESS;
 }
 extern "C" lathe_cu_result cuDeviceGetName(char *name, int size, lathe_cu_device d) {
   LATHE_EMU_CALL("cuDeviceGetName", Call::Initialized);
-  if (d != 0 || !name || size < 1)
+  if (d < 0 || d >= device.config.devices || !name || size < 1)
     return LATHE_CU_ERROR_INVALID_DEVICE;
   std::string text = "emulated sm_" + std::to_string(device.config.arch);
   std::strncpy(name, text.c_str(), static_cast<size_t>(size) - 1);
@@ -144,7 +150,7 @@ extern "C" lathe_cu_result cuDeviceGetName(char *name, int size, lathe_cu_device
 }
 extern "C" lathe_cu_result cuDeviceTotalMem(size_t *bytes, lathe_cu_device d) {
   LATHE_EMU_CALL("cuDeviceTotalMem", Call::Initialized);
-  if (d != 0)
+  if (d < 0 || d >= device.config.devices)
     return LATHE_CU_ERROR_INVALID_DEVICE;
   *bytes = device.config.memory;
   return LATHE_CU_SUCCESS;
@@ -152,7 +158,7 @@ extern "C" lathe_cu_result cuDeviceTotalMem(size_t *bytes, lathe_cu_device d) {
 extern "C" lathe_cu_result cuDeviceGetAttribute(int *value, lathe_cu_device_attribute attribute,
                                                 lathe_cu_device d) {
   LATHE_EMU_CALL("cuDeviceGetAttribute", Call::Initialized);
-  if (d != 0)
+  if (d < 0 || d >= device.config.devices)
     return LATHE_CU_ERROR_INVALID_DEVICE;
   switch (attribute) {
   case LATHE_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
@@ -207,18 +213,20 @@ extern "C" lathe_cu_result cuDeviceGetAttribute(int *value, lathe_cu_device_attr
 
 extern "C" lathe_cu_result cuDevicePrimaryCtxRetain(lathe_cu_context *context, lathe_cu_device d) {
   LATHE_EMU_CALL("cuDevicePrimaryCtxRetain", Call::Initialized);
-  if (d != 0 || !context)
+  if (d < 0 || d >= device.config.devices || !context)
     return LATHE_CU_ERROR_INVALID_DEVICE;
   ++device.contextUses;
-  *context = contextHandle();
+  ++device.uses[d];
+  *context = contextHandle(d);
   return LATHE_CU_SUCCESS;
 }
 extern "C" lathe_cu_result cuDevicePrimaryCtxRelease(lathe_cu_device d) {
   LATHE_EMU_CALL("cuDevicePrimaryCtxRelease", Call::Initialized, true);
-  if (d != 0)
+  if (d < 0 || d >= device.config.devices)
     return LATHE_CU_ERROR_INVALID_DEVICE;
-  if (device.contextUses == 0)
+  if (device.uses[d] == 0)
     return LATHE_CU_ERROR_INVALID_CONTEXT;
+  --device.uses[d];
   if (--device.contextUses == 0)
     device.reset();
   return call.finish();
@@ -230,7 +238,10 @@ extern "C" lathe_cu_result cuCtxGetCurrent(lathe_cu_context *context) {
 }
 extern "C" lathe_cu_result cuCtxPushCurrent(lathe_cu_context context) {
   LATHE_EMU_CALL("cuCtxPushCurrent", Call::Initialized);
-  if (context != contextHandle() || !device.contextUses)
+  bool known = false;
+  for (int d = 0; d < device.config.devices; ++d)
+    known |= context == contextHandle(d) && device.uses[d] > 0;
+  if (!known)
     return LATHE_CU_ERROR_INVALID_CONTEXT;
   stack.push_back(context);
   return LATHE_CU_SUCCESS;
@@ -246,7 +257,7 @@ extern "C" lathe_cu_result cuCtxPopCurrent(lathe_cu_context *context) {
 }
 extern "C" lathe_cu_result cuCtxGetDevice(lathe_cu_device *out) {
   LATHE_EMU_CALL("cuCtxGetDevice", Call::Context);
-  *out = 0;
+  *out = device.ordinal;
   return LATHE_CU_SUCCESS;
 }
 extern "C" lathe_cu_result cuCtxSynchronize(void) {

@@ -142,7 +142,7 @@ extern "C" lathe_cu_result cuMemHostAlloc(void **pointer, size_t bytes, unsigned
     return LATHE_CU_ERROR_INVALID_VALUE;
   if (device.breaksCapture())
     return LATHE_CU_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  Region *r = device.memory->allocatePinned(bytes);
+  Region *r = device.memories[0]->allocatePinned(bytes);
   if (!r)
     return LATHE_CU_ERROR_OUT_OF_MEMORY;
   *pointer = r->host;
@@ -154,7 +154,7 @@ extern "C" lathe_cu_result cuMemFreeHost(void *pointer) {
   if (device.breaksCapture())
     return LATHE_CU_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   device.completeAll();
-  return device.memory->release(reinterpret_cast<uint64_t>(pointer), Region::Pinned)
+  return device.memories[0]->release(reinterpret_cast<uint64_t>(pointer), Region::Pinned)
              ? call.finish()
              : LATHE_CU_ERROR_INVALID_VALUE;
 }
@@ -162,7 +162,7 @@ extern "C" lathe_cu_result cuMemFreeHost(void *pointer) {
 extern "C" lathe_cu_result cuMemHostGetDevicePointer(lathe_cu_deviceptr *address, void *pointer,
                                                      unsigned flags) {
   LATHE_EMU_CALL("cuMemHostGetDevicePointer", Call::Context);
-  Region *r = device.memory->find(reinterpret_cast<uint64_t>(pointer));
+  Region *r = device.memories[0]->find(reinterpret_cast<uint64_t>(pointer));
   if (!address || flags || !r || r->kind != Region::Pinned)
     return LATHE_CU_ERROR_INVALID_VALUE;
   *address = reinterpret_cast<uint64_t>(pointer);
@@ -172,19 +172,24 @@ extern "C" lathe_cu_result cuMemHostGetDevicePointer(lathe_cu_deviceptr *address
 extern "C" lathe_cu_result cuPointerGetAttribute(void *value, lathe_cu_pointer_attribute attribute,
                                                  lathe_cu_deviceptr address) {
   LATHE_EMU_CALL("cuPointerGetAttribute", Call::Initialized);
-  Region *r = device.memory ? device.memory->find(address) : nullptr;
+  Region *r = nullptr;
+  int owner = 0;
+  for (size_t d = 0; d < device.memories.size() && !r; ++d) {
+    r = device.memories[d]->find(address);
+    owner = static_cast<int>(d);
+  }
   if (!value || !r)
     return LATHE_CU_ERROR_INVALID_VALUE;
   switch (attribute) {
   case LATHE_CU_POINTER_ATTRIBUTE_CONTEXT:
-    *static_cast<lathe_cu_context *>(value) = contextHandle();
+    *static_cast<lathe_cu_context *>(value) = contextHandle(owner);
     return LATHE_CU_SUCCESS;
   case LATHE_CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
     *static_cast<unsigned *>(value) =
         r->kind == Region::Pinned ? LATHE_CU_MEMORYTYPE_HOST : LATHE_CU_MEMORYTYPE_DEVICE;
     return LATHE_CU_SUCCESS;
   case LATHE_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-    *static_cast<int *>(value) = 0;
+    *static_cast<int *>(value) = owner;
     return LATHE_CU_SUCCESS;
   case LATHE_CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     *static_cast<lathe_cu_deviceptr *>(value) = r->begin;
@@ -199,11 +204,11 @@ extern "C" lathe_cu_result cuPointerGetAttribute(void *value, lathe_cu_pointer_a
 extern "C" lathe_cu_result cuMemcpyHtoD(lathe_cu_deviceptr to, const void *from, size_t bytes) {
   LATHE_EMU_CALL("cuMemcpyHtoD", Call::Working);
   return transfer(device, "cuMemcpyHtoD", ToDevice, const_cast<void *>(from), to, 0, bytes,
-                  &device.nullStream, true);
+                  &device.nullStream(), true);
 }
 extern "C" lathe_cu_result cuMemcpyDtoH(void *to, lathe_cu_deviceptr from, size_t bytes) {
   LATHE_EMU_CALL("cuMemcpyDtoH", Call::Working);
-  return transfer(device, "cuMemcpyDtoH", ToHost, to, from, 0, bytes, &device.nullStream, true);
+  return transfer(device, "cuMemcpyDtoH", ToHost, to, from, 0, bytes, &device.nullStream(), true);
 }
 extern "C" lathe_cu_result cuMemcpyHtoDAsync(lathe_cu_deviceptr to, const void *from, size_t bytes,
                                              lathe_cu_stream stream) {

@@ -128,7 +128,7 @@ void run(Device &device, const Plan &plan) {
   std::copy(plan.block, plan.block + 3, launch.block);
   launch.dynamicShared = plan.dynamicShared;
   launch.params = plan.params;
-  launch.memory = device.memory.get();
+  launch.memory = device.memory;
   launch.findings = &device.findings;
   launch.id = ++device.launches;
   launch.random.seed(device.config.seed * 1000003 + launch.id);
@@ -155,6 +155,21 @@ int blocksPerSm(const Device &device, const Function &f, unsigned threads, size_
 
 } // namespace
 
+namespace {
+/// Under the name of its content, so that equal modules make one file.
+void keepText(const std::string &folder, const char *text) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char *p = text; *p; ++p)
+    hash = (hash ^ static_cast<unsigned char>(*p)) * 1099511628211u;
+  char name[32];
+  std::snprintf(name, sizeof(name), "/%016llx.ptx", static_cast<unsigned long long>(hash));
+  if (FILE *f = std::fopen((folder + name).c_str(), "w")) {
+    std::fputs(text, f);
+    std::fclose(f);
+  }
+}
+} // namespace
+
 extern "C" lathe_cu_result cuModuleLoadDataEx(lathe_cu_module *module, const void *data, unsigned count,
                                               lathe_cu_jit_option *options, void **values) {
   LATHE_EMU_CALL("cuModuleLoadDataEx", Call::Working);
@@ -166,7 +181,10 @@ extern "C" lathe_cu_result cuModuleLoadDataEx(lathe_cu_module *module, const voi
   Log log = errorLog(count, options, values);
   if (!std::strncmp(text, "\177ELF", 4))
     return refuseModule(device, log, LATHE_CU_ERROR_NO_BINARY_FOR_GPU, "machine code is not emulated");
+  if (!device.config.keep.empty())
+    keepText(device.config.keep, text);
   auto m = std::make_unique<Module>();
+  m->ordinal = device.ordinal;
   Allocation allocation{&device, m.get()};
   try {
     m->image = decode(text, allocateVariable, &allocation);
@@ -310,7 +328,7 @@ extern "C" lathe_cu_result cuLaunchKernel(lathe_cu_function function, unsigned g
   LATHE_EMU_CALL("cuLaunchKernel", Call::Working);
   auto *f = reinterpret_cast<Function *>(function);
   Stream *s = device.stream(stream);
-  if (!device.functions.count(f) || !s)
+  if (!device.functions.count(f) || f->module->ordinal != device.ordinal || !s)
     return LATHE_CU_ERROR_INVALID_HANDLE;
   const Code &code = *f->code;
   uint64_t threads = uint64_t(blockX) * blockY * blockZ;

@@ -64,6 +64,7 @@ extern "C" lathe_cu_result cuStreamCreate(lathe_cu_stream *stream, unsigned flag
   if (!stream || flags > 1)
     return LATHE_CU_ERROR_INVALID_VALUE;
   auto *s = new Stream;
+  s->ordinal = device.ordinal;
   s->blocking = !(flags & LATHE_CU_STREAM_NON_BLOCKING);
   device.streams.insert(s);
   *stream = reinterpret_cast<lathe_cu_stream>(s);
@@ -216,7 +217,7 @@ extern "C" lathe_cu_result cuStreamBeginCapture(lathe_cu_stream stream, lathe_cu
   if (!s)
     return LATHE_CU_ERROR_INVALID_HANDLE;
   // the legacy stream cannot be captured
-  if (s == &device.nullStream || s->capture || mode < 0 || mode > 2)
+  if (s == &device.nullStream() || s->capture || mode < 0 || mode > 2)
     return LATHE_CU_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   s->capture = std::make_shared<Capture>();
   s->capture->mode = mode;

@@ -25,7 +25,10 @@ Config Config::read() {
   number("LATHE_EMU_FAIL_RESULT", c.failResult);
   number("LATHE_EMU_MEMORY", c.memory);
   number("LATHE_EMU_MAX_BRANCHES", c.maxBranches);
+  number("LATHE_EMU_DEVICES", c.devices);
+  c.devices = std::min(std::max(1, c.devices), Device::mostDevices);
   c.sms = std::max(1u, c.sms);
+  c.keep = text("LATHE_EMU_KEEP");
   c.noDevice = !text("LATHE_EMU_NO_DEVICE").empty();
   std::string checks = "," + text("LATHE_EMU_CHECKS") + ",";
   c.initcheck = checks.find(",init,") != std::string::npos;
@@ -46,10 +49,7 @@ void Device::configure() {
   random.seed(config.seed);
   findings = Findings();
   findings.setLog(config.log);
-  memory = std::make_unique<Memory>();
-  memory->total = config.memory;
-  memory->initcheck = config.initcheck;
-  memory->poison = static_cast<uint8_t>(0xc0 + config.seed % 31);
+  makeMemories();
   calls = 0;
   sticky = LATHE_CU_SUCCESS;
   initialized = true;
@@ -61,8 +61,11 @@ void Device::reset() {
     if (n)
       findings.add(Finding::Api, what, 0, "left behind: " + std::to_string(n) + " " + what);
   };
-  tell(memory->count(Region::Device), "allocations of device memory");
-  tell(memory->count(Region::Pinned), "allocations of pinned memory");
+  size_t regions = 0;
+  for (const auto &m : memories)
+    regions += m->count(Region::Device);
+  tell(regions, "allocations of device memory");
+  tell(memories[0]->count(Region::Pinned), "allocations of pinned memory");
   tell(modules.size(), "modules");
   tell(streams.size(), "streams");
   tell(events.size(), "events");
@@ -85,19 +88,36 @@ void Device::reset() {
   graphs.clear();
   execs.clear();
   captures.clear();
-  nullStream = Stream();
   pending.clear();
   sticky = LATHE_CU_SUCCESS;
-  memory = std::make_unique<Memory>();
-  memory->total = config.memory;
-  memory->initcheck = config.initcheck;
+  makeMemories();
+}
+
+void Device::makeMemories() {
+  memories.clear();
+  for (int d = 0; d < mostDevices; ++d) {
+    nullStreams[d] = Stream();
+    nullStreams[d].ordinal = d;
+    if (d >= config.devices)
+      continue;
+    memories.push_back(std::make_unique<Memory>());
+    memories.back()->total = config.memory;
+    memories.back()->initcheck = config.initcheck;
+    memories.back()->poison = static_cast<uint8_t>(0xc0 + config.seed % 31);
+  }
+  enter(0);
+}
+
+void Device::enter(int device) {
+  ordinal = device;
+  memory = memories[static_cast<size_t>(device)].get();
 }
 
 Stream *Device::stream(lathe_cu_stream handle) {
   auto *s = reinterpret_cast<Stream *>(handle);
   if (!s)
-    return &nullStream;
-  return streams.count(s) ? s : nullptr;
+    return &nullStream();
+  return streams.count(s) && s->ordinal == ordinal ? s : nullptr;
 }
 
 std::shared_ptr<Command> Device::enqueue(Stream &s, Node::Kind kind, std::function<void()> run,
@@ -113,16 +133,18 @@ std::shared_ptr<Command> Device::enqueue(Stream &s, Node::Kind kind, std::functi
   }
   auto c = std::make_shared<Command>();
   c->run = std::move(run);
+  c->ordinal = s.ordinal;
   c->after = std::move(after);
   auto add = [&](const std::shared_ptr<Command> &before) {
     if (before && !before->done)
       c->after.push_back(before);
   };
   add(s.tail);
+  Stream &nullStream = nullStreams[s.ordinal];
   if (&s == &nullStream) {
     // the legacy stream waits for all that do not say otherwise
     for (Stream *o : streams)
-      if (o->blocking)
+      if (o->blocking && o->ordinal == s.ordinal)
         add(o->tail);
   } else if (s.blocking) {
     add(nullStream.tail);
@@ -136,8 +158,11 @@ void Device::execute(Command &c) {
   c.done = true;
   c.after.clear();
   // after a failed kernel nothing runs any more
+  const int before = ordinal;
+  enter(c.ordinal);
   if (sticky == LATHE_CU_SUCCESS)
     c.run();
+  enter(before);
   c.run = nullptr;
 }
 
@@ -224,6 +249,8 @@ Call::Call(const char *name, Needs needs, bool releases) : device(Device::get())
     if (!releases)
       return;
   }
+  if (int current = currentOrdinal(); current >= 0 && device.initialized)
+    device.enter(current);
   if (needs >= Context && !hasContext())
     refused = LATHE_CU_ERROR_INVALID_CONTEXT;
   else if (needs == Working && device.sticky != LATHE_CU_SUCCESS)

@@ -1,5 +1,5 @@
-// The driver's state: one device, its primary context, what was made in it, and the commands that wait to
-// run. Commands run as late as allowed, in any order that streams and events leave open.
+// The driver's state: its devices, which are alike, their primary contexts, what was made in them, and the commands
+// that wait to run. Commands run as late as allowed, in any order that streams and events leave open.
 #ifndef LATHE_TEST_CUDA_EMULATOR_DEVICE_H
 #define LATHE_TEST_CUDA_EMULATOR_DEVICE_H
 
@@ -24,13 +24,16 @@ struct Config {
   int failResult = LATHE_CU_ERROR_UNKNOWN;   ///< LATHE_EMU_FAIL_RESULT
   uint64_t memory = uint64_t(16) << 30;      ///< LATHE_EMU_MEMORY: bytes
   uint64_t maxBranches = 4000000000;         ///< LATHE_EMU_MAX_BRANCHES: of a launch
+  int devices = 1;                           ///< LATHE_EMU_DEVICES: up to 4
   bool noDevice = false;                     ///< LATHE_EMU_NO_DEVICE
   std::string log;                           ///< LATHE_EMU_LOG: file for findings, else stderr
+  std::string keep;                          ///< LATHE_EMU_KEEP: folder for the text of every module that is loaded
   static Config read();
 };
 
 struct Command {
   std::function<void()> run;
+  int ordinal = 0; ///< of the device
   std::vector<std::shared_ptr<Command>> after;
   bool done = false;
 };
@@ -52,6 +55,7 @@ struct Capture {
 };
 
 struct Stream {
+  int ordinal = 0; ///< of the device
   bool blocking = true;
   std::shared_ptr<Command> tail;
   std::shared_ptr<Capture> capture;
@@ -72,6 +76,7 @@ struct Graph {
 
 struct Function;
 struct Module {
+  int ordinal = 0; ///< of the device
   std::unique_ptr<Image> image;
   std::vector<uint64_t> variables; ///< addresses
   std::map<std::string, std::unique_ptr<Function>> functions;
@@ -85,9 +90,12 @@ struct Function {
 class Device {
 public:
   Config config;
-  std::unique_ptr<Memory> memory;
+  static constexpr int mostDevices = 4;
+  std::vector<std::unique_ptr<Memory>> memories; ///< by device; pinned memory is in the first
+  int ordinal = 0;                               ///< the device that a call or a command is about
+  Memory *memory = nullptr;                      ///< its memory
   Findings findings;
-  int contextUses = 0;
+  int contextUses = 0, uses[mostDevices] = {}; ///< of all primary contexts, of each
   lathe_cu_result sticky = LATHE_CU_SUCCESS; ///< after a failed kernel, until the context is gone
   std::set<Module *> modules;
   std::set<Function *> functions;
@@ -96,13 +104,15 @@ public:
   std::set<Graph *> graphs;
   std::set<Graph *> execs;
   std::set<Capture *> captures;
-  Stream nullStream;
+  Stream nullStreams[mostDevices];
   std::mt19937_64 random;
   uint64_t calls = 0, launches = 0;
   bool initialized = false;
   std::recursive_mutex mutex;
 
   static Device &get();
+  void enter(int device);
+  Stream &nullStream() { return nullStreams[ordinal]; }
   void configure();
   /// Tells what was left behind and forgets it.
   void reset();
@@ -124,6 +134,7 @@ public:
 
 private:
   std::vector<std::shared_ptr<Command>> pending;
+  void makeMemories();
   void execute(Command &c);
   void sweep();
 };
@@ -151,8 +162,10 @@ private:
   Device &device = call.device;                                                                              \
   (void)device
 
-/// The one device's context, as a handle.
-lathe_cu_context contextHandle();
+/// A device's context, as a handle.
+lathe_cu_context contextHandle(int ordinal);
+/// The device whose context is current, -1 when none is.
+int currentOrdinal();
 /// Whether the calling thread has a current context.
 bool hasContext();
 
