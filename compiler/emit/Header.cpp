@@ -74,6 +74,12 @@ const char abiText[] =
 const char supportText[] =
 #include "compiler/emit/model_support.inc"
     ;
+const char deviceAbiText[] =
+#include "runtime/abi/device_abi_text.inc"
+    ;
+const char deviceSupportText[] =
+#include "compiler/emit/device_support.inc"
+    ;
 
 class HeaderWriter {
 public:
@@ -139,12 +145,14 @@ std::string HeaderWriter::describe(const lower::TensorDesc &t) {
 
 void HeaderWriter::accessors(StringRef stem, StringRef kind, size_t index, const lower::TensorDesc &t, StringRef doc) {
   StringRef type = cppType(t.dtype);
-  for (StringRef name : {stem.str() + "_data", "set_" + stem.str() + "_data", stem.str(), stem.str() + "_size",
-                         stem.str() + "_count"})
+  SmallVector<std::string> names{stem.str() + "_data", "set_" + stem.str() + "_data", stem.str(), stem.str() + "_size",
+                                 stem.str() + "_count"};
+  if (lowered.onDevice)
+    names.push_back("set_" + stem.str() + "_device");
+  for (StringRef name : names)
     if (members.contains(name))
       return; // another tensor has these already
-  for (const std::string &name : {stem.str() + "_data", "set_" + stem.str() + "_data", stem.str(),
-                                  stem.str() + "_size", stem.str() + "_count"})
+  for (const std::string &name : names)
     members.insert(name);
   StringRef setType = kind == "arg" ? "const void *" : "void *";
   if (!doc.empty())
@@ -154,16 +162,18 @@ void HeaderWriter::accessors(StringRef stem, StringRef kind, size_t index, const
      << ")); }\n";
   os << "  const " << type << " *" << stem << "_data() const { return static_cast<const " << type << " *>(" << kind
      << "_data(" << index << ")); }\n";
-  std::string params, names;
+  if (lowered.onDevice)
+    os << "  void set_" << stem << "_device(" << setType << "data) { set_" << kind << "_device(" << index << ", data); }\n";
+  std::string params, indices;
   for (size_t d = 0; d < t.dims.size(); ++d) {
     params += (d ? ", size_t dim" : "size_t dim") + std::to_string(d);
-    names += (d ? ", dim" : "dim") + std::to_string(d);
+    indices += (d ? ", dim" : "dim") + std::to_string(d);
   }
   os << "  " << type << " &" << stem << "(" << params << ") { return " << kind << "View<" << type << ">(" << index
-     << ")(" << names << "); }\n";
+     << ")(" << indices << "); }\n";
   if (kind != "var")
     os << "  const " << type << " &" << stem << "(" << params << ") const { return " << kind << "View<" << type << ">("
-       << index << ")(" << names << "); }\n";
+       << index << ")(" << indices << "); }\n";
   os << "  int64_t " << stem << "_size() const { return " << kind << "_size(" << index << "); }\n";
   if (kind == "var")
     os << "  int64_t " << stem << "_count() const { return var_size(" << index << ") / " << t.elementSize << "; }\n";
@@ -206,9 +216,10 @@ void HeaderWriter::writeC() {
     os << "int32_t " << entryFunctionName(p, "run", e.name, static_cast<int>(i)) << "(const lathe_run_args *args);\n";
   }
   if (lowered.onDevice) {
-    os << "/* Loads code and constants on the device; the first run does it otherwise, and says why where it cannot. 0 is\n"
-          " * success. unload gives back what the device holds; no run may be in progress. */\nint32_t "
-       << p << "_load(void);\nvoid " << p << "_unload(void);\n";
+    os << "/* Loads code and constants on device 0, to stay there until unload; the first instance or run does it otherwise, and\n"
+          " * says why where it cannot. 0 is success. unload gives back what devices hold; no run may be in progress. */\nint32_t "
+       << p << "_load(void);\nvoid " << p << "_unload(void);\n/* Instances, streams and memory of devices. */\nconst lathe_device_module *"
+       << p << "_device(void);\n";
     for (auto [i, e] : enumerate(lowered.entries))
       os << "/* Bytes of the device's memory that a run of entry '" << commentText(e.name) << "' takes beside code and constants; < 0\n"
             " * when a size is out of range. */\nint64_t "
@@ -237,17 +248,28 @@ void HeaderWriter::writeClass() {
         "resultPointers", "variablePointers", "variables", "workspace", "borrowed", "Slot", "add", "lookup", "bind",
         "updateDims", "prepare", "reserve", "set_run", "set_error"})
     members.insert(base);
+  if (lowered.onDevice)
+    for (StringRef base :
+         {"Wait", "set_stream", "clear_stream", "set_device", "device", "set_arg_device", "set_result_device", "set_var_device",
+          "keep_state_on_device", "DeviceModel", "DeviceTables", "tables", "entries", "pointers", "enter", "call", "placeholder",
+          "fresh", "told", "open", "reserve", "move", "forget", "close", "real", "functions", "instance", "number", "entry",
+          "enqueues", "keeps", "stream", "failure", "ownCode", "symbols", "inputInfos", "outputInfos", "entryInputs",
+          "entryOutputs", "deviceArgs", "in", "deviceResults", "deviceVariables", "kept", "out", "shown", "inFlags", "outFlags",
+          "variableFlags"})
+      members.insert(base);
   members.insert(name);
   // also where the class stands its names count: a member must not hide what the others use
   members.insert("lathe");
   members.insert("std");
 
-  os << "class " << name << " : public lathe::CompiledModel {\npublic:\n";
+  const StringRef parent = lowered.onDevice ? "DeviceModel" : "CompiledModel";
+  os << "class " << name << " : public lathe::" << parent << " {\npublic:\n";
   os << "  static constexpr size_t kNumArgs = " << args.size() << ", kNumResults = " << results.size()
      << ", kNumVariables = " << variables.size() << ";\n\n";
-  os << "  explicit " << name << "(AllocMode mode = AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS)\n"
-     << "      : CompiledModel(" << options.symbolPrefix << "_module(), mode) {" << (lowered.onDevice ? " " + options.symbolPrefix + "_load(); " : std::string())
-     << "}\n\n";
+  os << "  explicit " << name << "(AllocMode mode = AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS"
+     << (lowered.onDevice ? ", int device = 0" : "") << ")\n      : " << parent << "(" << options.symbolPrefix << "_module(), "
+     << (lowered.onDevice ? options.symbolPrefix + "_device(), " : std::string()) << "mode" << (lowered.onDevice ? ", device" : "")
+     << ") {}\n\n";
   os << "  static const lathe_module *StaticData() { return " << options.symbolPrefix << "_module(); }\n\n";
   if (options.externalWeights && lowered.pool.size() > 0)
     os << "  /* Once per program, before the first model is made. */\n  static bool BindWeightsFile(const char *path) { "
@@ -291,6 +313,8 @@ std::string HeaderWriter::write() {
   os << "/* Generated by lathe. Declares the module in " << options.symbolPrefix << ".o. */\n";
   os << "#ifndef " << guard << "\n#define " << guard << "\n\n";
   os << abiText << "\n" << supportText << "\n";
+  if (lowered.onDevice)
+    os << deviceAbiText << "\n" << deviceSupportText << "\n";
   writeC();
   writeClass();
   os << "\n#endif\n";

@@ -190,14 +190,16 @@ Function *emitBind(TableBuilder &t, const std::string &prefix, GlobalVariable *b
   return f;
 }
 
-/// The lathe_cuda_module, and PREFIX_load, PREFIX_unload and PREFIX_device_workspace_size.
+/// The lathe_cuda_module and the lathe_device_module, and PREFIX_load, PREFIX_unload, PREFIX_device and
+/// PREFIX_device_workspace_size.
 void emitDevice(TableBuilder &t, const lower::LoweredModule &lowered, const std::string &prefix, Constant *constants, bool bound) {
   SmallVector<Constant *> kernels;
   for (const codegen::Launch &launch : lowered.launches)
     kernels.push_back(t.structure({t.i32(sizeof(lathe_cuda_kernel)), t.i32(launch.threads), t.string(launch.name)},
                                   sizeof(lathe_cuda_kernel)));
   GlobalVariable *module = t.structure({t.i32(sizeof(lathe_cuda_module)), t.i32(lowered.launches.size()), t.string(lowered.image),
-                                        t.pointers(kernels), t.i64(lowered.pool.size()), t.null()},
+                                        t.pointers(kernels), t.i64(lowered.pool.size()), t.i64(lowered.hostBytes),
+                                        t.i32(lowered.cells), t.i32(0), t.function("lathe_fail"), t.null()},
                                        sizeof(lathe_cuda_module));
   module->setConstant(false);
   module->setUnnamedAddr(GlobalValue::UnnamedAddr::None);
@@ -208,27 +210,45 @@ void emitDevice(TableBuilder &t, const lower::LoweredModule &lowered, const std:
   auto runtime = [&](StringRef name, Type *result, ArrayRef<Type *> args) {
     return t.m.getOrInsertFunction(name, FunctionType::get(result, args, false));
   };
+  // external weights may not be bound yet: null, which the runtime refuses
+  auto weights = [&](IRBuilder<> &b) -> Value * { return bound ? b.CreateLoad(t.ptr, constants) : static_cast<Value *>(constants); };
   {
     Function *load = exported(t, prefix + "_load", t.i32Type, {});
     IRBuilder<> b(BasicBlock::Create(t.c, "", load));
-    Value *weights = constants;
-    if (bound) { // nothing to load yet
-      weights = b.CreateLoad(t.ptr, constants);
-      auto *ready = BasicBlock::Create(t.c, "", load), *early = BasicBlock::Create(t.c, "", load);
-      b.CreateCondBr(b.CreateICmpEQ(weights, t.null()), early, ready);
-      b.SetInsertPoint(early);
-      b.CreateRet(t.i32(LATHE_FAILED_PRECONDITION));
-      b.SetInsertPoint(ready);
-    }
-    b.CreateRet(b.CreateCall(runtime("lathe_cuda_load_1", t.i32Type, {t.ptr, t.ptr}), {module, weights}));
+    b.CreateRet(b.CreateCall(runtime("lathe_cuda_load_2", t.i32Type, {t.ptr, t.i32Type, t.ptr}), {module, t.i32(0), weights(b)}));
   }
-  Function *unload = exported(t, prefix + "_unload", Type::getVoidTy(t.c), {});
-  IRBuilder<> b(BasicBlock::Create(t.c, "", unload));
-  b.CreateCall(runtime("lathe_cuda_unload_1", Type::getVoidTy(t.c), {t.ptr}), {module});
-  b.CreateRetVoid();
-  for (auto [i, e] : enumerate(lowered.entries))
+  {
+    Function *unload = exported(t, prefix + "_unload", Type::getVoidTy(t.c), {});
+    IRBuilder<> b(BasicBlock::Create(t.c, "", unload));
+    b.CreateCall(runtime("lathe_cuda_unload_2", Type::getVoidTy(t.c), {t.ptr}), {module});
+    b.CreateRetVoid();
+  }
+  Function *open = exported(t, "lathe_open", t.i32Type, {t.i32Type, t.ptr, t.ptr});
+  open->setLinkage(GlobalValue::InternalLinkage);
+  {
+    IRBuilder<> b(BasicBlock::Create(t.c, "", open));
+    b.CreateRet(b.CreateCall(runtime("lathe_cuda_open_2", t.i32Type, {t.ptr, t.ptr, t.i32Type, t.ptr, t.ptr}),
+                             {module, weights(b), open->getArg(0), open->getArg(1), open->getArg(2)}));
+  }
+  SmallVector<Constant *> workspaces;
+  for (auto [i, e] : enumerate(lowered.entries)) {
+    Function *workspace = t.m.getFunction(("lathe_device_workspace" + Twine(i)).str());
+    workspaces.push_back(workspace);
     GlobalAlias::create(GlobalValue::ExternalLinkage, entryFunctionName(prefix, "device_workspace_size", e.name, static_cast<int>(i)),
-                        t.m.getFunction(("lathe_device_workspace" + Twine(i)).str()));
+                        workspace);
+  }
+  auto function = [&](StringRef name, Type *result, ArrayRef<Type *> args) { return cast<Constant>(runtime(name, result, args).getCallee()); };
+  GlobalVariable *device = t.structure(
+      {t.i32(sizeof(lathe_device_module)), t.i32(workspaces.size()), t.pointers(workspaces), open,
+       function("lathe_cuda_close_2", Type::getVoidTy(t.c), {t.ptr}),
+       function("lathe_cuda_reserve_2", t.i32Type, {t.ptr, t.i64Type, t.ptr}),
+       function("lathe_cuda_finish_2", t.i32Type, {t.ptr, t.ptr}),
+       function("lathe_cuda_get_memory_2", t.i32Type, {t.ptr, t.ptr, t.i64Type, t.ptr}),
+       function("lathe_cuda_free_memory_2", t.i32Type, {t.ptr, t.ptr, t.ptr}),
+       function("lathe_cuda_transfer_2", t.i32Type, {t.ptr, t.ptr, t.i32Type, t.ptr, t.i32Type, t.i64Type, t.ptr})},
+      sizeof(lathe_device_module));
+  IRBuilder<> b(BasicBlock::Create(t.c, "", exported(t, prefix + "_device", t.ptr, {})));
+  b.CreateRet(device);
 }
 
 /// Asks Linux for the use of tile registers, which it grants to a process once: arch_prctl(ARCH_REQ_XCOMP_PERM,

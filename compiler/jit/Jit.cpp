@@ -55,19 +55,28 @@ orc::SymbolMap deviceFunctions(orc::LLJIT &jit) {
     symbols[jit.mangleAndIntern(name)] = {orc::ExecutorAddr::fromPtr(function), JITSymbolFlags::Exported | JITSymbolFlags::Callable};
   };
 #define LATHE_DEVICE_FUNCTION(name) add(#name, name)
-  LATHE_DEVICE_FUNCTION(lathe_cuda_load_1);
-  LATHE_DEVICE_FUNCTION(lathe_cuda_unload_1);
-  LATHE_DEVICE_FUNCTION(lathe_cuda_begin_1);
-  LATHE_DEVICE_FUNCTION(lathe_cuda_end_1);
-  LATHE_DEVICE_FUNCTION(lathe_cuda_allocate_1);
-  LATHE_DEVICE_FUNCTION(lathe_cuda_release_1);
-  LATHE_DEVICE_FUNCTION(lathe_cuda_upload_1);
-  LATHE_DEVICE_FUNCTION(lathe_cuda_download_1);
-  LATHE_DEVICE_FUNCTION(lathe_cuda_read_1);
-  LATHE_DEVICE_FUNCTION(lathe_cuda_wait_1);
-  LATHE_DEVICE_FUNCTION(lathe_cuda_copy_1);
-  LATHE_DEVICE_FUNCTION(lathe_cuda_fill_1);
-  LATHE_DEVICE_FUNCTION(lathe_cuda_launch_1);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_load_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_unload_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_open_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_close_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_reserve_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_finish_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_get_memory_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_free_memory_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_transfer_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_begin_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_end_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_cells_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_check_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_bind_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_store_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_allocate_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_release_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_upload_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_read_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_copy_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_fill_2);
+  LATHE_DEVICE_FUNCTION(lathe_cuda_launch_2);
 #undef LATHE_DEVICE_FUNCTION
   return symbols;
 }

@@ -1,7 +1,8 @@
 // Entries whose kernels are launched on a device. The functions stay what they are for a CPU: the context's pointers are
 // addresses of the device, a call of a kernel becomes a launch, a copy one within the device. Around them, run() takes memory
-// from the runtime, uploads sizes, inputs and variables, and downloads outputs and variables at the end. What the host itself
-// must know (predicates, sizes that depend on data, errors) is read back where it is needed.
+// from the runtime, brings sizes, inputs and variables there, and outputs and variables back at the end. What the host itself
+// must know (predicates, sizes that depend on data) is read back where it is needed, through pinned memory. Whether a kernel
+// failed is seen in its cell, at the next of these reads, at the end, or before state changes.
 #include "passes/lower/FunctionLowering.h"
 #include "runtime/abi/cuda_abi.h"
 #include "llvm/ADT/SetVector.h"
@@ -23,7 +24,7 @@ static LLVM::LLVMFuncOp declare(ModuleOp module, MainBuilder &b, StringRef name,
 }
 
 void FunctionLowering::device(StringRef name, ArrayRef<Value> args) {
-  const std::string callee = ("lathe_cuda_" + name + "_1").str();
+  const std::string callee = ("lathe_cuda_" + name + "_2").str();
   declare(state.output, b, callee, b.getI32Type(), TypeRange(ValueRange(args)));
   returnIfNot0(b.call(callee, b.getI32Type(), args));
 }
@@ -31,9 +32,74 @@ void FunctionLowering::device(StringRef name, ArrayRef<Value> args) {
 Value FunctionLowering::onHost(Value pointer, int64_t bytes) {
   if (!launches())
     return pointer;
-  Value host = b.stack(8);
+  Value host = b.offset(b.loadPtr(ctx, 8 * deviceSlot(Host)), flagOffset());
+  state.result.hostBytes = std::max(state.result.hostBytes, flagOffset() + 8);
   device("read", {deviceCall(), host, pointer, b.i64(bytes)});
+  unchecked = false;
   return host;
+}
+
+// An op that failed must not be followed by changes of variables: on a CPU the run is over by then.
+void FunctionLowering::checkBeforeChange(const Buffer &buffer) {
+  if (launches() && buffer.kind == Buffer::Variable)
+    checkCells();
+}
+
+void FunctionLowering::checkCells() {
+  if (unchecked)
+    device("check", {deviceCall()});
+  unchecked = false;
+}
+
+int64_t FunctionLowering::countCells() {
+  int64_t n = 0;
+  func.walk([&](Operation *op) {
+    n += state.kernels.has(op) && (op->getParentOp() == func || isControlFlow(op->getParentOp())) && state.kernels.infoOf(op).mayFail;
+  });
+  return n;
+}
+
+// The most pointers that a call takes in a table, 0 when none does.
+int64_t FunctionLowering::tableSize() {
+  int64_t most = 0;
+  func.walk([&](Operation *op) {
+    if (!state.kernels.has(op) || (op->getParentOp() != func && !isControlFlow(op->getParentOp())))
+      return;
+    int64_t n = op->getNumOperands() + op->getNumResults();
+    most = n > LATHE_CUDA_MOST_POINTERS ? std::max(most, n) : most;
+  });
+  return most;
+}
+
+// Fills the table of pointers. Each call has a place of its own in pinned memory, since the copy runs later; a call that is
+// repeated writes the same values there.
+Value FunctionLowering::emitTable(ArrayRef<Value> pointers) {
+  if (!tables)
+    tables = flagOffset() + 8;
+  Value host = b.offset(b.loadPtr(ctx, 8 * deviceSlot(Host)), tables), there = b.loadPtr(ctx, 8 * deviceSlot(Table));
+  for (auto [i, p] : llvm::enumerate(pointers))
+    b.store(p, host, 8 * i);
+  device("upload", {deviceCall(), there, host, b.i64(8 * pointers.size())});
+  tables += 8 * int64_t(pointers.size());
+  state.result.hostBytes = std::max(state.result.hostBytes, tables);
+  return there;
+}
+
+// The sizes pass through pinned memory: the caller's may change before a run that was left in a stream begins.
+void FunctionLowering::moveSizes(bool toDevice) {
+  const int64_t bytes = 8 * int64_t(state.result.symbols.size());
+  if (!bytes)
+    return;
+  state.result.hostBytes = std::max(state.result.hostBytes, bytes);
+  Value host = b.loadPtr(ctx, 8 * deviceSlot(Host)), there = b.loadPtr(ctx, 8 * deviceSlot(DeviceSizes));
+  if (toDevice) {
+    LLVM::MemcpyOp::create(b, host, sizes(), b.i64(bytes), /*isVolatile=*/false);
+    device("upload", {deviceCall(), there, host, b.i64(bytes)});
+    return;
+  }
+  device("read", {deviceCall(), host, there, b.i64(bytes)});
+  LLVM::MemcpyOp::create(b, sizes(), host, b.i64(bytes), /*isVolatile=*/false);
+  unchecked = false;
 }
 
 Value FunctionLowering::onHost(StringRef bytes) {
@@ -69,7 +135,7 @@ Value FunctionLowering::deviceScratch(Value sizes) {
   return most;
 }
 
-// Behind arena and scratch: the sizes, the error cell, then inputs, outputs and variables. `places` gets where they begin.
+// Behind arena and scratch: the sizes, the cells of errors, a table of pointers, then inputs, outputs and variables. `places` gets where they begin.
 Value FunctionLowering::deviceLayout(Value sizes, Value ctx, SmallVectorImpl<Value> *places) {
   Value at = layout(sizes, b.i64(1), ctx);
   auto place = [&](Value bytes) {
@@ -79,7 +145,8 @@ Value FunctionLowering::deviceLayout(Value sizes, Value ctx, SmallVectorImpl<Val
     at = b.add(at, bytes);
   };
   place(b.i64(8 * std::max<int64_t>(1, state.result.symbols.size())));
-  place(b.i64(8));
+  place(b.i64(8 * std::max<int64_t>(1, countCells())));
+  place(b.i64(8 * tableSize()));
   const EntryDesc &desc = state.result.entries[entry];
   auto tensor = [&](const TensorDesc &t) {
     Value bytes = b.i64(t.elementSize);
@@ -120,8 +187,8 @@ void FunctionLowering::emitDeviceRun(Value bounded) {
   Value frame = b.stack(sizeof(lathe_cuda_frame));
   const Type ptr = b.ptrType(), i32 = b.getI32Type();
   Value module = LLVM::AddressOfOp::create(b, ptr, deviceModule);
-  declare(state.output, b, "lathe_cuda_begin_1", i32, {ptr, ptr, ptr, b.getI64Type(), ptr});
-  returnIfNot0(b.call("lathe_cuda_begin_1", i32, {module, slot(Args, ptr), slot(Constants, ptr), bytes, frame}));
+  declare(state.output, b, "lathe_cuda_begin_2", i32, {ptr, ptr, ptr, b.getI64Type(), ptr});
+  returnIfNot0(b.call("lathe_cuda_begin_2", i32, {module, slot(Args, ptr), slot(Constants, ptr), bytes, frame}));
   Value base = b.loadPtr(frame, offsetof(lathe_cuda_frame, memory));
   Value scratch = LLVM::PtrToIntOp::create(b, b.getI64Type(), slot(Scratch, ptr));
   b.store(base, ctx, 8 * Workspace);
@@ -129,9 +196,11 @@ void FunctionLowering::emitDeviceRun(Value bounded) {
   b.store(b.loadPtr(frame, offsetof(lathe_cuda_frame, constants)), ctx, 8 * Constants);
   Value call = b.loadPtr(frame, offsetof(lathe_cuda_frame, call));
   b.store(call, ctx, 8 * deviceSlot(Call));
+  b.store(b.loadPtr(frame, offsetof(lathe_cuda_frame, host)), ctx, 8 * deviceSlot(Host));
   b.store(b.offset(base, places[0]), ctx, 8 * deviceSlot(DeviceSizes));
   b.store(b.offset(base, places[1]), ctx, 8 * Err);
-  size_t next = 2;
+  b.store(b.offset(base, places[2]), ctx, 8 * deviceSlot(Table));
+  size_t next = 3;
   auto table = [&](Slot s, size_t count) {
     Value pointers = b.stack(8 * std::max<size_t>(count, 1));
     for (size_t i = 0; i < count; ++i)
@@ -143,8 +212,8 @@ void FunctionLowering::emitDeviceRun(Value bounded) {
   table(Variables, state.result.variables.size());
 
   Value code = b.call(body, i32, {ctx});
-  declare(state.output, b, "lathe_cuda_end_1", i32, {ptr, i32});
-  b.ret(b.call("lathe_cuda_end_1", i32, {call, code}));
+  declare(state.output, b, "lathe_cuda_end_2", i32, {ptr, i32});
+  b.ret(b.call("lathe_cuda_end_2", i32, {call, code}));
 }
 
 // Memory of its own for whatever has a place, and for each constant that is used.
@@ -153,7 +222,8 @@ void FunctionLowering::emitDeviceBlocks() {
   Value bounded = boundedSizes(sizes());
   auto place = [&](Value slotAddress, Value bytes) { device("allocate", {deviceCall(), slotAddress, bytes}); };
   place(b.offset(ctx, 8 * deviceSlot(DeviceSizes)), b.i64(8 * state.result.symbols.size()));
-  place(b.offset(ctx, 8 * Err), b.i64(8));
+  place(b.offset(ctx, 8 * Err), b.i64(8 * std::max<int64_t>(1, countCells())));
+  place(b.offset(ctx, 8 * deviceSlot(Table)), b.i64(8 * tableSize()));
   auto table = [&](Slot s, int64_t i, const TensorDesc &t) {
     Value bytes = b.i64(t.elementSize);
     for (AffineExpr e : t.dims)
@@ -188,21 +258,26 @@ void FunctionLowering::emitDeviceBody(StringRef name) {
   Value call = deviceCall();
   if (state.options.separateBuffers)
     emitDeviceBlocks();
-  auto hostPointer = [&](size_t list, int64_t i) { return b.loadPtr(b.loadPtr(slot(Args, b.ptrType()), list), 8 * i); };
-  auto devicePointer = [&](Slot s, int64_t i) { return b.loadPtr(slot(s, b.ptrType()), 8 * i); };
+  enum List { InputList, OutputList, VariableList };
+  auto move = [&](StringRef what, List list, int64_t i, Value bytes) {
+    const Slot table[] = {Inputs, Outputs, Variables};
+    device(what, {call, b.i32(list), b.i32(i), b.offset(slot(table[list], b.ptrType()), 8 * i), bytes});
+  };
   auto bytesOf = [&](Type type) { return b.expr(tensorBytes(type), sizes()); };
 
-  if (!state.result.symbols.empty())
-    device("upload", {call, b.loadPtr(ctx, 8 * deviceSlot(DeviceSizes)), sizes(), b.i64(8 * state.result.symbols.size())});
-  if (llvm::any_of(state.kernels.all(), [](const KernelInfo &k) { return k.mayFail; }))
-    device("fill", {call, slot(Err, b.ptrType()), onHost(StringRef("\0\0\0\0\0\0\0\0", 8)), b.i64(8), b.i64(8)});
+  moveSizes(/*toDevice=*/true);
+  const int64_t cells = countCells();
+  const std::string cellSites = "lathe_cells" + std::to_string(entry);
+  if (cells) {
+    device("cells", {call, slot(Err, b.ptrType()), LLVM::AddressOfOp::create(b, b.ptrType(), cellSites), b.i32(cells)});
+    state.result.cells = std::max(state.result.cells, cells);
+  }
   int64_t input = 0;
   for (BlockArgument argument : func.getArguments()) {
     if (func.getArgAttr(argument.getArgNumber(), "hlo.variable"))
       continue;
     if (!argument.use_empty())
-      device("upload", {call, devicePointer(Inputs, input), hostPointer(offsetof(lathe_run_args, inputs), input),
-                        bytesOf(argument.getType())});
+      move("bind", InputList, input, bytesOf(argument.getType()));
     ++input;
   }
   auto variables = [&](bool written) { // numbers of those that the entry reads or writes
@@ -226,22 +301,38 @@ void FunctionLowering::emitDeviceBody(StringRef name) {
       n *= cast<AffineConstantExpr>(e).getValue();
     return b.i64(n);
   };
+  auto outputBytes = [&](const TensorDesc &t, Value at) {
+    Value bytes = b.i64(t.elementSize);
+    for (AffineExpr e : t.dims)
+      bytes = b.mul(bytes, b.expr(e, at));
+    return bytes;
+  };
   for (int64_t k : variables(false))
-    device("upload", {call, devicePointer(Variables, k), hostPointer(offsetof(lathe_run_args, variables), k), variableBytes(k)});
+    move("bind", VariableList, k, variableBytes(k));
+  for (auto [i, t] : llvm::enumerate(desc.outputs))
+    move("bind", OutputList, i, outputBytes(t, sizes()));
 
   emitOps(func.front());
   emitCopies(func.front().getTerminator());
 
   // sizes that depend on data are known by now: no more is copied than was written
-  for (auto [i, t] : llvm::enumerate(desc.outputs)) {
-    Value bytes = b.i64(t.elementSize);
-    for (AffineExpr e : t.dims)
-      bytes = b.mul(bytes, b.expr(e, sizes()));
-    device("download", {call, hostPointer(offsetof(lathe_run_args, outputs), i), devicePointer(Outputs, i), bytes});
+  for (auto [i, t] : llvm::enumerate(desc.outputs))
+    move("store", OutputList, i, outputBytes(t, sizes()));
+  if (SmallVector<int64_t> written = variables(true); !written.empty()) {
+    checkCells();
+    for (int64_t k : written)
+      move("store", VariableList, k, variableBytes(k));
   }
-  for (int64_t k : variables(true))
-    device("download", {call, hostPointer(offsetof(lathe_run_args, variables), k), devicePointer(Variables, k), variableBytes(k)});
   b.ret(b.i32(0));
+
+  assert(int64_t(cellsOfSites.size()) == cells && "an op that can fail was written twice or never");
+  if (!cells)
+    return;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(state.output.getBody());
+  auto type = RankedTensorType::get({cells}, b.getI32Type());
+  LLVM::GlobalOp::create(b, LLVM::LLVMArrayType::get(b.getI32Type(), cells), /*isConstant=*/true, LLVM::Linkage::Internal, cellSites,
+                         DenseIntElementsAttr::get(type, ArrayRef<int32_t>(cellsOfSites)), /*alignment=*/4);
 }
 
 void FunctionLowering::emitLaunch(Operation *op, const KernelInfo &info, ArrayRef<Value> pointers, Value units) {
@@ -255,15 +346,23 @@ void FunctionLowering::emitLaunch(Operation *op, const KernelInfo &info, ArrayRe
     threads = b.min(threads, fit);
   }
   SmallVector<Value> parameters(pointers);
+  if (pointers.size() > LATHE_CUDA_MOST_POINTERS)
+    parameters = {emitTable(pointers)};
   Value deviceSizes = b.loadPtr(ctx, 8 * deviceSlot(DeviceSizes));
-  parameters.append({slot(Scratch, b.ptrType()), deviceSizes, slot(Err, b.ptrType()), units, threads, stride});
+  Value err = slot(Err, b.ptrType());
+  if (info.mayFail) {
+    err = b.offset(err, 8 * int64_t(cellsOfSites.size()));
+    cellsOfSites.push_back(siteOf(op));
+    unchecked = true;
+  }
+  parameters.append({slot(Scratch, b.ptrType()), deviceSizes, err, units, threads, stride});
   Value block = b.stack(8 * parameters.size());
   for (auto [i, p] : llvm::enumerate(parameters))
     b.store(p, block, 8 * i);
   Value blocks = b.floorDiv(b.add(threads, b.i64(launch.threads - 1)), b.i64(launch.threads));
   device("launch", {deviceCall(), b.i32(number), blocks, block, b.i32(parameters.size())});
   if (info.writesSizes)
-    device("read", {deviceCall(), sizes(), deviceSizes, b.i64(8 * state.result.symbols.size())});
+    moveSizes(/*toDevice=*/false);
 }
 
 } // namespace lathe::lower

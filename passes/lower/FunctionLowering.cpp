@@ -219,8 +219,10 @@ void FunctionLowering::emitOp(Operation *op) {
     return emitBranches(op);
   if (isa<hlo::AssumeShapeOp>(op))
     return emitShapeCheck(op);
-  if (const std::string *element = plan.fillAt(op))
+  if (const std::string *element = plan.fillAt(op)) {
+    checkBeforeChange(plan.of(op->getResult(0)));
     return emitFill(pointer(op->getResult(0)), *element, tensorBytes(op->getResult(0).getType()));
+  }
   emitCopies(op);
   emitKernelCall(op);
 }
@@ -242,6 +244,7 @@ void FunctionLowering::emitCopies(Operation *op) {
   for (const Copy &c : plan.copiesAt(op)) {
     const Buffer &from = plan.buffer(c.from);
     Value to = pointer(plan.buffer(c.to));
+    checkBeforeChange(plan.buffer(c.to));
     if (from.kind == Buffer::Fill) {
       emitFill(to, from.fill, c.bytes);
       continue;
@@ -322,8 +325,10 @@ void FunctionLowering::emitKernelCall(Operation *op) {
   SmallVector<Value> pointers;
   for (Value v : op->getOperands())
     pointers.push_back(pointer(v));
-  for (Value v : op->getResults())
+  for (Value v : op->getResults()) {
+    checkBeforeChange(plan.of(v));
     pointers.push_back(pointer(v));
+  }
   Value units = b.expr(info.extent, sizes());
   if (state.options.separateBuffers)
     allocateScratch(info);
@@ -340,11 +345,11 @@ void FunctionLowering::emitKernelCall(Operation *op) {
     release(b.offset(ctx, 8 * Scratch));
   if (state.options.profile) {
     if (launches())
-      device("wait", {deviceCall()});
+      device("check", {deviceCall()});
     emitTrace(step, 1);
   }
-  if (info.mayFail) {
-    Value code = b.loadI64(onHost(slot(Err, b.ptrType()), 8));
+  if (info.mayFail && !launches()) {
+    Value code = b.loadI64(slot(Err, b.ptrType()));
     failIf(b.compare(LLVM::ICmpPredicate::ne, code, b.i64(0)), siteOf(op), code);
   }
 }
@@ -360,6 +365,7 @@ void FunctionLowering::emitWhile(Operation *op) {
   Block *cond = b.block(), *body = b.block(), *after = b.block();
   b.branch(cond);
   b.setInsertionPointToEnd(cond);
+  unchecked |= launches() && countCells() > 0; // as the body may have left it
   emitOps(condRegion);
   b.condBranch(loadPredicate(b, onHost(pointer(condRegion.getTerminator()->getOperand(0)), 1)), body, after);
   b.setInsertionPointToEnd(body);
@@ -387,13 +393,18 @@ void FunctionLowering::emitBranches(Operation *op) {
     LLVM::SwitchOp::create(b, index, blocks.back(), ValueRange(), ArrayRef<APInt>(values),
                            BlockRange(ArrayRef<Block *>(blocks).drop_back()), ArrayRef<ValueRange>(none));
   }
+  const bool uncheckedBefore = unchecked;
+  bool uncheckedAfter = false;
   for (unsigned i = 0; i < blocks.size(); ++i) {
     b.setInsertionPointToEnd(blocks[i]);
     Block &branch = op->getRegion(i).front();
+    unchecked = uncheckedBefore;
     emitOps(branch);
     emitCopies(branch.getTerminator());
+    uncheckedAfter |= unchecked;
     b.branch(after);
   }
+  unchecked = uncheckedAfter;
   b.setInsertionPointToEnd(after);
 }
 

@@ -27,7 +27,7 @@ private:
   /// The block that a function given to parallel_for receives, in slots of 8 bytes; pointers follow.
   enum BlockSlot { Chunks, Units, LeastUnits, ScratchBase, ScratchStride, SizesPtr, ErrPtr, FirstPointer };
   /// Further slots where kernels are launched.
-  enum DeviceSlot { Call, DeviceSizes, NumDeviceSlots };
+  enum DeviceSlot { Call, DeviceSizes, Host, Table, NumDeviceSlots };
   // layout and sizes (FunctionSizes.cpp)
   mlir::Value boundedSizes(mlir::Value sizes);
   mlir::Value sizesInRange(mlir::Value sizes);
@@ -57,6 +57,16 @@ private:
   mlir::Value deviceLayout(mlir::Value boundedSizes, mlir::Value ctx, llvm::SmallVectorImpl<mlir::Value> *places);
   mlir::Value deviceScratch(mlir::Value sizes);
   mlir::Value deviceScratch(mlir::Value scratch, mlir::Value units);
+  /// Calls that may fail, each of which has a cell to say so.
+  int64_t countCells();
+  /// Leaves the function when a call has failed since the last look.
+  void checkCells();
+  void checkBeforeChange(const Buffer &buffer);
+  void moveSizes(bool toDevice);
+  int64_t tableSize();
+  mlir::Value emitTable(llvm::ArrayRef<mlir::Value> pointers);
+  /// Of what is read back, in the run's pinned memory, behind the sizes.
+  int64_t flagOffset() const { return 8 * int64_t(state.result.symbols.size()); }
   void emitDeviceBlocks();
   void emitDeviceWorkspaceFunction();
   void emitDeviceRun(mlir::Value boundedSizes);
@@ -103,6 +113,9 @@ private:
   mlir::Value ctx;
   int pieces = 0, groups = 0;
   bool inSide = false;                            ///< what is written is a side of a group: no other threads
+  bool unchecked = false;                         ///< launched calls may have failed
+  llvm::SmallVector<int32_t> cellsOfSites;        ///< site by cell
+  int64_t tables = 0;                             ///< end of the tables in pinned memory so far
   llvm::DenseMap<const Buffer *, int64_t> blocks; ///< slot of a buffer that is a heap block
 };
 

@@ -78,6 +78,7 @@ struct LoweredModule {
   bool onDevice = false;                 ///< kernels are launched; then these:
   std::string image;                     ///< their code; empty without kernels
   std::vector<codegen::Launch> launches; ///< their entries
+  int64_t hostBytes = 0, cells = 0;      ///< of a run, the most: pinned memory; calls that may fail
   PlanStatistics plan; ///< of the entry with the largest arena
   int64_t kernels = 0, kernelCalls = 0, scratchBytes = 0;
   int64_t bf16Kernels = 0, planned = 0; ///< kernel ops of bf16 operands; those whose plan a tuning file named

@@ -1,6 +1,7 @@
 // LLVM dialect -> LLVM IR -> entries around the functions -> O3 -> PTX. One image for sm_80 at PTX ISA 7.0: every driver since
 // CUDA 11 takes it, and a device of a later architecture compiles it for itself.
 #include "passes/codegen/nvptx/NvptxBackend.h"
+#include "runtime/abi/cuda_abi.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -45,7 +46,8 @@ std::unique_ptr<TargetMachine> makeMachine(std::string &error) {
                                                                     CodeGenOptLevel::Aggressive));
 }
 
-/// The entry around a function of units [begin, end): a thread's share of them.
+/// The entry around a function of units [begin, end): a thread's share of them. Of many pointers it takes a table: see
+/// LATHE_CUDA_MOST_POINTERS.
 void addEntry(Module &m, codegen::Launch &launch) {
   Function *body = m.getFunction(launch.name);
   body->setName(launch.name + "_units");
@@ -56,27 +58,38 @@ void addEntry(Module &m, codegen::Launch &launch) {
   Type *i64 = Type::getInt64Ty(c), *i32 = Type::getInt32Ty(c);
   SmallVector<Type *> types(body->getFunctionType()->params().drop_back(2));
   const unsigned err = types.size() - 1, scratch = err - 2;
+  const bool inTable = scratch > LATHE_CUDA_MOST_POINTERS;
+  const unsigned moved = inTable ? scratch - 1 : 0; // by so much the entry's parameters are fewer
+  types.erase(types.begin(), types.begin() + moved);
   types.append(3, i64);
   Function *entry = Function::Create(FunctionType::get(Type::getVoidTy(c), types, false), GlobalValue::ExternalLinkage, launch.name, m);
   entry->setCallingConv(CallingConv::PTX_Kernel);
   entry->addFnAttr("nvvm.reqntid", std::to_string(blockThreads));
   launch.threads = blockThreads;
-  for (unsigned i = 0; i <= err; ++i)
+  for (unsigned i = 0; i <= err && !inTable; ++i)
     for (Attribute::AttrKind kind : {Attribute::NoAlias, Attribute::ReadOnly, Attribute::NonNull})
       if (body->hasParamAttribute(i, kind) && kind != Attribute::NonNull)
         entry->addParamAttr(i, kind);
 
   BasicBlock *start = BasicBlock::Create(c, "", entry), *work = BasicBlock::Create(c, "", entry), *done = BasicBlock::Create(c, "", entry);
   IRBuilder<> b(start);
-  Value *units = entry->getArg(err + 1), *threads = entry->getArg(err + 2), *stride = entry->getArg(err + 3);
+  Value *units = entry->getArg(err - moved + 1), *threads = entry->getArg(err - moved + 2), *stride = entry->getArg(err - moved + 3);
   auto special = [&](Intrinsic::ID id) { return b.CreateZExt(b.CreateIntrinsic(i32, id, {}), i64); };
   Value *block = b.CreateMul(special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x), b.getInt64(blockThreads), "", true, true);
   Value *thread = b.CreateAdd(block, special(Intrinsic::nvvm_read_ptx_sreg_tid_x), "", true, true);
   b.CreateCondBr(b.CreateICmpSLT(thread, threads), work, done);
   b.SetInsertPoint(work);
   SmallVector<Value *> args;
-  for (unsigned i = 0; i <= err; ++i)
-    args.push_back(entry->getArg(i));
+  for (unsigned i = 0; i <= err; ++i) {
+    if (!inTable || i >= scratch) {
+      args.push_back(entry->getArg(i - moved));
+      continue;
+    }
+    Value *place = b.CreateConstGEP1_64(b.getPtrTy(), entry->getArg(0), i);
+    LoadInst *pointer = b.CreateLoad(b.getPtrTy(1), place);
+    pointer->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(c, {}));
+    args.push_back(b.CreateAddrSpaceCast(pointer, b.getPtrTy()));
+  }
   Value *next = b.CreateAdd(thread, b.getInt64(1), "", true, true);
   if (launch.hasScratch) {
     args[scratch] = b.CreateGEP(b.getInt8Ty(), args[scratch], b.CreateMul(thread, stride));

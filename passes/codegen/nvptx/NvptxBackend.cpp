@@ -12,9 +12,6 @@ using namespace mlir;
 namespace lathe::nvptx {
 namespace {
 
-/// What 4352 bytes of parameters hold, the limit before PTX 8.1, beside the ones that every kernel has.
-constexpr unsigned mostPointers = 4352 / 8 - 6;
-
 /// One lane of anything; multiply-adds and roundings are instructions.
 codegen::KernelTarget threadTarget() {
   codegen::KernelTarget t;
@@ -58,9 +55,6 @@ static void makeErrorsAtomic(func::FuncOp func) {
 FailureOr<codegen::EmittedKernel> NvptxBackend::emitKernel(Operation *op, ModuleOp module, StringRef name) const {
   if (failed(plain::checkSizes(op)))
     return failure();
-  if (op->getNumOperands() + op->getNumResults() > mostPointers)
-    return op->emitError() << "not supported on a CUDA device yet: " << op->getNumOperands() << " operands, of which a kernel takes "
-                           << mostPointers;
   codegen::KernelBuilder b(op, module, name, target);
   LogicalResult emitted = plain::hasNest(op) ? plain::emitNest(op, b) : codegen::emitLibraryOp(op, b);
   if (std::string missing = succeeded(emitted) ? expandLibm(b, module) : std::string(); !missing.empty())

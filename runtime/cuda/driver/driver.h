@@ -8,6 +8,10 @@
 extern "C" {
 #endif
 
+/* Archives of several versions may meet in one program. */
+#define lathe_cuda_open lathe_cuda_driver_open_2
+#define lathe_cuda_describe lathe_cuda_driver_describe_2
+
 /* The oldest driver that has all functions in the form asked for. */
 #define LATHE_CUDA_MINIMUM_DRIVER 11040
 

@@ -13,8 +13,8 @@ int main() {
   double worst = 0, largest = 0;
   for (int batch : batches) {
     if (!host.set_batch(batch) || !device.set_batch(batch)) {
-      std::printf("a batch of %d is refused\n", batch);
-      return 1;
+      std::printf("a batch of %d is refused, status %d: %s\n", batch, device.error_code(), device.error_msg().c_str());
+      return 3;
     }
     for (int64_t i = 0; i < host.arg0_count(); ++i)
       host.arg0_data()[i] = device.arg0_data()[i] = static_cast<float>((i * 37 + batch * 11) % 17) / 16.0f;

@@ -1,0 +1,254 @@
+// What objects call (runtime/abi/cuda_abi.h), with a module written by hand: one kernel that doubles 32 numbers and says that
+// it failed where one of them is 77.
+#include "test/cuda/CudaTest.h"
+
+#include "runtime/abi/cuda_abi.h"
+
+#include <array>
+#include <cstring>
+
+using namespace lathe::test;
+
+namespace {
+
+using Numbers = std::array<int32_t, 32>;
+
+const std::string ptx = entry(3, R"(
+  .reg .b64 %a<8>;
+  .reg .b32 %n<4>;
+  .reg .pred %p;
+  ld.param.u64 %a1, [p0];
+  ld.param.u64 %a2, [p1];
+  ld.param.u64 %a6, [p2];
+  mov.u32 %n1, %tid.x;
+  mul.wide.u32 %a3, %n1, 4;
+  add.s64 %a4, %a1, %a3;
+  add.s64 %a5, %a2, %a3;
+  ld.global.u32 %n2, [%a4];
+  add.s32 %n3, %n2, %n2;
+  st.global.u32 [%a5], %n3;
+  setp.ne.s32 %p, %n2, 77;
+  @%p bra done;
+  mov.b64 %a7, 2;
+  atom.global.max.u64 %a7, [%a6], %a7;
+done:
+  ret;
+)");
+
+int32_t fail(const lathe_run_args *args, int32_t site, int32_t failure) {
+  args->error->code = LATHE_INVALID_ARGUMENT;
+  args->error->site = site;
+  args->error->message = failure == 2 ? "told" : "something else";
+  return LATHE_INVALID_ARGUMENT;
+}
+
+lathe_cuda_kernel kernel = {sizeof(kernel), 32, "k"};
+const lathe_cuda_kernel *const kernels[] = {&kernel};
+lathe_cuda_module module = {sizeof(module), 1, ptx.c_str(), kernels, 0, 0, 1, 0, fail, nullptr};
+
+int32_t run(const lathe_run_args *args) {
+  static const int32_t sites[] = {4};
+  lathe_cuda_frame frame;
+  int32_t code = lathe_cuda_begin_2(&module, args, nullptr, 1024, &frame);
+  if (code)
+    return code;
+  char *base = static_cast<char *>(frame.memory);
+  void *in = base, *out = base + 256, *cells = base + 512;
+  code = lathe_cuda_cells_2(frame.call, cells, sites, 1);
+  if (!code)
+    code = lathe_cuda_bind_2(frame.call, 0, 0, &in, sizeof(Numbers));
+  if (!code)
+    code = lathe_cuda_bind_2(frame.call, 1, 0, &out, sizeof(Numbers));
+  const uint64_t parameters[] = {reinterpret_cast<uint64_t>(in), reinterpret_cast<uint64_t>(out), reinterpret_cast<uint64_t>(cells)};
+  if (!code)
+    code = lathe_cuda_launch_2(frame.call, 0, 1, parameters, 3);
+  if (!code)
+    code = lathe_cuda_store_2(frame.call, 1, 0, &out, sizeof(Numbers));
+  return lathe_cuda_end_2(frame.call, code);
+}
+
+struct Arguments {
+  Arguments() {
+    std::memset(&error, 0, sizeof(error));
+    error.struct_size = sizeof(error);
+    std::memset(&more, 0, sizeof(more));
+    more.args.struct_size = sizeof(lathe_run_args);
+    more.args.inputs = inputs;
+    more.args.outputs = outputs;
+    more.args.error = &error;
+    for (int i = 0; i < 32; ++i)
+      in[size_t(i)] = i;
+    inputs[0] = in.data();
+  }
+  int32_t run(Numbers &out, bool withInstance = true) {
+    out.fill(-1);
+    outputs[0] = out.data();
+    more.args.struct_size = withInstance ? sizeof(more) : sizeof(lathe_run_args);
+    return ::run(&more.args);
+  }
+  lathe_device_run_args more;
+  lathe_error error;
+  const void *inputs[1];
+  void *outputs[1];
+  Numbers in;
+};
+
+bool doubled(const Numbers &out, const Numbers &in) {
+  for (size_t i = 0; i < in.size(); ++i)
+    if (out[i] != 2 * in[i])
+      return false;
+  return true;
+}
+
+TEST(CudaRuntime, ArgumentsOfVersion1) {
+  CudaDevice device(Setting{{"CHECKS", "init,race"}});
+  Arguments a;
+  Numbers out;
+  EXPECT_EQ(a.run(out, false), 0);
+  EXPECT_TRUE(doubled(out, a.in));
+  a.in[9] = 77;
+  EXPECT_EQ(a.run(out, false), LATHE_INVALID_ARGUMENT);
+  EXPECT_EQ(a.error.site, 4);
+  EXPECT_STREQ(a.error.message, "told");
+  a.in[9] = 1;
+  EXPECT_EQ(a.run(out, false), 0);
+  // they have no instance to leave a run with
+  a.more.enqueue = 1;
+  EXPECT_EQ(a.run(out), LATHE_FAILED_PRECONDITION);
+  lathe_cuda_unload_2(&module);
+  EXPECT_EQ(device.close(), std::vector<std::string>());
+}
+
+TEST(CudaRuntime, RunsStayInTheStream) {
+  for (const char *seed : {"1", "2", "3"}) {
+    CudaDevice device(Setting{{"CHECKS", "init,race"}, {"SEED", seed}});
+    Arguments a;
+    ASSERT_EQ(lathe_cuda_open_2(&module, nullptr, 0, &a.more.instance, &a.error), 0);
+    lathe_cu_stream stream = nullptr;
+    ASSERT_EQ(device->cuStreamCreate(&stream, LATHE_CU_STREAM_NON_BLOCKING), 0);
+    a.more.enqueue = 1;
+    a.more.stream = stream;
+    std::array<Numbers, 20> out;
+    for (Numbers &o : out)
+      EXPECT_EQ(a.run(o), 0);
+    EXPECT_NE(out[19][3], 6); // nobody has waited
+    EXPECT_EQ(lathe_cuda_finish_2(a.more.instance, &a.error), 0);
+    for (const Numbers &o : out)
+      EXPECT_TRUE(doubled(o, a.in));
+    // the first failure is told once, however many runs came after it, here or in another stream
+    const Numbers right = a.in;
+    Numbers wrong = right;
+    wrong[30] = 77;
+    a.inputs[0] = wrong.data();
+    EXPECT_EQ(a.run(out[0]), 0);
+    a.inputs[0] = right.data();
+    a.more.stream = nullptr;
+    for (size_t i = 1; i < 12; ++i)
+      EXPECT_EQ(a.run(out[i]), 0);
+    a.more.enqueue = 0;
+    EXPECT_EQ(a.run(out[12]), 0);
+    EXPECT_TRUE(doubled(out[12], right));
+    EXPECT_EQ(lathe_cuda_finish_2(a.more.instance, &a.error), LATHE_INVALID_ARGUMENT);
+    EXPECT_EQ(a.error.site, 4);
+    EXPECT_TRUE(doubled(out[11], right));
+    EXPECT_EQ(lathe_cuda_finish_2(a.more.instance, &a.error), 0);
+    device->cuStreamDestroy(stream);
+    lathe_cuda_close_2(a.more.instance);
+    EXPECT_EQ(module.loaded, nullptr); // the last one has left
+    EXPECT_EQ(device.close(), std::vector<std::string>());
+  }
+}
+
+TEST(CudaRuntime, TensorsOnTheDevice) {
+  CudaDevice device(Setting{{"CHECKS", "init,race"}});
+  Arguments a;
+  Numbers out;
+  ASSERT_EQ(lathe_cuda_open_2(&module, nullptr, 0, &a.more.instance, &a.error), 0);
+  void *memory = nullptr;
+  ASSERT_EQ(lathe_cuda_get_memory_2(a.more.instance, &memory, 512, &a.error), 0);
+  char *there = static_cast<char *>(memory);
+  const uint8_t yes[] = {1};
+  a.more.inputs_on_device = a.more.outputs_on_device = yes;
+  for (size_t shift : {size_t(0), size_t(4)}) { // in place, and through the run's own memory
+    ASSERT_EQ(lathe_cuda_transfer_2(a.more.instance, there + shift, 1, a.in.data(), 0, sizeof(Numbers), &a.error), 0);
+    a.inputs[0] = there + shift;
+    a.outputs[0] = there + 256 + shift;
+    a.more.args.struct_size = sizeof(a.more);
+    EXPECT_EQ(run(&a.more.args), 0);
+    ASSERT_EQ(lathe_cuda_transfer_2(a.more.instance, out.data(), 0, there + 256 + shift, 1, sizeof(Numbers), &a.error), 0);
+    EXPECT_TRUE(doubled(out, a.in));
+  }
+  a.inputs[0] = nullptr;
+  EXPECT_EQ(run(&a.more.args), LATHE_INVALID_ARGUMENT);
+  EXPECT_STREQ(a.error.message, "input 0 has no memory on the device");
+  EXPECT_EQ(lathe_cuda_free_memory_2(a.more.instance, memory, &a.error), 0);
+  // what is unloaded comes back with the next run
+  lathe_cuda_unload_2(&module);
+  a.more.inputs_on_device = a.more.outputs_on_device = nullptr;
+  a.inputs[0] = a.in.data();
+  EXPECT_EQ(a.run(out), 0);
+  EXPECT_TRUE(doubled(out, a.in));
+  lathe_cuda_close_2(a.more.instance);
+  EXPECT_EQ(module.loaded, nullptr);
+  EXPECT_EQ(device.close(), std::vector<std::string>());
+}
+
+TEST(CudaRuntime, EachDeviceHasItsOwn) {
+  CudaDevice device(Setting{{"DEVICES", "2"}});
+  Arguments a, b;
+  Numbers out;
+  ASSERT_EQ(lathe_cuda_open_2(&module, nullptr, 0, &a.more.instance, &a.error), 0);
+  ASSERT_EQ(lathe_cuda_open_2(&module, nullptr, 1, &b.more.instance, &b.error), 0);
+  EXPECT_EQ(a.run(out), 0);
+  EXPECT_TRUE(doubled(out, a.in));
+  EXPECT_EQ(b.run(out), 0);
+  EXPECT_TRUE(doubled(out, b.in));
+  lathe_device_instance *none = nullptr;
+  EXPECT_EQ(lathe_cuda_open_2(&module, nullptr, 2, &none, &a.error), LATHE_INVALID_ARGUMENT);
+  EXPECT_EQ(none, nullptr);
+  lathe_cuda_default_device_2(1); // for arguments that name none
+  EXPECT_EQ(a.run(out, false), 0);
+  lathe_cuda_default_device_2(0);
+  lathe_cuda_close_2(a.more.instance);
+  lathe_cuda_close_2(b.more.instance);
+  lathe_cuda_unload_2(&module);
+  EXPECT_EQ(device.close(), std::vector<std::string>());
+}
+
+// Whichever call fails: a code, and nothing is left behind.
+TEST(CudaRuntime, EveryCallMayFail) {
+  int failed = 0;
+  for (int n = 6; n < 80; ++n) {
+    CudaDevice device(Setting{{"FAIL_CALL", std::to_string(n)}, {"FAIL_RESULT", "2"}});
+    ASSERT_TRUE(device.ok()) << n;
+    Arguments a;
+    std::array<Numbers, 3> out;
+    int32_t code = lathe_cuda_open_2(&module, nullptr, 0, &a.more.instance, &a.error);
+    if (!code) {
+      a.more.enqueue = 1;
+      for (Numbers &o : out)
+        code = code ? code : a.run(o);
+      int32_t waited = lathe_cuda_finish_2(a.more.instance, &a.error);
+      code = code ? code : waited;
+      void *memory = nullptr;
+      waited = lathe_cuda_get_memory_2(a.more.instance, &memory, 512, &a.error);
+      code = code ? code : waited;
+      if (lathe_cuda_free_memory_2(a.more.instance, memory, &a.error)) // when the context could not be entered
+        lathe_cuda_free_memory_2(a.more.instance, memory, &a.error);
+      lathe_cuda_close_2(a.more.instance);
+    }
+    if (code) {
+      ++failed;
+      EXPECT_EQ(code, LATHE_RESOURCE_EXHAUSTED) << n << ": " << a.error.message;
+    } else {
+      for (const Numbers &o : out)
+        EXPECT_TRUE(doubled(o, a.in)) << n;
+    }
+    EXPECT_EQ(module.loaded, nullptr);
+    EXPECT_EQ(device.close(), std::vector<std::string>()) << n;
+    CudaDevice none; // where fewer calls were made, its first one is the one that fails
+  }
+  EXPECT_GT(failed, 30);
+}
+
+} // namespace
