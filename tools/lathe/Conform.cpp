@@ -1,6 +1,7 @@
 // lathe conform: the adapter of the conformance corpus. Every case is compiled (once per distinct step), run step by step
 // over one state, and its fetches are written beside it. A case that does not compile as a whole runs in a session: host
 // kernels with compiled clusters between them.
+#include "tools/lathe/Device.h"
 #include "tools/lathe/Reference.h"
 #include "tools/lathe/Sanitize.h"
 #include "tools/lathe/Session.h"
@@ -422,6 +423,7 @@ Command addConform(CLI::App &root) {
   app->add_option("--sanitize", a->sanitize, "address: run instrumented code, buffers apart")
       ->check(CLI::IsMember({"address"}));
   addBackend(*app, "--backend", a->backend);
+  addDevice(*app);
   app->add_option("--threads", a->threads, "Threads")->check(CLI::Range(1, 64));
   app->add_option("--opt-level", a->optLevel, "LLVM's optimisation level")->check(CLI::Range(0, 3))->capture_default_str();
   return [a] {

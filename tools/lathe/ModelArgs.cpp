@@ -1,6 +1,7 @@
 #include "base/Memory.h"
 #include "passes/codegen/Backend.h"
 #include "tools/lathe/Commands.h"
+#include "tools/lathe/Device.h"
 #include "tools/lathe/Sanitize.h"
 
 #include <algorithm>
@@ -70,6 +71,8 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
                "Keep variables as state of the instance (implied by --entry) instead of freezing them");
   // of run, --target names a node
   addBackend(app, command == "run" ? "--backend" : "--backend,--target", options.backend);
+  if (runsCode)
+    addDevice(app);
   app.add_option("--triple", options.triple, "Target triple (this machine's)")->type_name("TRIPLE");
   app.add_option("--cpu", options.cpu, "host, v2, v3, v4, x86-64-v2 ... or LLVM's name of a CPU")
       ->type_name("NAME")
