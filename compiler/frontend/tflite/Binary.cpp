@@ -55,16 +55,8 @@ LogicalResult quantizedSum(OpContext &c, Activation activation, bool subtract, b
     sum = finish(c, sum, 0, rangeOf(c.outputInfo(0).type), c.b.getI32Type());
     return c.setResult(0, finish(c, sum, 0, q->range, c.elementOf(c.outputInfo(0))));
   }
-  const int left = is16 ? 15 : 20;
-  const double twice = 2 * std::max(q->a.first, q->b.first);
-  const double output = twice / ((1 << left) * q->out.first);
-  auto side = [&](Value v, std::pair<float, int64_t> in) {
-    Value wide = widen(c, v, -in.second);
-    return multiplyBy(c, c.binary<hlo::ShiftLeftOp>(wide, c.likeInt(wide, left)), multiplierOf(in.first / twice));
-  };
-  Value u = side(x, q->a), v = side(y, q->b);
-  Value sum = multiplyBy(c, subtract ? c.sub(u, v) : c.add(u, v), multiplierOf(output));
-  return c.setResult(0, finish(c, sum, q->out.second, q->range, c.elementOf(c.outputInfo(0))));
+  return c.setResult(0, quantize::sum(c, x, paramsOf(q->a), y, paramsOf(q->b), paramsOf(q->out), q->range, is16 ? 15 : 20, subtract,
+                                      c.elementOf(c.outputInfo(0))));
 }
 
 LogicalResult quantizedProduct(OpContext &c, Activation activation) {
@@ -72,10 +64,8 @@ LogicalResult quantizedProduct(OpContext &c, Activation activation) {
   Value x = c.input(0), y = c.input(1);
   if (failed(q) || !x || !y)
     return failure();
-  Value product = c.mul(widen(c, x, -q->a.second), widen(c, y, -q->b.second));
-  const float factor = q->a.first * q->b.first / q->out.first;
-  return c.setResult(0, finish(c, multiplyBy(c, product, multiplierOf(factor)), q->out.second, q->range,
-                               c.elementOf(c.outputInfo(0))));
+  return c.setResult(0, quantize::product(c, x, paramsOf(q->a), y, paramsOf(q->b), paramsOf(q->out), q->range,
+                                          c.elementOf(c.outputInfo(0))));
 }
 
 LogicalResult squaredDifference(OpContext &c) {

@@ -21,31 +21,13 @@ Value softmax(OpContext &c, Value x, float beta) {
   return c.div(e, c.keepDims(c.reduceSum(e, {last}), {last}, last + 1));
 }
 
-/// 8 bits: a table of exp over the distance to the largest, sums and quotients in float.
 LogicalResult quantizedSoftmax(OpContext &c, float beta) {
   auto in = c.perTensor(c.inputInfo(0)), out = c.perTensor(c.outputInfo(0));
   Value x = c.input(0);
   if (failed(in) || failed(out) || !x)
     return failure();
-  const int64_t last = Emitter::rank(x) - 1;
-  Type f32 = c.b.getF32Type(), i32 = c.b.getI32Type(), f64 = c.b.getF64Type();
-  Tensor table = Tensor::allocate(DType::Float32, {256});
-  const float scale = -in->first * beta;
-  for (int v = 0; v < 256; ++v)
-    table.data<float>()[v] = std::exp(scale * float(v));
-  Value wide = c.convert(x, i32);
-  Value distance = c.sub(c.keepDims(c.reduceMax(wide, {last}), {last}, last + 1), wide);
-  auto numbers = hlo::GatherDimensionNumbersAttr::get(c.b.getContext(), {}, {0}, {}, {}, {0}, last + 1);
-  Value e = c.make<hlo::GatherOp>(c.constant(table), distance, numbers, ArrayRef<int64_t>{1}, false);
-  Value sum = c.keepDims(c.convert(c.reduceSum(c.convert(e, f64), {last}), f32), {last}, last + 1);
-  Value inverse = c.div(c.like(sum, 1), c.mul(sum, c.like(sum, out->first)));
-  Value scaled = c.mul(e, inverse);
-  Value rounded = c.outputInfo(0).type == tfl::TensorType::UINT8
-                      ? c.unary<hlo::FloorOp>(c.add(scaled, c.like(scaled, 0.5)))
-                      : c.unary<hlo::RoundOp>(scaled);
-  const int64_t zero = c.outputInfo(0).type == tfl::TensorType::UINT8 ? 0 : out->second;
-  return c.setResult(0, finish(c, c.convert(rounded, i32), zero, rangeOf(c.outputInfo(0).type),
-                               c.elementOf(c.outputInfo(0))));
+  return c.setResult(0, quantize::softmax8(c, x, in->first, beta, paramsOf(*out), rangeOf(c.outputInfo(0).type),
+                                           c.elementOf(c.outputInfo(0))));
 }
 
 /// 16 bits: exp and 1 / (1 + x) by tables, sums in integers.

@@ -102,9 +102,7 @@ LogicalResult averagePool(OpContext &c) {
   if (failed(range))
     return failure();
   Value sums = sumWindows(c, *p, widen(c, p->x, 0)), count = counts(c, *p, sums);
-  Value half = c.div(count, c.likeInt(count, 2));
-  Value signedHalf = c.select(c.compare(Compare::GT, sums, c.likeInt(sums, 0)), half, c.neg(half));
-  return c.setResult(0, finish(c, c.div(c.add(sums, signedHalf), count), 0, *range, type));
+  return c.setResult(0, quantize::average(c, sums, count, *range, type));
 }
 
 LogicalResult l2Pool(OpContext &c) {

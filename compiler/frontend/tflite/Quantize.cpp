@@ -49,7 +49,7 @@ LogicalResult dequantize(OpContext &c) {
   return c.setResult(0, c.mul(c.convert(centered, f32), scalesOf(c, info.quantization, x)));
 }
 
-LogicalResult quantize(OpContext &c) {
+LogicalResult quantizeTensor(OpContext &c) {
   Value x = c.input(0);
   const TensorInfo &output = c.outputInfo(0);
   if (!x || failed(checkScales(c, output, x)))
@@ -65,8 +65,7 @@ LogicalResult quantize(OpContext &c) {
   auto in = c.perTensor(c.inputInfo(0)), out = c.perTensor(output);
   if (failed(in) || failed(out))
     return failure();
-  Value scaled = multiplyBy(c, widen(c, x, -in->second), multiplierOf(double(in->first) / double(out->first)));
-  return c.setResult(0, finish(c, scaled, out->second, rangeOf(output.type), element));
+  return c.setResult(0, quantize::rescale(c, x, paramsOf(*in), paramsOf(*out), rangeOf(output.type), element));
 }
 
 LogicalResult fakeQuant(OpContext &c) {
@@ -83,7 +82,7 @@ LogicalResult fakeQuant(OpContext &c) {
 
 void registerQuantize(OpTable &t) {
   t.add(Op::DEQUANTIZE, 1, 1, 6, OtherFloat | Float32 | Quantized, dequantize);
-  t.add(Op::QUANTIZE, 1, 1, 4, Float32 | Quantized | Ints, quantize);
+  t.add(Op::QUANTIZE, 1, 1, 4, Float32 | Quantized | Ints, quantizeTensor);
   t.add(Op::FAKE_QUANT, 1, 1, 2, Float32, fakeQuant);
   // sparse constants are dense already
   t.add(Op::DENSIFY, 1, 1, 1, Any, [](OpContext &c) -> LogicalResult {

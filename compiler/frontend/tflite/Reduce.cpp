@@ -55,17 +55,15 @@ LogicalResult quantizedSum(OpContext &c, bool mean) {
   if (!count || *count <= 0)
     return c.error("the number of elements of a sum must be known at compile time");
   Value sums = c.reduceSum(widen(c, x, 0), *axes);
-  Multiplier factor = multiplierOf(double(in->first) / double(out->first));
+  auto range = rangeOf(c.outputInfo(0).type);
+  Type element = c.elementOf(c.outputInfo(0));
+  Value result;
   if (mean) {
-    // The division is part of the factor, as far as 32 bits have room to the left.
-    int shift = 63 - llvm::countl_zero(uint64_t(*count));
-    shift = std::min({shift, 32, 31 + factor.shift});
-    factor.value = int32_t((int64_t(factor.value) << shift) / *count);
-    factor.shift -= shift;
+    result = quantize::mean(c, sums, *count, paramsOf(*in), paramsOf(*out), range, element);
+  } else {
+    sums = c.sub(sums, c.likeInt(sums, in->second * *count));
+    result = finish(c, multiplyBy(c, sums, multiplierOf(double(in->first) / double(out->first))), out->second, range, element);
   }
-  sums = c.sub(sums, c.likeInt(sums, in->second * *count));
-  Value result = finish(c, multiplyBy(c, sums, factor), out->second, rangeOf(c.outputInfo(0).type),
-                        c.elementOf(c.outputInfo(0)));
   if (c.options<tfl::ReducerOptions>().keep_dims())
     result = c.keepDims(result, *axes, rank);
   return c.setResult(0, result);
