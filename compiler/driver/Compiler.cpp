@@ -10,6 +10,7 @@
 #include "passes/fusion/Passes.h"
 #include "passes/legalize/Passes.h"
 #include "passes/lower/Passes.h"
+#include "passes/quantize/Passes.h"
 #include "passes/simplify/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -18,6 +19,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Quant/IR/Quant.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -36,7 +38,7 @@ namespace lathe {
 
 void registerDialects(DialectRegistry &registry) {
   registry.insert<graph::GraphDialect, hlo::HloDialect, kernel::KernelDialect, func::FuncDialect, scf::SCFDialect,
-                  arith::ArithDialect, cf::ControlFlowDialect, math::MathDialect, vector::VectorDialect, DLTIDialect,
+                  arith::ArithDialect, cf::ControlFlowDialect, math::MathDialect, vector::VectorDialect, DLTIDialect, quant::QuantDialect,
                   LLVM::LLVMDialect>();
 }
 
@@ -44,6 +46,7 @@ void registerAllPasses() {
   cluster::registerClusterPhase();
   legalize::registerLegalizePhase();
   simplify::registerSimplifyPhase();
+  quantize::registerQuantizePasses();
   fusion::registerFusionPhase();
   lower::registerLowerPhase();
   codegen::registerBackendPasses();

@@ -1,0 +1,33 @@
+// The integer form of one unit.
+#ifndef LATHE_PASSES_QUANTIZE_FORMS_H
+#define LATHE_PASSES_QUANTIZE_FORMS_H
+
+#include "passes/quantize/Arithmetic.h"
+#include "passes/quantize/Units.h"
+
+#include "mlir/Dialect/Quant/IR/QuantTypes.h"
+
+namespace lathe::quantize {
+
+/// What hlo.quantized says of a unit.
+struct UnitTypes {
+  mlir::SmallVector<Params, 2> inputs;
+  Params output;
+  int64_t bits = 8;
+};
+/// Null when the mark is missing or does not fit the unit.
+std::optional<UnitTypes> typesOf(const Unit &unit);
+Params paramsOf(mlir::quant::UniformQuantizedType type);
+
+/// The unit's result from its quantized inputs, at the emitter's insertion point; null after an error.
+Value emitUnit(Emitter &e, const Unit &unit, const UnitTypes &types, ArrayRef<Value> inputs);
+
+/// A float value in integers of `bits`; rounded to nearest, ties away from zero, clamped.
+Value quantizeValue(Emitter &e, Value x, Params params, int64_t bits);
+Value dequantizeValue(Emitter &e, Value q, Params params);
+/// The integers of a constant or a splat; null for other values.
+Value quantizeConstant(Emitter &e, Value x, Params params, int64_t bits);
+
+} // namespace lathe::quantize
+
+#endif

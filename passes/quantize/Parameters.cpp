@@ -1,0 +1,148 @@
+// Before: units with hlo.ranges. After: with hlo.quantized, the type of each input, the result and the weights.
+#include "passes/quantize/Passes.h"
+#include "passes/quantize/Units.h"
+
+#include "dialects/graph/Types.h"
+#include "dialects/hlo/Constants.h"
+#include "passes/quantize/Choose.h"
+#include "passes/simplify/Match.h"
+
+#include "mlir/Dialect/Quant/IR/Quant.h"
+#include "mlir/Dialect/Quant/IR/QuantTypes.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace lathe::quantize {
+#define GEN_PASS_DEF_HLOQUANTIZEPARAMETERS
+#include "passes/quantize/Passes.h.inc"
+
+namespace {
+
+using RealRange = std::pair<double, double>;
+
+class Chooser {
+public:
+  Chooser(int64_t bits) : bits(bits) {}
+
+  LogicalResult choose(func::FuncOp function) {
+    std::vector<Unit> units = chosenUnits(function);
+    bool fine = true;
+    for (const Unit &unit : units)
+      fine &= succeeded(note(unit));
+    if (!fine)
+      return failure();
+    for (const Unit &unit : units)
+      fine &= succeeded(setTypes(unit));
+    return success(fine);
+  }
+
+private:
+  int64_t bits;
+  llvm::MapVector<Value, RealRange> ranges;
+  llvm::EquivalenceClasses<void *> shared;
+
+  static LogicalResult error(const Unit &unit, const Twine &text) {
+    return unit.root->emitError() << "node '" << graph::getNodeName(unit.root->getLoc()) << "' (" << unitName(unit.kind) << "): " << text;
+  }
+
+  static std::optional<RealRange> constantRange(Value v) {
+    if (auto number = splatNumber(v))
+      return RealRange(*number, *number);
+    auto tensor = constantValue(v) ? hlo::readConstant(v) : FailureOr<Tensor>(failure());
+    if (failed(tensor) || tensor->dtype() != DType::Float32)
+      return std::nullopt;
+    RealRange range(0, 0);
+    for (int64_t i = 0; i < tensor->numElements(); ++i) {
+      range.first = std::min<double>(range.first, tensor->data<float>()[i]);
+      range.second = std::max<double>(range.second, tensor->data<float>()[i]);
+    }
+    return range;
+  }
+
+  LogicalResult note(const Unit &unit) {
+    auto given = unit.last()->getAttrOfType<DenseF64ArrayAttr>(rangesAttr);
+    auto put = [&](Value v, size_t i, const char *what) -> LogicalResult {
+      std::optional<RealRange> range = constantRange(v);
+      if (!range && given && given.size() == int64_t(2 * unit.inputs.size() + 2))
+        range = RealRange(given[2 * i], given[2 * i + 1]);
+      if (!range)
+        return error(unit, Twine("no range is known of its ") + what + (i < unit.inputs.size() ? " " + Twine(i) : Twine()));
+      if (!std::isfinite(range->first) || !std::isfinite(range->second) || range->first > range->second)
+        return error(unit, Twine("its ") + what + " is not always finite over the calibration feeds");
+      auto [it, isNew] = ranges.insert({v, *range});
+      if (!isNew)
+        it->second = {std::min(it->second.first, range->first), std::max(it->second.second, range->second)};
+      shared.insert(v.getAsOpaquePointer());
+      return success();
+    };
+    bool fine = true;
+    for (auto [i, v] : llvm::enumerate(unit.inputs))
+      fine &= succeeded(put(v, i, "input"));
+    if (auto fixed = fixedRange(unit)) {
+      ranges[unit.out] = *fixed;
+      shared.insert(unit.out.getAsOpaquePointer());
+    } else {
+      fine &= succeeded(put(unit.out, unit.inputs.size(), "result"));
+    }
+    if (unit.kind == UnitKind::Move || unit.kind == UnitKind::MaxPool || unit.kind == UnitKind::AveragePool)
+      for (Value v : unit.inputs)
+        shared.unionSets(v.getAsOpaquePointer(), unit.out.getAsOpaquePointer());
+    return success(fine);
+  }
+
+  Params paramsOf(Value v) {
+    RealRange all(0, 0);
+    auto leader = shared.findLeader(v.getAsOpaquePointer());
+    for (auto it = leader; it != shared.member_end(); ++it) {
+      RealRange r = ranges.lookup(Value::getFromOpaquePointer(*it));
+      all = {std::min(all.first, r.first), std::max(all.second, r.second)};
+    }
+    return chooseParams(all.first, all.second, bits);
+  }
+
+  LogicalResult setTypes(const Unit &unit) {
+    MLIRContext *context = unit.root->getContext();
+    Type f32 = Float32Type::get(context), storage = IntegerType::get(context, unsigned(bits));
+    const int64_t high = bits == 16 ? 32767 : 127, low = -high - 1;
+    SmallVector<Attribute> types;
+    auto add = [&](Value v) {
+      Params p = paramsOf(v);
+      types.push_back(TypeAttr::get(quant::UniformQuantizedType::get(quant::QuantizationFlags::Signed, storage, f32, p.scale, p.zeroPoint, low, high)));
+      return p;
+    };
+    Params input;
+    for (auto [i, v] : llvm::enumerate(unit.inputs)) {
+      Params p = add(v);
+      if (i == 0)
+        input = p;
+    }
+    add(unit.out);
+    if (unit.hasWeights()) {
+      auto weights = quantizeWeights(unit, input, bits);
+      if (failed(weights))
+        return error(unit, "its weights are not finite numbers");
+      SmallVector<double> scales(weights->scales.begin(), weights->scales.end());
+      SmallVector<int64_t> zeros(scales.size(), 0);
+      types.push_back(TypeAttr::get(quant::UniformQuantizedPerAxisType::get(quant::QuantizationFlags::Signed, IntegerType::get(context, 8), f32,
+                                                                            scales, zeros, int32_t(weights->channelDim), -127, 127)));
+    }
+    unit.last()->setAttr(typesAttr, ArrayAttr::get(context, types));
+    return success();
+  }
+};
+
+struct Parameters : impl::HloQuantizeParametersBase<Parameters> {
+  using HloQuantizeParametersBase::HloQuantizeParametersBase;
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (failed(Chooser(bits).choose(function)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace lathe::quantize
