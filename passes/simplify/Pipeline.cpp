@@ -1,19 +1,20 @@
 //===- Pipeline.cpp - the simplification phase ------------------------------===//
 
-#include "passes/simplify/Passes.h"
+#include "passes/simplify/Portable.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
+using namespace lathe::simplify;
 
 namespace lathe::simplify {
 #define GEN_PASS_REGISTRATION
 #include "passes/simplify/Passes.h.inc"
 } // namespace lathe::simplify
 
-void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOptions &options) {
+static void build(OpPassManager &pm, const SimplifyOptions &options, bool portable) {
   HloFoldConstantsOptions fold;
   fold.budget = options.foldBytes;
   HloSimplifyAlgebraOptions algebra;
@@ -41,8 +42,9 @@ void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOpt
   pm.addPass(createHloSimplifyAlgebra(algebra));
   // Plain products first: scales and shapes only look at those.
   pm.addPass(createHloCanonicalizeProducts());
-  pm.addPass(createHloSplitDilatedConv());
-  if (!options.exact)
+  if (!portable)
+    pm.addPass(createHloSplitDilatedConv());
+  if (!options.exact && !portable)
     pm.addPass(createHloFoldDepth());
   // a phase of one tap is a product
   pm.addPass(createHloCanonicalizeProducts());
@@ -61,6 +63,8 @@ void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOpt
   }
   pm.addPass(createHloSinkShapes());
   clean();
+  if (portable)
+    return;
   HloSplitBatchOptions batch;
   batch.cache = options.cacheBytes;
   pm.addPass(createHloSplitBatch(batch));
@@ -74,9 +78,14 @@ void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOpt
   }
 }
 
+void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOptions &options) { build(pm, options, false); }
+
+void lathe::simplify::buildPortableSimplifyPipeline(OpPassManager &pm, const SimplifyOptions &options) { build(pm, options, true); }
+
 namespace {
 struct SimplifyPipelineOptions : PassPipelineOptions<SimplifyPipelineOptions> {
   Option<bool> exact{*this, "exact", llvm::cl::desc("no rewriting that changes rounding"), llvm::cl::init(false)};
+  Option<bool> portable{*this, "portable", llvm::cl::desc("no rewriting for our own kernels alone"), llvm::cl::init(false)};
 };
 } // namespace
 
@@ -86,6 +95,6 @@ void lathe::simplify::registerSimplifyPhase() {
       "lathe-simplify", "hlo to smaller hlo", [](OpPassManager &pm, const SimplifyPipelineOptions &options) {
         SimplifyOptions simplify;
         simplify.exact = options.exact;
-        buildSimplifyPipeline(pm, simplify);
+        build(pm, simplify, options.portable);
       });
 }

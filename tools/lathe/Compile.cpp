@@ -1,8 +1,11 @@
 // lathe compile: the files an application links.
 #include "compiler/driver/WriteFiles.h"
+#include "compiler/export/tflite/Passes.h"
+#include "compiler/export/tflite/WriteModel.h"
 #include "compiler/hosted/CompileHosted.h"
 #include "dialects/graph/Graph.h"
 #include "passes/legalize/Legalize.h"
+#include "passes/simplify/Portable.h"
 #include "runtime/session/Executable.h"
 #include "tools/lathe/HostRun.h"
 #include "tools/lathe/Session.h"
@@ -84,14 +87,37 @@ int compileWithHost(CompileArgs &a, const std::set<std::string> &wanted) {
   return Fine;
 }
 
+/// PREFIX.tflite from the legalized module; an error without text was told as a diagnostic.
+llvm::Error writeTflite(Compiler &compiler, const CompileArgs &a) {
+  mlir::PassManager pm(compiler.module().getContext());
+  if (compiler.configurePassManager && mlir::failed(compiler.configurePassManager(pm)))
+    return llvm::createStringError("");
+  simplify::SimplifyOptions options;
+  options.foldBytes = a.model.options.maxFoldBytes;
+  options.exact = a.model.options.exact;
+  simplify::buildPortableSimplifyPipeline(pm, options);
+  tflwrite::buildTflitePipeline(pm);
+  if (mlir::failed(pm.run(compiler.module())))
+    return llvm::createStringError("");
+  // one entry alone is called main, whatever its signature
+  const std::string &signature = a.model.options.signature;
+  auto bytes = tflwrite::writeModel(compiler.module(), {{"main", signature.empty() ? "serving_default" : signature}});
+  if (mlir::failed(bytes))
+    return llvm::createStringError("");
+  return writeTextFile(a.prefix + ".tflite", *bytes);
+}
+
 int execute(CompileArgs &a) {
   // weights go back to the system as soon as they are packed; by default the largest freed one raises the limit
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
-  static const std::set<std::string> known = {"obj", "header", "so", "a", "asm", "llvm", "ptx", "hlo", "graph", "kernel"};
+  static const std::set<std::string> known = {"obj", "header", "so", "a", "asm", "llvm", "ptx", "hlo", "graph", "kernel", "tflite"};
   std::set<std::string> wanted(a.emit.begin(), a.emit.end());
   for (const std::string &kind : wanted)
     if (!known.count(kind))
-      return fail("--emit " + kind + ": expected obj, header, so, a, asm, llvm, ptx, hlo, kernel or graph");
+      return fail("--emit " + kind + ": expected obj, header, so, a, asm, llvm, ptx, hlo, kernel, graph or tflite");
+  const bool tflite = wanted.count("tflite");
+  if (tflite && (wanted.count("graph") + 1 != wanted.size()))
+    return fail("--emit tflite: alone or with graph: everything else is made of a module that is simplified for our kernels");
   if (!a.model.finish())
     return BadInput;
   CompilerOptions &options = a.model.options;
@@ -147,10 +173,16 @@ int execute(CompileArgs &a) {
   // as far as what is asked for needs
   Phase last = Phase::Import;
   for (const std::string &kind : wanted)
-    last = std::max(last, kind == "graph" ? Phase::Import : kind == "hlo" ? Phase::Simplify : kind == "kernel" ? Phase::Fuse : Phase::Emit);
+    last = std::max(last, kind == "graph" ? Phase::Import : kind == "tflite" ? Phase::Legalize : kind == "hlo" ? Phase::Simplify : kind == "kernel" ? Phase::Fuse : Phase::Emit);
   last = std::min(last, options.compileTo);
-  if (last < Phase::Emit)
-    return mlir::failed(compiler.runUntil(last)) ? failed("") : written ? Fine : BadInput;
+  if (last < Phase::Emit) {
+    if (mlir::failed(compiler.runUntil(last)))
+      return failed("");
+    if (tflite && last == Phase::Legalize)
+      if (llvm::Error error = writeTflite(compiler, a))
+        return failed(llvm::toString(std::move(error)));
+    return written ? Fine : BadInput;
+  }
 
   auto artifact = compiler.emit({wanted.count("asm") > 0, wanted.count("llvm") > 0});
   if (!artifact)
@@ -184,7 +216,7 @@ Command addCompile(CLI::App &root) {
   CLI::App *app = root.add_subcommand("compile", "Compile a model to an object file and a header");
   a->model.add(*app, "x86-64-v3", "GraphDef, MetaGraph, SavedModel folder or TensorFlow Lite file");
   app->add_option("-o,--out", a->prefix, "Path and stem of the files")->type_name("PREFIX")->required();
-  app->add_option("--emit", a->emit, "What to write: obj, header, so, a, asm, llvm, ptx, kernel, hlo, graph")
+  app->add_option("--emit", a->emit, "What to write: obj, header, so, a, asm, llvm, ptx, kernel, hlo, graph, tflite")
       ->delimiter(',')
       ->type_name("KIND,...")
       ->capture_default_str();

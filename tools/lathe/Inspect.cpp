@@ -3,10 +3,12 @@
 #include "tools/lathe/Session.h"
 
 #include "compiler/driver/Cost.h"
+#include "compiler/frontend/tflite/Listing.h"
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/Types.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <nlohmann/json.hpp>
@@ -19,7 +21,7 @@ namespace {
 struct InspectArgs {
   ModelArgs model;
   std::string html;
-  bool json = false;
+  bool json = false, operators = false;
   int top = 30;
 };
 
@@ -112,11 +114,28 @@ bool writeHtml(const std::string &path, const std::string &model, bool compiles,
   return true;
 }
 
+/// What a TensorFlow Lite file holds, whether or not all of it compiles.
+int listOperators(const ModelArgs &model) {
+  if (frontendOfFile(model.options.model).name() != "TensorFlow Lite")
+    return fail("--operators: only for TensorFlow Lite files");
+  auto file = llvm::MemoryBuffer::getFile(model.options.model, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!file)
+    return fail("cannot read " + model.options.model + ": " + file.getError().message());
+  std::unique_ptr<mlir::MLIRContext> context = makeContext();
+  auto text = tflite::listOperators(context.get(), (*file)->getBuffer(), model.options.model);
+  if (mlir::failed(text))
+    return BadInput;
+  printf("%s", text->c_str());
+  return Fine;
+}
+
 int execute(InspectArgs &a) {
   if (llvm::StringRef(a.model.options.model).ends_with(".so"))
     return inspectLibrary(a.model.options.model);
   if (!a.model.finish())
     return BadInput;
+  if (a.operators)
+    return listOperators(a.model);
   std::string errors, problem;
   llvm::raw_string_ostream text(errors);
   std::unique_ptr<mlir::MLIRContext> context = makeContext(&text);
@@ -188,6 +207,7 @@ Command addInspect(CLI::App &root) {
   a->model.add(*app, "host", "A model, or a .so that lathe compile made");
   app->add_option("--html", a->html, "Write a page with every kernel, and with the clusters of a session")->type_name("FILE");
   app->add_flag("--json", a->json, "Print a JSON object");
+  app->add_flag("--operators", a->operators, "Print the operators of a TensorFlow Lite file, subgraph by subgraph");
   app->add_option("--top", a->top, "How many kernels to list")->capture_default_str();
   return [a] { return execute(*a); };
 }

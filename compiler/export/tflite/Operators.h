@@ -1,0 +1,38 @@
+//===- Operators.h - TensorFlow Lite's operators within hlo -----*- C++ -*-===//
+//
+// Raised: an op of hlo that one or a few TensorFlow Lite operators compute is replaced by
+//   "hlo.custom_call"(%x, %w, %b) {call_target_name = "tfl.CONV_2D", backend_config = {padding = "SAME", ...}}
+// named as in the format, with its options as a dictionary. Operands and results are tensors of hlo, their sizes symbolic.
+// Constants, hlo.while and hlo.if stay as they are: the writer knows them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LATHE_COMPILER_EXPORT_TFLITE_OPERATORS_H
+#define LATHE_COMPILER_EXPORT_TFLITE_OPERATORS_H
+
+#include "dialects/hlo/Hlo.h"
+
+#include <optional>
+
+namespace lathe::tflwrite {
+
+constexpr llvm::StringLiteral operatorPrefix = "tfl.";
+
+/// The operator's name without prefix; empty for ops that are none.
+llvm::StringRef operatorName(mlir::Operation *op);
+
+/// An option of an operator, or the value that the format gives it when it is absent.
+int64_t intOption(mlir::Operation *op, llvm::StringRef name, int64_t otherwise = 0);
+double floatOption(mlir::Operation *op, llvm::StringRef name, double otherwise = 0);
+llvm::StringRef textOption(mlir::Operation *op, llvm::StringRef name);
+void setOption(mlir::Operation *op, llvm::StringRef name, mlir::Attribute value);
+
+/// Whether the kernels of an operator take this element type without scale and zero point.
+bool takesType(llvm::StringRef name, mlir::Type element);
+/// The largest rank of tensors that an operator broadcasts.
+int64_t broadcastRank(llvm::StringRef name);
+/// Whether an operator has a fused activation, by its options.
+bool hasActivation(llvm::StringRef name);
+
+} // namespace lathe::tflwrite
+
+#endif

@@ -1,0 +1,241 @@
+// Functions and regions become subgraphs, values tensors. A region reads what it needs from outside through inputs of its own.
+#include "compiler/export/tflite/WriteModel.h"
+#include "compiler/export/tflite/OptionTables.h"
+
+#include "dialects/hlo/Constants.h"
+#include "passes/simplify/Match.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+
+namespace lathe::tflwrite {
+namespace {
+
+/// The node's name that a location starts with.
+std::string nameOf(Location loc) {
+  if (auto named = dyn_cast<NameLoc>(loc))
+    return named.getName().str();
+  if (auto fused = dyn_cast<FusedLoc>(loc); fused && !fused.getLocations().empty())
+    return nameOf(fused.getLocations().back());
+  return "";
+}
+
+class Writer {
+public:
+  explicit Writer(ModuleOp module) : module(module) {}
+  FailureOr<std::string> run(ArrayRef<SignatureName> signatures);
+
+private:
+  /// A block that becomes a subgraph, with the values from outside that are its inputs after its arguments.
+  struct Body {
+    int32_t subgraph;
+    Block *block;
+    SmallVector<Value> outside;
+    bool passesOn = false; ///< the outside values are outputs too: the body of a loop
+  };
+  using Tensors = llvm::DenseMap<Value, int32_t>;
+
+  void write(const Body &body);
+  int32_t tensorOf(Value v, int32_t subgraph, Tensors &tensors);
+  void writeOp(Operation *op, int32_t subgraph, Tensors &tensors);
+  void writeWhile(hlo::WhileOp op, int32_t subgraph, Tensors &tensors);
+  void writeIf(hlo::IfOp op, int32_t subgraph, Tensors &tensors);
+  void signature(func::FuncOp function, StringRef key, int32_t subgraph);
+
+  ModuleOp module;
+  ModelWriter writer;
+  SmallVector<Body> work;
+  std::vector<std::pair<std::vector<int32_t>, std::vector<int32_t>>> ports; ///< by subgraph
+  llvm::DenseMap<Value, std::string> portNames; ///< of what entries take and give
+  bool ok = true;
+};
+
+/// Values that regions read from outside, constants left out: those are written into each subgraph.
+SmallVector<Value> outsideOf(MutableArrayRef<Region> regions) {
+  llvm::SetVector<Value> values;
+  getUsedValuesDefinedAbove(regions, values);
+  SmallVector<Value> list;
+  for (Value v : values)
+    if (!v.getDefiningOp<hlo::ConstantOp>())
+      list.push_back(v);
+  return list;
+}
+
+int32_t Writer::tensorOf(Value v, int32_t subgraph, Tensors &tensors) {
+  if (auto at = tensors.find(v); at != tensors.end())
+    return at->second;
+  ModelWriter::TensorDesc desc;
+  auto type = cast<RankedTensorType>(v.getType());
+  desc.type = elementDType(type.getElementType());
+  auto given = portNames.find(v);
+  desc.name = given == portNames.end() ? nameOf(v.getLoc()) : given->second;
+  for (int64_t d : type.getShape())
+    desc.dims.push_back(ShapedType::isDynamic(d) ? -1 : d);
+  if (!tensorTypeOf(desc.type)) {
+    emitError(v.getLoc()) << "a tensor of type " << type << " has no form in a TensorFlow Lite file";
+    ok = false;
+    desc.type = DType::Float32;
+  }
+  if (auto constant = v.getDefiningOp<hlo::ConstantOp>()) {
+    auto tensor = hlo::readConstant(constant.getValue());
+    if (failed(tensor) || tensor->sizeBytes() > (int64_t(1) << 31)) {
+      emitError(v.getLoc()) << "a constant of type " << type << " does not fit into a TensorFlow Lite file";
+      ok = false;
+    } else {
+      desc.value = *tensor;
+    }
+  }
+  int32_t number = writer.addTensor(subgraph, std::move(desc));
+  tensors[v] = number;
+  return number;
+}
+
+void Writer::writeOp(Operation *op, int32_t subgraph, Tensors &tensors) {
+  if (auto loop = dyn_cast<hlo::WhileOp>(op))
+    return writeWhile(loop, subgraph, tensors);
+  if (auto branch = dyn_cast<hlo::IfOp>(op))
+    return writeIf(branch, subgraph, tensors);
+  ModelWriter::OperatorDesc desc;
+  if (!describeOperator(op, writer, desc)) {
+    emitError(op->getLoc()) << op->getName() << " has no TensorFlow Lite operator";
+    ok = false;
+    return;
+  }
+  for (Value v : op->getOperands())
+    desc.inputs.push_back(tensorOf(v, subgraph, tensors));
+  if (operatorName(op) == "FULLY_CONNECTED" && desc.inputs.size() == 2)
+    desc.inputs.push_back(-1); // no bias
+  for (Value v : op->getResults())
+    desc.outputs.push_back(tensorOf(v, subgraph, tensors));
+  writer.addOperator(subgraph, std::move(desc));
+}
+
+void Writer::writeWhile(hlo::WhileOp op, int32_t subgraph, Tensors &tensors) {
+  SmallVector<Value> outside = outsideOf(op->getRegions());
+  int32_t condition = writer.addSubgraph("condition"), body = writer.addSubgraph("body");
+  ports.resize(body + 1);
+  work.push_back({condition, &op.getCond().front(), outside, false});
+  work.push_back({body, &op.getBody().front(), outside, true});
+  ModelWriter::OperatorDesc desc;
+  desc.code = tfl::BuiltinOperator::WHILE;
+  for (Value v : op.getOperands())
+    desc.inputs.push_back(tensorOf(v, subgraph, tensors));
+  for (Value v : op.getResults())
+    desc.outputs.push_back(tensorOf(v, subgraph, tensors));
+  for (Value v : outside) {
+    desc.inputs.push_back(tensorOf(v, subgraph, tensors));
+    auto type = cast<RankedTensorType>(v.getType());
+    ModelWriter::TensorDesc copy;
+    copy.type = elementDType(type.getElementType());
+    for (int64_t d : type.getShape())
+      copy.dims.push_back(ShapedType::isDynamic(d) ? -1 : d);
+    desc.outputs.push_back(writer.addTensor(subgraph, std::move(copy)));
+  }
+  desc.optionsType = tfl::BuiltinOptions::WhileOptions;
+  desc.options = tfl::CreateWhileOptions(writer.builder(), condition, body).Union();
+  writer.addOperator(subgraph, std::move(desc));
+}
+
+void Writer::writeIf(hlo::IfOp op, int32_t subgraph, Tensors &tensors) {
+  SmallVector<Value> outside = outsideOf(op->getRegions());
+  int32_t yes = writer.addSubgraph("then"), no = writer.addSubgraph("else");
+  ports.resize(no + 1);
+  work.push_back({yes, &op.getTrueBranch().front(), outside, false});
+  work.push_back({no, &op.getFalseBranch().front(), outside, false});
+  ModelWriter::OperatorDesc desc;
+  desc.code = tfl::BuiltinOperator::IF;
+  desc.inputs.push_back(tensorOf(op.getPred(), subgraph, tensors));
+  for (Value v : outside)
+    desc.inputs.push_back(tensorOf(v, subgraph, tensors));
+  for (Value v : op.getResults())
+    desc.outputs.push_back(tensorOf(v, subgraph, tensors));
+  desc.optionsType = tfl::BuiltinOptions::IfOptions;
+  desc.options = tfl::CreateIfOptions(writer.builder(), yes, no).Union();
+  writer.addOperator(subgraph, std::move(desc));
+}
+
+void Writer::write(const Body &body) {
+  Tensors tensors;
+  std::vector<int32_t> inputs, outputs;
+  for (Value v : body.block->getArguments())
+    inputs.push_back(tensorOf(v, body.subgraph, tensors));
+  for (Value v : body.outside)
+    inputs.push_back(tensorOf(v, body.subgraph, tensors));
+  for (Operation &op : body.block->without_terminator())
+    if (!isa<hlo::ConstantOp>(op))
+      writeOp(&op, body.subgraph, tensors);
+  for (Value v : body.block->getTerminator()->getOperands())
+    outputs.push_back(tensorOf(v, body.subgraph, tensors));
+  if (body.passesOn)
+    for (Value v : body.outside)
+      outputs.push_back(tensorOf(v, body.subgraph, tensors));
+  ports[body.subgraph] = {inputs, outputs};
+  writer.setPorts(body.subgraph, std::move(inputs), std::move(outputs));
+}
+
+void Writer::signature(func::FuncOp function, StringRef key, int32_t subgraph) {
+  auto &[inputTensors, outputTensors] = ports[subgraph];
+  ModelWriter::Names inputs, outputs;
+  auto nameFrom = [&](DictionaryAttr attributes, const char *kind, unsigned i) {
+    auto name = attributes ? attributes.getAs<StringAttr>("hlo.name") : StringAttr();
+    return name ? name.getValue().str() : kind + std::to_string(i);
+  };
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    inputs.emplace_back(nameFrom(function.getArgAttrDict(i), "input_", i), inputTensors[i]);
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    outputs.emplace_back(nameFrom(function.getResultAttrDict(i), "output_", i), outputTensors[i]);
+  writer.addSignature(key.str(), subgraph, std::move(inputs), std::move(outputs));
+}
+
+FailureOr<std::string> Writer::run(ArrayRef<SignatureName> signatures) {
+  SmallVector<std::pair<func::FuncOp, int32_t>> entries;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (!function.isPublic() || function.isExternal())
+      continue;
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (auto variable = function.getArgAttrOfType<StringAttr>(i, "hlo.variable")) {
+        emitError(function.getLoc()) << "variable '" << variable.getValue() << "' is state, which is not written to TensorFlow Lite files";
+        ok = false;
+      }
+    int32_t subgraph = writer.addSubgraph(function.getName().str());
+    ports.resize(subgraph + 1);
+    entries.emplace_back(function, subgraph);
+    auto nameOfPort = [&](DictionaryAttr attributes, Value v) {
+      if (auto name = attributes ? attributes.getAs<StringAttr>("hlo.tensor") : StringAttr())
+        portNames.try_emplace(v, name.getValue().str());
+    };
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      nameOfPort(function.getArgAttrDict(i), function.getArgument(i));
+    for (auto [i, v] : llvm::enumerate(function.getBody().front().getTerminator()->getOperands()))
+      nameOfPort(function.getResultAttrDict(i), v);
+  }
+  for (auto &[function, subgraph] : entries)
+    work.push_back({subgraph, &function.getBody().front(), {}, false});
+  for (size_t i = 0; i < work.size(); ++i) {
+    Body body = work[i]; // writing adds more
+    write(body);
+  }
+  for (auto &[function, subgraph] : entries) {
+    StringRef key = function.getName();
+    for (const SignatureName &s : signatures)
+      if (s.function == key)
+        key = s.key;
+    signature(function, key, subgraph);
+  }
+  if (!ok)
+    return failure();
+  auto bytes = writer.finish("Lathe");
+  if (!bytes.ok()) {
+    emitError(module.getLoc()) << std::string(bytes.status().message());
+    return failure();
+  }
+  return std::move(*bytes);
+}
+
+} // namespace
+
+FailureOr<std::string> writeModel(ModuleOp module, ArrayRef<SignatureName> signatures) { return Writer(module).run(signatures); }
+
+} // namespace lathe::tflwrite
