@@ -62,9 +62,10 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
   Triple triple(t.triple);
   if (!triple.isOSBinFormatELF() || (triple.getArch() != Triple::x86_64 && triple.getArch() != Triple::aarch64))
     return createStringError("triple '" + t.triple + "' is not supported: expected ELF on x86_64 or aarch64");
-  t.cpu = options.cpu.empty() ? "x86-64-v3" : options.cpu;
-  if (t.cpu == "v2" || t.cpu == "v3" || t.cpu == "v4")
-    t.cpu = "x86-64-" + t.cpu;
+  // CPU:OTHER, for tests: kernels as they are for the other one, in code for the first
+  auto full = [](StringRef name) { return name == "v2" || name == "v3" || name == "v4" ? "x86-64-" + name.str() : name.str(); };
+  auto [codeCpu, kernelCpu] = StringRef(options.cpu).split(':');
+  t.cpu = codeCpu.empty() ? "x86-64-v3" : full(codeCpu);
   if (triple.getArch() == Triple::aarch64 && StringRef(t.cpu).starts_with("x86-64"))
     t.cpu = "generic";
   t.features = options.features;
@@ -80,8 +81,9 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
   if (!target)
     return createStringError(error);
   std::unique_ptr<MCSubtargetInfo> base(target->createMCSubtargetInfo(triple, "", ""));
-  if (!base || !base->isCPUStringValid(t.cpu))
-    return createStringError("unknown CPU '" + t.cpu + "' for " + triple.getArchName().str());
+  for (const std::string &name : {t.cpu, full(kernelCpu)})
+    if (!base || (!name.empty() && !base->isCPUStringValid(name)))
+      return createStringError("unknown CPU '" + name + "' for " + triple.getArchName().str());
   SmallVector<StringRef> parts;
   StringRef(options.features).split(parts, ',', -1, /*KeepEmpty=*/false);
   for (StringRef f : parts)
@@ -99,12 +101,16 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
   t.machine.reset(target->createTargetMachine(triple, t.cpu, t.features, targetOptions, Reloc::PIC_, std::nullopt, level));
   if (!t.machine)
     return createStringError("no code generator for " + t.triple);
-  std::vector<std::string> all;
-  std::unique_ptr<MCSubtargetInfo> full(target->createMCSubtargetInfo(triple, t.cpu, t.features));
-  for (const SubtargetFeatureKV &kv : full->getEnabledProcessorFeatures())
-    all.push_back(std::string("+") + kv.Key);
-  std::sort(all.begin(), all.end());
-  t.allFeatures = join(all, ",");
+  auto featuresOf = [&](StringRef cpu, StringRef features) {
+    std::vector<std::string> all;
+    std::unique_ptr<MCSubtargetInfo> info(target->createMCSubtargetInfo(triple, cpu, features));
+    for (const SubtargetFeatureKV &kv : info->getEnabledProcessorFeatures())
+      all.push_back(std::string("+") + kv.Key);
+    std::sort(all.begin(), all.end());
+    return join(all, ",");
+  };
+  t.allFeatures = featuresOf(t.cpu, t.features);
+  t.kernelFeatures = kernelCpu.empty() ? t.allFeatures : featuresOf(full(kernelCpu), "") + ",+lathe-spells-out-dots";
   t.backend = codegen::makeBackend(options.backend, t.description(options).processor);
   if (!t.backend)
     return createStringError("this build has no backend '" + options.backend + "': expected one of " + codegen::backendNames());
@@ -112,7 +118,7 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
 }
 
 codegen::Target ResolvedTarget::description(const EmitOptions &options) const {
-  return {options.backend, {triple, cpu, allFeatures, options.threads, options.exact, options.bf16}};
+  return {options.backend, {triple, cpu, kernelFeatures, options.threads, options.exact, options.bf16}};
 }
 
 std::string tuningTarget(const ResolvedTarget &target) {

@@ -13,6 +13,7 @@ struct ResolvedTarget {
   std::string triple, cpu;
   std::string features;    ///< what was asked for, sorted
   std::string allFeatures; ///< everything the CPU has: "+avx,+avx2,..."
+  std::string kernelFeatures; ///< those that kernels are made for: the same but in a test with --cpu CPU:OTHER
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<codegen::Backend> backend;
 

@@ -298,7 +298,9 @@ LogicalResult DotOp::verify() {
       depth = 2 * depth >= k ? k : 2 * depth;
     }
     const int64_t multiple = getStrassen() ? 2 : std::max<int64_t>(1, getInterleaved().value_or(1));
-    const int64_t wanted = ShapedType::isDynamic(k) ? k : llvm::alignTo(k, multiple);
+    // four bytes with a sign are read plus 128, and what takes that back lies before the steps
+    const bool sums = acc.getElementType().isInteger(32) && multiple == 4 && !lhs.getElementType().isUnsignedInteger();
+    const int64_t wanted = ShapedType::isDynamic(k) ? k : llvm::alignTo(k, multiple) + (sums ? 4 : 0);
     if (*panel == 0 || shape[2] != width || clash(depth, wanted) ||
         (!ShapedType::isDynamic(n) && clash(shape[0], llvm::divideCeil(n, *panel))))
       return emitOpError() << "packed rhs does not fit: expected ceil(" << n << "/" << *panel
@@ -312,7 +314,7 @@ LogicalResult DotOp::verify() {
           "memory");
     if (std::optional<uint64_t> steps = getInterleaved();
         steps && (getBf16() || *steps == 0 || ShapedType::isDynamic(k) || depth % static_cast<int64_t>(*steps) != 0 ||
-                  !acc.getElementType().isF32()))
+                  !(acc.getElementType().isF32() || acc.getElementType().isInteger(32))))
       return emitOpError() << "a depth of " << depth << " cannot have " << *steps << " steps interleaved";
   } else if (getInterleaved()) {
     return emitOpError("only a packed rhs can have steps interleaved");

@@ -27,27 +27,46 @@ static Value alongAxis(Emitter &e, ArrayRef<int64_t> values, int64_t axis, Value
   return e.broadcastInDim(e.constantInts(values, e.b.getI64Type()), e.dims(like), {axis});
 }
 
+/// x / 2^exponents rounded to nearest, ties away from zero, by what the shift drops: no sum that may overflow, and exponents of 0.
+/// `half` is half of the largest remainder.
+static Value shiftByRemainder(Emitter &e, Value x, Value exponents, Value mask, Value half) {
+  unsigned width = Emitter::elementType(x).getIntOrFloatBitWidth();
+  Value sign = e.binary<hlo::ShiftRightArithmeticOp>(x, constantLike(e, width - 1, x));
+  Value above = e.compare(Compare::GT, e.binary<hlo::AndOp>(x, mask), e.sub(half, sign));
+  return e.add(e.binary<hlo::ShiftRightArithmeticOp>(x, exponents), e.convert(above, Emitter::elementType(x)));
+}
+
 Value roundingShift(Emitter &e, Value x, int exponent) {
   if (!x || exponent <= 0 || !Emitter::isInteger(x)) // what stands for a value after an error is no integer
     return x;
-  // half is added, less one for negative numbers, whose sign bits are -1
-  unsigned width = Emitter::elementType(x).getIntOrFloatBitWidth();
-  Value sign = e.binary<hlo::ShiftRightArithmeticOp>(x, constantLike(e, width - 1, x));
-  Value sum = e.add(e.add(x, constantLike(e, int64_t(1) << (exponent - 1), x)), sign);
-  return e.binary<hlo::ShiftRightArithmeticOp>(sum, constantLike(e, exponent, x));
+  const int64_t mask = (int64_t(1) << exponent) - 1;
+  return shiftByRemainder(e, x, constantLike(e, exponent, x), constantLike(e, mask, x), constantLike(e, mask >> 1, x));
+}
+
+/// The high half of the doubled product of x and the values, both i32, rounded to nearest; i32.
+static Value doubledHighProduct(Emitter &e, Value x, Value values) {
+  Value product = e.mul(e.convert(x, e.b.getI64Type()), values);
+  // Division by 2^31 of the product and half of that, towards zero for both signs, is this shift. Its bits fit i32.
+  Value high = e.binary<hlo::ShiftRightArithmeticOp>(e.add(product, constantLike(e, int64_t(1) << 30, product)),
+                                                     constantLike(e, 31, product));
+  return e.convert(high, e.b.getI32Type());
+}
+
+/// x / 2^(less + 1) rounded to nearest, ties away from zero, where x is neither the least nor the greatest i32, which high products
+/// never are: all but the last bit of the shift first, so that what rounds cannot overflow.
+static Value shiftHighProduct(Emitter &e, Value x, Value less) {
+  Value down = e.add(x, e.binary<hlo::ShiftRightArithmeticOp>(x, constantLike(e, 31, x)));
+  Value twice = e.binary<hlo::ShiftRightArithmeticOp>(down, less), one = constantLike(e, 1, x);
+  return e.binary<hlo::ShiftRightArithmeticOp>(e.add(twice, one), one);
 }
 
 Value multiplyBy(Emitter &e, Value x, Multiplier factor) {
   if (!x)
     return x;
-  Type i32 = e.b.getI32Type(), i64 = e.b.getI64Type();
   if (factor.shift > 0)
     x = e.binary<hlo::ShiftLeftOp>(x, constantLike(e, factor.shift, x));
-  Value product = e.mul(e.convert(x, i64), e.splatInt(factor.value, e.dims(x), i64));
-  // Division by 2^31 of the product and half of that, towards zero for both signs, is this shift.
-  Value high = e.binary<hlo::ShiftRightArithmeticOp>(e.add(product, constantLike(e, int64_t(1) << 30, product)),
-                                                     constantLike(e, 31, product));
-  return e.convert(roundingShift(e, high, -factor.shift), i32);
+  Value high = doubledHighProduct(e, x, e.splatInt(factor.value, e.dims(x), e.b.getI64Type()));
+  return factor.shift < 0 ? shiftHighProduct(e, high, constantLike(e, -factor.shift - 1, high)) : high;
 }
 
 Value multiplyByEach(Emitter &e, Value x, ArrayRef<Multiplier> factors, int64_t axis) {
@@ -55,29 +74,25 @@ Value multiplyByEach(Emitter &e, Value x, ArrayRef<Multiplier> factors, int64_t 
     return x;
   if (factors.size() == 1)
     return multiplyBy(e, x, factors[0]);
-  Type i32 = e.b.getI32Type(), i64 = e.b.getI64Type();
-  SmallVector<int64_t> value, left, right, half, sign;
+  SmallVector<int64_t> value, left, right, less, mask, half;
   for (const Multiplier &m : factors) {
     value.push_back(m.value);
     left.push_back(std::max(m.shift, 0));
     right.push_back(std::max(-m.shift, 0));
-    half.push_back(m.shift < 0 ? int64_t(1) << (-m.shift - 1) : 0);
-    sign.push_back(m.shift < 0 ? -1 : 0);
+    less.push_back(right.back() - 1);
+    mask.push_back((int64_t(1) << right.back()) - 1);
+    half.push_back(mask.back() >> 1);
   }
+  auto narrow = [&](ArrayRef<int64_t> v) { return e.convert(alongAxis(e, v, axis, x), e.b.getI32Type()); };
   auto any = [](ArrayRef<int64_t> v) { return llvm::any_of(v, [](int64_t n) { return n != 0; }); };
   if (any(left))
-    x = e.binary<hlo::ShiftLeftOp>(x, e.convert(alongAxis(e, left, axis, x), i32));
-  Value product = e.mul(e.convert(x, i64), alongAxis(e, value, axis, x));
-  Value high = e.binary<hlo::ShiftRightArithmeticOp>(e.add(product, constantLike(e, int64_t(1) << 30, product)),
-                                                     constantLike(e, 31, product));
-  if (any(right)) {
-    Value negative = e.binary<hlo::ShiftRightArithmeticOp>(high, constantLike(e, 63, high));
-    if (llvm::is_contained(right, 0))
-      negative = e.binary<hlo::AndOp>(negative, alongAxis(e, sign, axis, x));
-    high = e.binary<hlo::ShiftRightArithmeticOp>(e.add(e.add(high, alongAxis(e, half, axis, x)), negative),
-                                                 alongAxis(e, right, axis, x));
-  }
-  return e.convert(high, i32);
+    x = e.binary<hlo::ShiftLeftOp>(x, narrow(left));
+  Value high = doubledHighProduct(e, x, alongAxis(e, value, axis, x));
+  if (!any(right))
+    return high;
+  if (llvm::is_contained(right, 0))
+    return shiftByRemainder(e, high, narrow(right), narrow(mask), narrow(half));
+  return shiftHighProduct(e, high, narrow(less));
 }
 
 Value multiplyWide(Emitter &e, Value x, ArrayRef<Multiplier> factors, int64_t axis) {

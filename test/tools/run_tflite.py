@@ -1,7 +1,8 @@
-"""run_tflite.py --lathe LATHE [--tol 1e-5] [--close NAME=STEPS ...] MODEL.tflite...
+"""run_tflite.py --lathe LATHE [--tol 1e-5] [--close NAME=STEPS ...] [--options "OPTIONS"] MODEL.tflite...
 
 Runs each model on the feeds in MODEL.npz and compares with its results ("want/NAME"): integers bit for bit, floats within
-the tolerance as a share of the largest magnitude. --close lets integer results of a model differ by so many steps.
+the tolerance as a share of the largest magnitude. --close lets integer results of a model differ by so many steps; --options go to
+lathe run.
 Exit status 1 when one differs."""
 import argparse
 import os
@@ -27,12 +28,12 @@ def compare(got, want, tol, steps):
     return f"{np.count_nonzero(away)} of {away.size} differ, by {away.max()}", away.max() <= steps
 
 
-def run(lathe, model, tol, steps):
+def run(lathe, model, tol, steps, options=()):
     data = np.load(os.path.splitext(model)[0] + ".npz")
     with tempfile.TemporaryDirectory() as folder:
         feeds, out = os.path.join(folder, "feeds.npz"), os.path.join(folder, "out.npz")
         np.savez(feeds, **{k: data[k] for k in data.files if not k.startswith("want/")})
-        done = subprocess.run([lathe, "run", model, "--feeds", feeds, "--out", out], capture_output=True, text=True, timeout=600)
+        done = subprocess.run([lathe, "run", model, "--feeds", feeds, "--out", out, *options], capture_output=True, text=True, timeout=600)
         if done.returncode:
             return done.stderr.strip() or f"status {done.returncode}"
         got = np.load(out)
@@ -55,13 +56,14 @@ def main():
     p.add_argument("--lathe", required=True)
     p.add_argument("--tol", type=float, default=1e-5)
     p.add_argument("--close", action="append", default=[])
+    p.add_argument("--options", default="", help="of lathe run")
     p.add_argument("models", nargs="+")
     a = p.parse_args()
     steps = dict(c.split("=") for c in a.close)
     failed = 0
     for model in a.models:
         name = os.path.splitext(os.path.basename(model))[0]
-        problem = run(a.lathe, model, a.tol, int(steps.get(name, 0)))
+        problem = run(a.lathe, model, a.tol, int(steps.get(name, 0)), a.options.split())
         if problem:
             failed += 1
             print(f"{name}:\n  {problem}")

@@ -104,21 +104,21 @@ LogicalResult quantized(OpContext &c, const Conv &conv, unsigned input, unsigned
     return failure();
   const bool is16 = c.inputInfo(input).type == tfl::TensorType::INT16;
   Type i32 = c.b.getI32Type(), accumulator = is16 ? sumType16(c, bias) : i32;
-  Value sum;
+  Value sum, less;
   if (is16) {
     sum = convolve(c, conv, conv.input, conv.filter, accumulator, false);
   } else if (c.inputInfo(input).type == tfl::TensorType::INT8 && llvm::all_of(weights.zeroPoints, [](int64_t z) { return !z; })) {
     sum = convolve(c, conv, padWith(c, conv, in->second), conv.filter, i32, true);
     if (in->second) {
       Value sums = filterSums(c, conv.filter);
-      sum = c.sub(sum, c.mul(sums, c.likeInt(sums, in->second)));
+      less = c.mul(sums, c.likeInt(sums, in->second));
     }
   } else {
     Type i16 = c.b.getIntegerType(16);
     sum = convolve(c, conv, widen(c, padWith(c, conv, in->second), -in->second, i16),
                    widen(c, conv.filter, -weights.zeroPoints[0], i16), i32, true);
   }
-  return c.setResult(0, finishSums(c, sum, bias, *factors, *out, *range));
+  return c.setResult(0, finishSums(c, sum, bias, *factors, *out, *range, less));
 }
 
 LogicalResult lower(OpContext &c, const Conv &conv, unsigned filterInput, unsigned bias) {

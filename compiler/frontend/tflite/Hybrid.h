@@ -12,9 +12,11 @@ FailureOr<SmallVector<Multiplier>> convolutionFactors(OpContext &c, const Tensor
                                                       int64_t channelAxis);
 /// The type in which 16-bit inputs are summed: that of the bias, i64 without one.
 Type sumType16(OpContext &c, unsigned bias);
-/// sums + bias, times the factors along the last axis, clamped, in the output's type.
+/// sums + bias - less (null: 0; for each output channel), times the factors along the last axis, clamped, in the output's type.
 Value finishSums(OpContext &c, Value sums, unsigned bias, ArrayRef<Multiplier> factors, std::pair<float, int64_t> output,
-                 std::pair<int64_t, int64_t> range);
+                 std::pair<int64_t, int64_t> range, Value less = {});
+/// sums + bias - less, where the two become one constant.
+Value addBias(OpContext &c, Value sums, unsigned bias, Value less);
 
 /// Rows as i8 values with a scale (and zero point) each; scales and zero points keep the reduced axes as size 1.
 struct QuantizedRows {

@@ -48,12 +48,18 @@ Type sumType16(OpContext &c, unsigned bias) {
   return c.b.getI64Type();
 }
 
-Value finishSums(OpContext &c, Value sums, unsigned bias, ArrayRef<Multiplier> factors, std::pair<float, int64_t> output,
-                 std::pair<int64_t, int64_t> range) {
+Value addBias(OpContext &c, Value sums, unsigned bias, Value less) {
   if (!sums)
     return sums;
-  if (c.hasInput(bias))
-    sums = c.add(sums, c.convert(c.input(bias), Emitter::elementType(sums)));
+  if (!c.hasInput(bias))
+    return less ? c.sub(sums, less) : sums;
+  Value added = c.convert(c.input(bias), Emitter::elementType(sums));
+  return c.add(sums, less ? c.sub(added, less) : added);
+}
+
+Value finishSums(OpContext &c, Value sums, unsigned bias, ArrayRef<Multiplier> factors, std::pair<float, int64_t> output,
+                 std::pair<int64_t, int64_t> range, Value less) {
+  sums = addBias(c, sums, bias, less);
   if (!sums)
     return sums;
   const int64_t last = Emitter::rank(sums) - 1;
@@ -133,11 +139,10 @@ Value typedDot(OpContext &c, Value x, Value y, ArrayRef<int64_t> batch, int64_t 
 /// (sums + bias) times the factors in double, rounded once: how the reference kernel of FULLY_CONNECTED does it, other than
 /// convolutions.
 Value finishReal(OpContext &c, Value sums, unsigned bias, ArrayRef<double> factors, std::pair<float, int64_t> output,
-                 std::pair<int64_t, int64_t> range) {
+                 std::pair<int64_t, int64_t> range, Value less) {
+  sums = addBias(c, sums, bias, less);
   if (!sums)
     return sums;
-  if (c.hasInput(bias))
-    sums = c.add(sums, c.convert(c.input(bias), Emitter::elementType(sums)));
   Tensor t = Tensor::allocate(DType::Float64, {int64_t(factors.size())});
   llvm::copy(factors, t.data<double>());
   Value f = c.constant(t), real = c.convert(sums, c.b.getF64Type());
@@ -160,19 +165,19 @@ LogicalResult quantizedFullyConnected(OpContext &c, Value x, Value weights, cons
   const int64_t weightZero = c.inputInfo(1).quantization.zeroPoints[0];
   const bool is16 = c.inputInfo(0).type == tfl::TensorType::INT16;
   Type i32 = c.b.getI32Type(), i16 = c.b.getIntegerType(16);
-  Value sums;
+  Value sums, less;
   if (is16) {
     sums = typedDot(c, x, weights, {}, 1, 1, sumType16(c, 2));
   } else if (c.inputInfo(0).type == tfl::TensorType::INT8 && !weightZero) {
     sums = typedDot(c, x, weights, {}, 1, 1, i32);
     if (in->second && sums) {
       Value each = c.reduceSum(c.convert(weights, i32), {1});
-      sums = c.sub(sums, c.mul(each, c.likeInt(each, in->second)));
+      less = c.mul(each, c.likeInt(each, in->second));
     }
   } else {
     sums = typedDot(c, widen(c, x, -in->second, i16), widen(c, weights, -weightZero, i16), {}, 1, 1, i32);
   }
-  return c.setResult(0, c.reshape(finishReal(c, sums, 2, *factors, *out, *range), resultDims));
+  return c.setResult(0, c.reshape(finishReal(c, sums, 2, *factors, *out, *range, less), resultDims));
 }
 
 LogicalResult fullyConnected(OpContext &c) {

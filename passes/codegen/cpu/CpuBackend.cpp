@@ -5,6 +5,7 @@
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/passes/Passes.h"
 #include "passes/codegen/cpu/product/Bf16.h"
+#include "passes/codegen/cpu/product/SpellOut.h"
 #include "passes/codegen/cpu/product/Tile.h"
 #include "passes/codegen/cpu/target/CpuTarget.h"
 #include "passes/codegen/Target.h"
@@ -39,7 +40,9 @@ hlo::ConstantOp constantBehind(Value v) {
 
 class CpuBackend : public codegen::Backend {
 public:
-  explicit CpuBackend(const codegen::Processor &processor) : bf16(processor.bf16), target(cpuTarget(processor)) {}
+  explicit CpuBackend(const codegen::Processor &processor)
+      : bf16(processor.bf16), target(cpuTarget(processor)),
+        spellsOutDots(StringRef(processor.features).ends_with("+lathe-spells-out-dots")) {}
 
   codegen::Properties properties() const override {
     return {target.vectorBits, target.fma, target.fmas * target.vectorBits / 32, target.l2, /*bf16=*/true};
@@ -55,6 +58,8 @@ public:
     FailureOr<func::FuncOp> function = cpu::emitKernel(op, module, name, target);
     if (failed(function))
       return failure();
+    if (spellsOutDots)
+      spellOutDots(*function);
     return codegen::describeKernel(*function);
   }
   bool hasPlans() const override { return true; }
@@ -63,6 +68,7 @@ public:
 private:
   bool bf16;
   KernelTarget target;
+  bool spellsOutDots; ///< instead of instructions that the machine of a test may lack
 };
 
 } // namespace

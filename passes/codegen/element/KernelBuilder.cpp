@@ -44,7 +44,7 @@ KernelTarget KernelTarget::get(llvm::StringRef triple, llvm::StringRef features)
   t.avx512 = has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl");
   t.avx512bf16 = t.avx512 && has("avx512bf16");
   t.amxBf16 = t.avx512bf16 && has("amx-tile") && has("amx-bf16");
-  t.avx512vnni = t.avx512 && has("avx512vnni");
+  t.avx512vnni = (t.avx512 && has("avx512vnni")) || (t.avx2 && has("avxvnni")); // the latter on 256 bits
   if (has("avx512fp16")) // Sapphire Rapids and its successors
     t.l2 = 2 << 20;
   if (t.avx512 && has("sse4a")) { // Zen 4 and its successors

@@ -2,7 +2,7 @@
 #ifndef LATHE_PASSES_CODEGEN_CPU_CONV_CONVEMITTER_H
 #define LATHE_PASSES_CODEGEN_CPU_CONV_CONVEMITTER_H
 
-#include "passes/codegen/cpu/product/Product.h"
+#include "passes/codegen/cpu/product/Format.h"
 
 namespace lathe::cpu {
 
@@ -55,7 +55,7 @@ struct ConvAttributes {
 
 class ConvEmitter {
 public:
-  ConvEmitter(mlir::Operation *op, KernelBuilder &b) : attributes(op), b(b), epilogue(b, op) {}
+  ConvEmitter(mlir::Operation *op, KernelBuilder &b) : op(op), attributes(op), b(b), epilogue(b, op) {}
   mlir::LogicalResult emit();
 
 private:
@@ -80,6 +80,7 @@ private:
   void sumBlocked(TileShape shape, TileOperands operands, mlir::SmallVector<ReductionLoop> loops, mlir::Value a);
   void emitBlocked(TileShape shape, TileOperands operands, mlir::SmallVector<ReductionLoop> loops, mlir::Value a, mlir::Value column,
                    mlir::Value validColumns);
+  mlir::SmallVector<mlir::Value> startOf(const TileShape &shape) const;
   mlir::SmallVector<mlir::Value> resultIndex(mlir::Value row, mlir::Value pixel, mlir::Value column);
   /// Of the sums that a spread filter gives, one row a pixel.
   TileShape sumsShape() const {
@@ -89,6 +90,7 @@ private:
     return {1, static_cast<unsigned>(llvm::divideCeil(*groupColumns, lanes)), lanes};
   }
 
+  mlir::Operation *op;
   ConvAttributes attributes;
   KernelBuilder &b;
   Epilogue epilogue;
@@ -107,6 +109,10 @@ private:
 
   TileShape tile;
   RowTiles pixels;
+  OperandFormat format;
+  ConvRuns runs;       // of a packed filter in groups
+  mlir::Type leftElem; // of the input in scratch
+  mlir::Value head;    // of the panel being multiplied: what its sums start with, or null
   bool packed = false, slab = false, packB = false, blocked = false, spread = false, trimmed = false, bordered = false;
   int64_t blockRows = 1, tailColumns = 0;
   mlir::AffineExpr rowBlocks, depth;

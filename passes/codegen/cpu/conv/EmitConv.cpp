@@ -31,6 +31,12 @@ void ConvEmitter::readOp() {
   batchGroups = attributes.batchGroups;
   packed = attributes.panel.has_value();
   spread = attributes.spread;
+  leftElem = accElem;
+  if (auto conv = dyn_cast<kernel::ConvOp>(op); conv && packed) {
+    format = integerFormat(b.target, aElem, bElem, accElem);
+    leftElem = format.leftElem(accElem);
+    runs = convRuns(conv);
+  }
   accDims = hlo::getDims(acc);
   SmallVector<AffineExpr> inDims = hlo::getDims(input), filterDims = hlo::getDims(filter);
   images = accDims[0];
@@ -129,6 +135,8 @@ LogicalResult ConvEmitter::emitPointwise() {
   spec.bColumn = b.i64(1);
   if (packed)
     spec.panel = *attributes.panel;
+  if (format.isGrouped())
+    spec.pairedDepth = runs.depth(format);
   spec.plan = attributes.plan;
   spec.columnDim = accDims.size() - 1;
   spec.resultRow = outChannels;
@@ -159,7 +167,7 @@ void ConvEmitter::plan() {
   std::optional<int64_t> width = hlo::constantValue(positions);
   tile = groupColumns ? chooseTile(b.target, accElem, width, groupColumns, attributes.plan) : TileShape();
   if (packed)
-    tile = panelTile(b.target, accElem, *attributes.panel, width, attributes.plan);
+    tile = panelTile(tileTarget(b.target, format), accElem, *attributes.panel, width, attributes.plan);
   pixels = RowTiles(width, tile.rows);
   int64_t columns = tile.columns();
   tailColumns = groupColumns && !spread ? *groupColumns % columns : 0;
@@ -169,15 +177,16 @@ void ConvEmitter::plan() {
   depth = groupChannelsExpr;
   for (size_t i = 0; i + spread < dims.size(); ++i)
     depth = depth * dims[i].taps;
-  depth = hlo::simplify(depth);
+  depth = format.isGrouped() ? getAffineConstantExpr(runs.depth(format), b.getContext()) : hlo::simplify(depth);
   depthValue = b.dim(depth);
 
   for (Spatial &d : dims)
     slab |= d.padLow != 0 || d.padHigh > 0 || d.inDilation != 1;
-  slab |= !isa<ComplexType>(aElem) && memType(aElem) != memType(accElem) && tile.lanes > 1;
+  slab |= !isa<ComplexType>(aElem) && memType(aElem) != memType(leftElem) && tile.lanes > 1;
+  slab |= format.biased || (format.isGrouped() && runs.run % format.group());
   // pixels a multiple of 4 KiB apart fall in the same L1 sets
   std::optional<int64_t> ic = hlo::constantValue(channelsExpr);
-  bool aliasing = ic && *ic * pixel.stride * elemBytes(accElem) % 4096 == 0;
+  bool aliasing = ic && !format.isGrouped() && *ic * pixel.stride * elemBytes(accElem) % 4096 == 0;
   trimmed = !spread && tile.lanes > 1 && reachesOut();
   if (trimmed)
     slab = false; // only padding asked for it
@@ -189,7 +198,7 @@ void ConvEmitter::plan() {
   packB = !packed && tile.lanes > 1;
 
   // Rows of a block: what fits half of L2, and enough blocks for the threads.
-  int64_t rowBytes = std::max<int64_t>(1, width.value_or(64) * pixel.stride * row.stride * ic.value_or(64) * elemBytes(accElem));
+  int64_t rowBytes = std::max<int64_t>(1, width.value_or(64) * pixel.stride * row.stride * ic.value_or(64) * elemBytes(leftElem));
   int64_t rows = std::max<int64_t>(1, b.target.l2 / 2 / rowBytes);
   if (std::optional<int64_t> height = hlo::constantValue(row.outExpr)) {
     int64_t outer = hlo::constantValue(images).value_or(1) * batchGroups;
@@ -199,10 +208,10 @@ void ConvEmitter::plan() {
     work.outer = outer;
     work.rows = std::max<int64_t>(*height, 1);
     work.panels = panelCount * groups;
-    const int64_t steps = hlo::constantValue(depth).value_or(512);
+    const int64_t steps = hlo::constantValue(depth).value_or(512) / format.group();
     work.rowCycles = steps * width.value_or(64) * tile.vecs / b.target.fmas;
     work.rowBytes = rowBytes;
-    work.panelBytes = steps * columns * elemBytes(accElem);
+    work.panelBytes = format.isGrouped() ? runs.depth(format) * columns * elemBytes(bElem) : steps * columns * elemBytes(accElem);
     work.enterCycles = slab ? rowBytes / 16.0 : 0;
     blockRows = rowsPerBlock(b.target, work, rows);
     if (attributes.plan.block && b.target.threads <= 1)
@@ -213,7 +222,7 @@ void ConvEmitter::plan() {
   rowBlocks = hlo::ceilDiv(row.outExpr, blockRows);
   std::optional<int64_t> k = hlo::constantValue(depth);
   bool severalTiles = !width || pixels.numTiles * blockRows >= 2;
-  blocked = trimmed || (k && *k > longSum && tile.lanes > 1 && severalTiles && width && !spread);
+  blocked = trimmed || (k && *k / format.group() > longSum && tile.lanes > 1 && severalTiles && width && !spread);
   planScratch();
 }
 
@@ -243,8 +252,8 @@ void ConvEmitter::planScratch() {
     d.step = slab ? b.dim(hlo::simplify(elements)) : Value();
     elements = elements * d.extent;
   }
-  if (slab)
-    scratch = hlo::ceilDiv(hlo::simplify(elements * accBytes), 64) * 64;
+  if (slab) // the last group may end behind the last pixel
+    scratch = hlo::ceilDiv(hlo::simplify(elements * elemBytes(leftElem) + (format.isGrouped() ? 4 : 0)), 64) * 64;
   pixelStep = slab ? dims.back().step : channels;
   if (!slab) {
     Value step = channels;
@@ -281,7 +290,7 @@ void ConvEmitter::planScratch() {
   for (size_t i = 0; i + 2 < dims.size(); ++i)
     units = units * dims[i].outExpr;
   b.setExtent(hlo::simplify(units));
-  b.setWork(b.multiplyAddWork(hlo::constantValue(depth).value_or(512) * tile.columns() * blockRows *
+  b.setWork(b.multiplyAddWork(hlo::constantValue(depth).value_or(512) / format.group() * tile.columns() * blockRows *
                               hlo::constantValue(dims.back().outExpr).value_or(64)));
 }
 
@@ -365,7 +374,7 @@ void ConvEmitter::fillSlab() {
       from = b.add(b.mul(from, d.in), source);
       to = b.add(to, b.mul(at[i], d.step));
     }
-    Value target = b.ptrAt(b.scratch, accElem, to);
+    Value target = b.ptrAt(b.scratch, leftElem, to);
     from = b.mul(b.mul(from, dims.back().in), channels);
     b.ifElse(
         inside, TypeRange{},
@@ -374,7 +383,7 @@ void ConvEmitter::fillSlab() {
           return SmallVector<Value>();
         },
         [&] {
-          zeroRun(b, accElem, target, b.mul(dims.back().extentValue, pixelStep));
+          zerosOfFormat(b, format, accElem, target, b.mul(dims.back().extentValue, pixelStep));
           return SmallVector<Value>();
         });
   });
@@ -389,25 +398,31 @@ void ConvEmitter::fillSlabRow(Value from, Value to) {
     Value low = b.min(b.max(b.i64(d.padLow), zero), width), skipped = b.max(b.i64(-d.padLow), zero);
     Value count = b.max(b.min(b.sub(d.in, skipped), b.sub(width, low)), zero);
     Value high = b.add(low, count);
-    zeroRun(b, accElem, to, b.mul(low, pixelStep));
+    zerosOfFormat(b, format, accElem, to, b.mul(low, pixelStep));
     if (pixelExpr == channelsExpr)
-      copyRun(b, aElem, pixelAt(from, aElem, skipped, channels), accElem, pixelAt(to, accElem, low, pixelStep), b.mul(count, channels));
+      copyToFormat(b, format, accElem, aElem, pixelAt(from, aElem, skipped, channels), pixelAt(to, leftElem, low, pixelStep),
+                   b.mul(count, channels));
     else
       b.loop(zero, count, [&](Value x) {
-        copyRun(b, aElem, pixelAt(from, aElem, b.add(x, skipped), channels), accElem,
-                pixelAt(to, accElem, b.add(x, low), pixelStep), channels);
+        copyToFormat(b, format, accElem, aElem, pixelAt(from, aElem, b.add(x, skipped), channels),
+                     pixelAt(to, leftElem, b.add(x, low), pixelStep), channels);
       });
-    zeroRun(b, accElem, pixelAt(to, accElem, high, pixelStep), b.mul(b.sub(width, high), pixelStep));
+    zerosOfFormat(b, format, accElem, pixelAt(to, leftElem, high, pixelStep), b.mul(b.sub(width, high), pixelStep));
     return;
   }
-  zeroRun(b, accElem, to, b.mul(width, pixelStep));
+  zerosOfFormat(b, format, accElem, to, b.mul(width, pixelStep));
   Value first = b.i64(d.padLow < 0 ? llvm::divideCeil(-d.padLow, d.inDilation) : 0);
   Value room = b.max(b.add(b.sub(width, b.i64(d.padLow)), b.i64(d.inDilation - 1)), zero);
   Value last = b.min(d.in, b.divU(room, b.i64(d.inDilation)));
   b.loop(first, last, [&](Value x) {
     Value target = b.add(b.mul(x, b.i64(d.inDilation)), b.i64(d.padLow));
-    copyRun(b, aElem, pixelAt(from, aElem, x, channels), accElem, pixelAt(to, accElem, target, pixelStep), channels);
+    copyToFormat(b, format, accElem, aElem, pixelAt(from, aElem, x, channels), pixelAt(to, leftElem, target, pixelStep), channels);
   });
+}
+
+/// What the sums of a tile start with; nothing where it is zeros.
+SmallVector<Value> ConvEmitter::startOf(const TileShape &shape) const {
+  return head ? loadHead(b, shape, accElem, head) : SmallVector<Value>();
 }
 
 SmallVector<Value> ConvEmitter::resultIndex(Value row, Value pixel, Value column) {
@@ -461,7 +476,7 @@ SmallVector<TileOperands::Stream, 2> ConvEmitter::streamsOf(TileShape shape, Val
   std::optional<int64_t> steps = constantOf(depthValue), channelCount = constantOf(channels);
   if (shape.lanes == 1 || !steps || !channelCount || !hlo::constantValue(positions))
     return streams;
-  const int64_t ahead = rowsAhead(b.target, shape, *steps);
+  const int64_t ahead = rowsAhead(b.target, shape, *steps / format.group());
   SmallVector<Value> at = resultIndex(b.add(firstRow, y), b.add(x, b.i64(ahead)), column);
   for (const Epilogue::Stream &stream : epilogue.streams())
     streams.push_back({epilogue.streamAt(stream, at), epilogue.streamStep(stream, outChannels),
@@ -485,13 +500,19 @@ void ConvEmitter::emitPanel(Value group, Value panel, TileShape shape, Value val
   Value filterGroup = b.add(group, batchGroup);
   Value column = b.add(b.mul(filterGroup, groupColumnsValue), b.mul(panel, b.i64(tile.columns())));
   TileOperands operands;
-  operands.aElem = slab ? accElem : aElem;
+  operands.aElem = slab ? leftElem : aElem;
+  operands.pairs = format.isGrouped();
   operands.bElem = packB ? accElem : bElem;
   operands.aRowStride = b.mul(b.i64(dims.back().stride), pixelStep);
   Value bStep = outChannels;
   if (packed) {
-    Value at = b.mul(b.add(b.mul(filterGroup, panelsPerGroup), panel), b.mul(depthValue, b.i64(tile.columns())));
+    Value steps = format.biased ? b.i64(runs.depth(format) + format.headSteps()) : depthValue;
+    Value at = b.mul(b.add(b.mul(filterGroup, panelsPerGroup), panel), b.mul(steps, b.i64(tile.columns())));
     operands.b = b.ptrAt(b.operands[1], bElem, at);
+    if (format.biased) {
+      head = operands.b;
+      operands.b = b.ptrAt(operands.b, bElem, b.i64(format.headSteps() * tile.columns()));
+    }
     bStep = b.i64(tile.columns());
   } else {
     operands.b = b.ptrAt(b.operands[1], bElem, column);
@@ -506,12 +527,21 @@ void ConvEmitter::emitPanel(Value group, Value panel, TileShape shape, Value val
   SmallVector<ReductionLoop> loops;
   Value inner = b.mul(groupChannels, bStep);
   bool merged = !spread && groups == 1 && dims.back().tapDilation == 1 && constantOf(pixelStep) && constantOf(pixelStep) == constantOf(channels);
-  loops.push_back({merged ? b.mul(dims.back().tapCount, channels) : groupChannels, b.i64(1), bStep});
+  if (format.isGrouped()) {
+    const int64_t group = format.group(), padded = format.paddedDepth(runs.run);
+    merged = runs.merged;
+    loops.push_back({b.i64(padded / group), b.i64(group), b.mul(bStep, b.i64(group))});
+    inner = b.mul(b.i64(padded), bStep);
+  } else {
+    loops.push_back({merged ? b.mul(dims.back().tapCount, channels) : groupChannels, b.i64(1), bStep});
+  }
   for (size_t i = dims.size() - spread; i-- > 0;) {
     Spatial &d = dims[i];
-    if (i + 1 < dims.size() || !merged)
+    const bool inRun = merged && i + 1 == dims.size();
+    if (!inRun)
       loops.insert(loops.begin(), {d.tapCount, b.mul(b.i64(d.tapDilation), d.step), inner});
-    inner = b.mul(inner, d.tapCount);
+    if (!inRun || !format.isGrouped())
+      inner = b.mul(inner, d.tapCount);
   }
   Value a = b.ptrAt(aBase, operands.aElem, b.mul(group, groupChannels));
   if (spread)
@@ -530,7 +560,7 @@ void ConvEmitter::emitPanel(Value group, Value panel, TileShape shape, Value val
       if (bordered)
         std::tie(operands.a, loops.front().aStride) = windowOf(height, y, x, operands.a);
       operands.streams = streamsOf(s, y, x, column);
-      SmallVector<Value> accs = emitTile(b, s, accElem, operands, loops);
+      SmallVector<Value> accs = emitTile(b, s, accElem, operands, loops, startOf(s));
       auto index = [&](Value r) { return resultIndex(b.add(firstRow, y), b.add(x, r), column); };
       if (failed(epilogue.emitTile(s, accs, accDims.size() - 1, validColumns, index)))
         ok = failure();
@@ -555,6 +585,32 @@ LogicalResult ConvEmitter::emit() {
     emitGroup(group, b.max(b.sub(b.begin, base), b.i64(0)), b.min(b.sub(b.end, base), panels));
   });
   return ok;
+}
+
+ConvRuns convRuns(kernel::ConvOp op) {
+  auto input = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
+  RankedTensorType acc = op.getAccType();
+  ConvRuns runs;
+  const int64_t spatial = input.getRank() - 2, channels = input.getShape().back();
+  if (ShapedType::isDynamic(channels) || !filter.hasStaticShape() || op.getBatchGroups() != 1)
+    return runs;
+  SmallVector<int64_t> taps(op.getPanel() ? *op.getKernelShape() : filter.getShape().take_front(spatial));
+  runs.run = channels / op.getGroups();
+  runs.runs = 1;
+  // as in readOp: the last dimension that counts
+  int64_t last = -1;
+  for (int64_t i = 0; i < spatial; ++i) {
+    runs.runs *= taps[i];
+    if (input.getDimSize(i + 1) != 1 || acc.getDimSize(i + 1) != 1 || taps[i] != 1 || op.getPadding()[2 * i] != 0)
+      last = i;
+  }
+  runs.merged = op.getGroups() == 1 && (last < 0 || op.getRhsDilation()[last] == 1);
+  if (runs.merged && last >= 0 && taps[last] > 0) {
+    runs.run *= taps[last];
+    runs.runs /= taps[last];
+  }
+  runs.isStatic = runs.run > 0 && runs.runs > 0;
+  return runs;
 }
 
 bool gathersWindows(RankedTensorType acc, ArrayRef<int64_t> taps, int64_t allGroups) {

@@ -50,7 +50,15 @@ void ConvEmitter::emitSpread(TileShape shape, TileOperands operands, ArrayRef<Re
 void ConvEmitter::emitBlocked(TileShape shape, TileOperands operands, SmallVector<ReductionLoop> loops, Value a,
                               Value column, Value validColumns) {
   Value width = dims.back().out, pixelCount = b.mul(rowCount, width);
-  zeroRun(b, accElem, scratchC, b.mul(pixelCount, b.i64(shape.columns())));
+  if (!head) {
+    zeroRun(b, accElem, scratchC, b.mul(pixelCount, b.i64(shape.columns())));
+  } else {
+    TileShape row = shape;
+    row.rows = 1;
+    b.loop(b.i64(0), pixelCount, [&](Value p) {
+      storeTile(b, row, accElem, startOf(row), b.ptrAt(scratchC, accElem, b.mul(p, b.i64(shape.columns()))));
+    });
+  }
   if (trimmed)
     sumTrimmed(shape, operands, a);
   else
@@ -84,7 +92,7 @@ void ConvEmitter::sumBlocked(TileShape shape, TileOperands operands, SmallVector
       });
     }
     b.loop(b.i64(0), inner.trips, b.i64(block), [&](Value k0) {
-      Value aBlock = b.ptrAt(aNow, operands.aElem, k0);
+      Value aBlock = b.ptrAt(aNow, operands.aElem, b.mul(k0, inner.aStride));
       operands.b = b.ptrAt(bNow, operands.bElem, b.mul(k0, inner.bStride));
       Value next = b.ptrAt(operands.b, operands.bElem, b.mul(b.i64(block), inner.bStride));
       operands.prefetchLines = llvm::divideCeil(shape.columns() / 4, pixels.numTiles * blockRows);

@@ -6,6 +6,7 @@
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/passes/Passes.h"
+#include "passes/codegen/cpu/product/Format.h"
 #include "passes/codegen/cpu/target/CpuTarget.h"
 #include "passes/codegen/cpu/product/Product.h"
 #include "passes/codegen/cpu/product/Strassen.h"
@@ -63,6 +64,54 @@ Tensor pack(const Tensor &from, const MatrixView &view, int64_t panel, int64_t s
   return to;
 }
 
+/// Where the elements of a panel of groups come from: step k of run r is row r * run + k of the matrix.
+struct Runs {
+  int64_t run = 0, runs = 1;
+};
+
+/// The number at an index of a constant of narrow integers.
+int64_t narrowAt(const Tensor &t, int64_t i) {
+  switch (t.dtype()) {
+  case DType::Int8: return t.data<int8_t>()[i];
+  case DType::UInt8: return t.data<uint8_t>()[i];
+  default: return t.data<int16_t>()[i];
+  }
+}
+
+/// Whether bytes with a sign hold all numbers.
+bool fitBytes(const Tensor &t) {
+  for (int64_t i = 0; i < t.numElements(); ++i)
+    if (int64_t v = narrowAt(t, i); v < -128 || v > 127)
+      return false;
+  return true;
+}
+
+/// Panels of groups: [batch][ceil(n / panel)][head + runs][ceil(run / group)][panel][group]; see OperandFormat.
+template <typename T>
+Tensor packGroups(const Tensor &from, const MatrixView &view, Runs runs, int64_t panel, const OperandFormat &format,
+                  std::vector<int64_t> dims) {
+  Tensor to = Tensor::allocate(sizeof(T) == 1 ? DType::Int8 : DType::Int16, std::move(dims));
+  std::memset(to.data(), 0, to.sizeBytes());
+  const int64_t panels = llvm::divideCeil(view.n, panel), group = format.group(), padded = format.paddedDepth(runs.run);
+  const int64_t panelSize = (runs.runs * padded + format.headSteps()) * panel;
+  for (int64_t i = 0; i < view.batch; ++i)
+    for (int64_t n = 0; n < view.n; ++n) {
+      T *start = to.data<T>() + (i * panels + n / panel) * panelSize, *steps = start + format.headSteps() * panel;
+      const int64_t column = n % panel;
+      int32_t sum = 0;
+      for (int64_t k = 0; k < runs.runs * runs.run; ++k) {
+        const int64_t v = narrowAt(from, view.batchOffsets[i] + k * view.kStride + n * view.nStride);
+        const int64_t at = k / runs.run * padded + k % runs.run;
+        steps[at / group * group * panel + column * group + at % group] = static_cast<T>(v);
+        sum += static_cast<int32_t>(v);
+      }
+      const int32_t correction = static_cast<int32_t>(uint32_t(sum) * uint32_t(-128));
+      if (format.biased)
+        std::memcpy(reinterpret_cast<char *>(start) + 4 * column, &correction, 4);
+    }
+  return to;
+}
+
 /// The same panels as Strassen's algorithm reads them: see Strassen.h.
 Tensor packStrassen(const Tensor &from, const MatrixView &view, int64_t panel, int64_t depth, int64_t group,
                     std::vector<int64_t> dims) {
@@ -103,6 +152,11 @@ private:
                         int64_t steps = 1);
   /// The same with any packing; `key` tells packings apart.
   LogicalResult replace(Operation *op, std::string key, llvm::function_ref<Tensor(const Tensor &)> make);
+  /// The format that the op's operands have once the constant is packed, its elements narrowed to bytes where they fit.
+  FailureOr<OperandFormat> groupedFormat(Operation *op, Type accElem, bool &bytes);
+  /// Replaces operand 1 by its panels of groups; `outer` are the dimensions before depth and columns.
+  LogicalResult packGrouped(Operation *op, const MatrixView &view, Runs runs, int64_t panel, const OperandFormat &format, bool bytes,
+                            std::vector<int64_t> outer);
   /// Frees the constant's memory if nothing of the module reads it any more.
   void release(hlo::ConstantOp constant);
   /// The algorithm that the op's plan names, or the one that estimates prefer. A plan does not decide about accuracy.
@@ -164,6 +218,37 @@ LogicalResult Packer::replace(Operation *op, std::string key, llvm::function_ref
   return success();
 }
 
+FailureOr<OperandFormat> Packer::groupedFormat(Operation *op, Type accElem, bool &bytes) {
+  Type left = getElementTypeOrSelf(op->getOperand(0).getType()), right = getElementTypeOrSelf(op->getOperand(1).getType());
+  bytes = right.isInteger(8) && !right.isUnsignedInteger();
+  MLIRContext *c = op->getContext();
+  Type i16 = IntegerType::get(c, 16);
+  if (!integerFormat(target, left, bytes ? right : i16, accElem).isGrouped() || !(right.isInteger(8) || right == i16))
+    return OperandFormat();
+  if (!bytes) {
+    FailureOr<Tensor> tensor = hlo::readConstant(constantBehind(op->getOperand(1)).getValue());
+    if (failed(tensor))
+      return op->emitOpError("constant operand cannot be read");
+    bytes = fitBytes(*tensor);
+  }
+  return integerFormat(target, left, bytes ? Type(IntegerType::get(c, 8)) : i16, accElem);
+}
+
+LogicalResult Packer::packGrouped(Operation *op, const MatrixView &view, Runs runs, int64_t panel, const OperandFormat &format,
+                                  bool bytes, std::vector<int64_t> outer) {
+  std::string key;
+  llvm::raw_string_ostream os(key);
+  os << "groups " << format.group() << ' ' << format.biased << ' ' << runs.run << ' ' << runs.runs << ' ' << view.batch << ' ' << view.n
+     << ' ' << view.kStride << ' ' << view.nStride << ' ' << panel;
+  for (int64_t o : view.batchOffsets)
+    os << ' ' << o;
+  outer.insert(outer.end(), {runs.runs * format.paddedDepth(runs.run) + format.headSteps(), panel});
+  return replace(op, os.str(), [&](const Tensor &from) {
+    return bytes ? packGroups<int8_t>(from, view, runs, panel, format, outer)
+                 : packGroups<int16_t>(from, view, runs, panel, format, outer);
+  });
+}
+
 void Packer::release(hlo::ConstantOp constant) {
   bool dead = llvm::all_of(constant->getUsers(), [](Operation *user) { return isa<hlo::ReshapeOp>(user) && user->use_empty(); });
   auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue());
@@ -204,7 +289,11 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
   const int64_t m = acc.getDimSize(op.getResultDims()[batchRank]);
   const std::optional<int64_t> rows = ShapedType::isDynamic(m) ? std::nullopt : std::optional(m);
   const KernelPlan plan = KernelPlan::of(op);
-  TileShape tile = chooseTile(target, acc.getElementType(), rows, view.n, plan);
+  bool bytes = false;
+  FailureOr<OperandFormat> format = groupedFormat(op, acc.getElementType(), bytes);
+  if (failed(format))
+    return failure();
+  TileShape tile = chooseTile(tileTarget(target, *format), acc.getElementType(), rows, view.n, plan);
   auto lhs = cast<RankedTensorType>(op.getLhs().getType());
   const bool floats = !op.getBf16() && lhs.getElementType().isF32() && rhs.getElementType().isF32();
   if (floats && !plan.vecs && lhs.getShape().back() == view.k &&
@@ -219,6 +308,19 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
   if (done)
     return success();
   int64_t panel = tile.columns();
+  if (format->isGrouped()) {
+    const std::vector<int64_t> outer = [&] {
+      std::vector<int64_t> all = shape;
+      all.push_back(llvm::divideCeil(view.n, panel));
+      return all;
+    }();
+    if (failed(packGrouped(op, view, {view.k, 1}, panel, *format, bytes, outer)))
+      return failure();
+    op.setInterleaved(format->group());
+    op.setPanel(panel);
+    op.setRhsDims(llvm::to_vector(llvm::seq<int64_t>(0, outer.size() + 2)));
+    return success();
+  }
   shape.insert(shape.end(),
                {int64_t(llvm::divideCeil(view.n, panel)), int64_t(llvm::alignTo(view.k, tile.steps)), panel});
   if (failed(replace(op, view, panel, shape, tile.steps)))
@@ -364,7 +466,21 @@ LogicalResult Packer::packConv(kernel::ConvOp op) {
   } else if (!pointwise && !ShapedType::isDynamic(sizes.back())) {
     rows = sizes.back();
   }
-  int64_t panel = chooseTile(target, acc.getElementType(), rows, view.n, KernelPlan::of(op)).columns();
+  bool bytes = false;
+  FailureOr<OperandFormat> format = groupedFormat(op, acc.getElementType(), bytes);
+  if (failed(format))
+    return failure();
+  const ConvRuns runs = convRuns(op);
+  if (format->isGrouped() && !runs.isStatic)
+    return success(); // the plain loops need no packing
+  int64_t panel = chooseTile(tileTarget(target, *format), acc.getElementType(), rows, view.n, KernelPlan::of(op)).columns();
+  if (format->isGrouped()) {
+    if (failed(packGrouped(op, view, {runs.run, runs.runs}, panel, *format, bytes, {groups, int64_t(llvm::divideCeil(view.n, panel))})))
+      return failure();
+    op.setPanel(panel);
+    op.setKernelShape(taps);
+    return success();
+  }
   if (failed(replace(op, view, panel, {groups, int64_t(llvm::divideCeil(view.n, panel)), view.k, panel})))
     return failure();
   op.setPanel(panel);

@@ -1,7 +1,7 @@
 // kernel.dot as a blocked matrix product over its operands in place: dimension lists become strides.
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
-#include "passes/codegen/cpu/product/Product.h"
+#include "passes/codegen/cpu/product/Format.h"
 
 using namespace mlir;
 
@@ -27,6 +27,10 @@ ProductSpec dotSpec(kernel::DotOp op, KernelBuilder &b) {
   if (std::optional<uint64_t> panel = op.getPanel())
     spec.panel = *panel;
   spec.interleaved = op.getInterleaved().value_or(1);
+  if (OperandFormat format = integerFormat(b.target, spec.aElem, spec.bElem, spec.accElem); spec.panel && format.isGrouped()) {
+    spec.interleaved = 1; // the groups of the format
+    spec.pairedDepth = format.paddedDepth(hlo::constantValue(spec.k).value_or(0));
+  }
   spec.strassen = op.getStrassen();
 
   SmallVector<Value> aStrides = stridesOf(b, lhs, kernel::operandRow(op, 0)), bStrides = stridesOf(b, rhs);

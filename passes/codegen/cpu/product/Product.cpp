@@ -6,7 +6,7 @@
 // cache aliasing); per unit the panel may be packed to scratch.
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/cpu/product/Bf16.h"
-#include "passes/codegen/cpu/product/Product.h"
+#include "passes/codegen/cpu/product/Format.h"
 #include "passes/codegen/cpu/product/Strassen.h"
 #include "passes/codegen/cpu/target/Blocking.h"
 
@@ -18,7 +18,7 @@ namespace {
 class ProductEmitter {
 public:
   ProductEmitter(KernelBuilder &b, const ProductSpec &spec, Epilogue &epilogue)
-      : b(b), spec(spec), epilogue(epilogue), aElem(spec.aElem), bElem(spec.bElem), accElem(spec.accElem) {}
+      : b(b), spec(spec), epilogue(epilogue), aElem(spec.aElem), bElem(spec.bElem), accElem(spec.accElem), format(formatOf(b.target, spec)) {}
   LogicalResult emit();
 
 private:
@@ -30,7 +30,13 @@ private:
   void emitPanel(Value panel, TileShape shape, Value validColumns);
   void placePanel(TileOperands &operands, ReductionLoop &reduction, const TileShape &shape, Value column, Value validColumns);
   void copyRows();
-  void copyPairs(Value from, Value to);
+  void copyGroups(Value from, Value to);
+  /// Cache lines for four steps of a panel; of f32, a quarter of the columns.
+  int64_t linesOfSteps(int64_t columns) const {
+    return format.isInteger() ? llvm::divideCeil(columns * perStep * elemBytes(bElem) * 4, 64) : columns / 4;
+  }
+  SmallVector<Value> startOf(const TileShape &shape) const;
+  void fillStarts(const TileShape &shape, Value rowCount);
 
   KernelBuilder &b;
   const ProductSpec &spec;
@@ -38,8 +44,9 @@ private:
   LogicalResult ok = success();
 
   Type aElem, bElem, accElem;
-  Type operandElem;        // of operands in scratch: the accumulator's, or bf16
-  bool pairs = false;      // products of bf16 operands
+  const OperandFormat format;
+  Type operandElem;        // of operands in scratch: the accumulator's, or the format's on the left
+  bool grouped = false;    // operands in groups of `perStep`
   int64_t perStep = 1;     // elements of k that a step of a tile takes
   std::optional<int64_t> m, n, k; // static sizes; k: as it is in panels
   Value mValue, nValue, kValue, panels;
@@ -60,6 +67,7 @@ private:
   Value scratchB;      // panel scratch
   Value scratchC;      // sums of a panel between blocks of k
   Value scratchRow;  // stride of the copied rows
+  Value panelHead;   // of the panel being multiplied: what its sums start with, or null
 
   // of the row block being emitted
   SmallVector<Value> batchIndex;
@@ -75,10 +83,10 @@ void ProductEmitter::plan() {
   nValue = b.dim(spec.n);
   kValue = b.dim(spec.k);
   operandElem = accElem;
-  if (spec.pairedDepth) {
-    pairs = true;
-    perStep = 2;
-    operandElem = b.getBF16Type();
+  if (format.isGrouped()) {
+    grouped = true;
+    perStep = format.group();
+    operandElem = format.leftElem(accElem);
     k = *spec.pairedDepth;
     kValue = b.i64(*k);
   }
@@ -86,7 +94,7 @@ void ProductEmitter::plan() {
     batchDims.push_back(b.dim(e));
   tile = productTile(b, spec);
   packed = spec.panel.has_value();
-  bStep = packed || pairs ? b.i64(tile.columns()) : spec.bStep;
+  bStep = packed || grouped ? b.i64(tile.columns()) : spec.bStep;
   choosePacking();
 }
 
@@ -143,7 +151,7 @@ void ProductEmitter::choosePacking() {
   bool masked = tailColumns % tile.lanes != 0;
   bool manyTiles = !m || tilesPerBlock >= 3;
   packB = !packed && tile.lanes > 1 &&
-          (pairs || tile.steps > 1 || constantOf(spec.bColumn) != 1 || !n || manyTiles ||
+          (grouped || tile.steps > 1 || constantOf(spec.bColumn) != 1 || !n || manyTiles ||
            (masked && !b.target.hasMaskedMemory(bElem)) || (narrowB && rows.numTiles > 1));
 
   // Narrow left operands are converted once per block. Rows a multiple of 4 KiB apart fall in the same L1 sets.
@@ -152,12 +160,12 @@ void ProductEmitter::choosePacking() {
   bool aliasing = row && constantOf(spec.aStep) == 1 && *row * elemBytes(aElem) % 4096 == 0 && (!m || *m >= 8) &&
                   panelCount >= 4;
   copyA = spec.aRowStart || spec.fillRow || (tile.lanes > 1 && (narrowA || aliasing));
-  copyA |= pairs && (constantOf(spec.aStep) != 1 || k != hlo::constantValue(spec.k));
+  copyA |= grouped && (format.biased || constantOf(spec.aStep) != 1 || k != hlo::constantValue(spec.k));
 
   AffineExpr scratch = getAffineConstantExpr(0, b.getContext());
   if (copyA) {
     const int64_t line = 64 / operandBytes;
-    AffineExpr rowElements = hlo::ceilDiv(pairs ? getAffineConstantExpr(*k, b.getContext()) : spec.k, line) * line + line;
+    AffineExpr rowElements = hlo::ceilDiv(grouped ? getAffineConstantExpr(*k, b.getContext()) : spec.k, line) * line + line;
     scratchRow = b.dim(hlo::simplify(rowElements));
     scratch = scratch + rowElements * (tilesPerBlock * rows.height * operandBytes);
   }
@@ -167,7 +175,7 @@ void ProductEmitter::choosePacking() {
   }
   scratchB = b.ptrBytes(b.scratch, b.dim(hlo::simplify(scratch)));
   if (packB)
-    scratch = scratch + (pairs ? getAffineConstantExpr(*k, b.getContext()) : spec.k) * (width * operandBytes);
+    scratch = scratch + (grouped ? getAffineConstantExpr(*k, b.getContext()) : spec.k) * (width * operandBytes);
   b.setScratch(hlo::simplify(scratch));
   // a few rows wait for the panel rather than for arithmetic, even where it lies in L2
   b.setWork(b.multiplyAddWork(depth * width * std::max<int64_t>(rows.height * tilesPerBlock, 4) / perStep));
@@ -243,8 +251,8 @@ void ProductEmitter::copyRows() {
     if (spec.fillRow)
       return spec.fillRow(row, to);
     Value from = b.ptrAt(aBase, aElem, spec.aRowStart ? spec.aRowStart(row) : b.mul(row, spec.aRow));
-    if (pairs)
-      return copyPairs(from, to);
+    if (grouped)
+      return copyGroups(from, to);
     if (constantOf(spec.aStep) == 1)
       return copyRun(b, aElem, from, accElem, to, kValue);
     b.loop(b.i64(0), kValue, [&](Value x) {
@@ -254,8 +262,15 @@ void ProductEmitter::copyRows() {
   });
 }
 
-/// A row in bf16, with zeros up to the depth of the panels.
-void ProductEmitter::copyPairs(Value from, Value to) {
+/// A row in the format. Bf16 has zeros up to the depth of the panels; of integers what meets the panels' zeros there is never seen.
+void ProductEmitter::copyGroups(Value from, Value to) {
+  if (format.isInteger()) {
+    if (constantOf(spec.aStep) == 1)
+      return copyToFormat(b, format, accElem, aElem, from, to, b.dim(spec.k));
+    return b.loop(b.i64(0), b.dim(spec.k), [&](Value x) {
+      copyToFormat(b, format, accElem, aElem, b.ptrAt(from, aElem, b.mul(x, spec.aStep)), b.ptrAt(to, operandElem, x), b.i64(1));
+    });
+  }
   Type i16 = b.getI16Type();
   const int64_t run = *hlo::constantValue(spec.k);
   if (constantOf(spec.aStep) == 1)
@@ -270,10 +285,14 @@ void ProductEmitter::copyPairs(Value from, Value to) {
 void ProductEmitter::placePanel(TileOperands &operands, ReductionLoop &reduction, const TileShape &shape, Value column,
                                 Value validColumns) {
   if (packed) {
-    operands.b = b.ptrAt(bBase, bElem, b.mul(column, kValue));
+    operands.b = b.ptrAt(bBase, bElem, b.mul(column, format.biased ? b.i64(*k + format.headSteps()) : kValue));
+    if (format.biased) {
+      panelHead = operands.b;
+      operands.b = b.ptrAt(operands.b, bElem, b.i64(format.headSteps() * tile.columns()));
+    }
   } else {
     operands.b = b.ptrAt(bBase, bElem, b.mul(column, spec.bColumn));
-    if (pairs) {
+    if (grouped) {
       Bf16Layout layout;
       layout.panel = tile.columns();
       layout.run = *hlo::constantValue(spec.k);
@@ -291,12 +310,28 @@ void ProductEmitter::placePanel(TileOperands &operands, ReductionLoop &reduction
   }
 }
 
+/// What the sums of a tile start with; nothing where it is zeros.
+SmallVector<Value> ProductEmitter::startOf(const TileShape &shape) const {
+  return panelHead ? loadHead(b, shape, accElem, panelHead) : SmallVector<Value>();
+}
+
+/// The same for all rows of sums in scratch.
+void ProductEmitter::fillStarts(const TileShape &shape, Value rowCount) {
+  if (!panelHead)
+    return zeroRun(b, accElem, scratchC, b.mul(rowCount, b.i64(shape.columns())));
+  TileShape row = shape;
+  row.rows = 1;
+  b.loop(b.i64(0), rowCount, [&](Value r) {
+    storeTile(b, row, accElem, startOf(row), b.ptrAt(scratchC, accElem, b.mul(r, b.i64(shape.columns()))));
+  });
+}
+
 void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns) {
   Value column = b.mul(panel, b.i64(tile.columns()));
   TileOperands operands;
   operands.aElem = copyA ? operandElem : aElem;
   operands.bElem = packB ? operandElem : bElem;
-  operands.pairs = pairs;
+  operands.pairs = grouped;
   operands.aRowStride = copyA ? scratchRow : spec.aRow;
   Value steps = b.divU(kValue, b.i64(perStep));
   ReductionLoop reduction{steps, copyA ? b.i64(perStep) : b.mul(spec.aStep, b.i64(perStep)), b.mul(bStep, b.i64(perStep))};
@@ -329,7 +364,7 @@ void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns)
       if (!spec.panelsFollow && spec.batch.empty())
         next = b.select(b.lt(b.add(panel, b.i64(1)), panels), next, bBase);
     }
-    operands.prefetchLines = llvm::divideCeil(shape.columns() / 4, tilesPerBlock);
+    operands.prefetchLines = llvm::divideCeil(linesOfSteps(shape.columns()), tilesPerBlock);
     // One tile waits for the panel, and what processors fetch ahead by themselves starts anew in each page. From memory it is
     // faster without.
     const bool fetchAhead =
@@ -354,22 +389,22 @@ void ProductEmitter::emitPanel(Value panel, TileShape shape, Value validColumns)
               {b.ptrBytes(first, b.mul(rowBytes, b.i64(ahead))), rowBytes, elemBytes(stream.elem) * width});
         }
       }
-      SmallVector<Value> accs = emitTile(b, s, accElem, operands, reduction);
+      SmallVector<Value> accs = emitTile(b, s, accElem, operands, reduction, startOf(s));
       if (failed(epilogue.emitTile(s.folded(), accs, spec.columnDim, validColumns, indexFrom(row))))
         ok = failure();
     });
     return;
   }
   Value rowCount = b.sub(rows.rowAt(b, lastTile), blockRow);
-  zeroRun(b, accElem, scratchC, b.mul(rowCount, b.i64(shape.columns())));
-  Value bFirst = operands.b, rowOfA = copyA ? b.i64(1) : spec.aStep, rowOfB = packB && !pairs ? b.i64(shape.columns()) : bStep;
+  fillStarts(shape, rowCount);
+  Value bFirst = operands.b, rowOfA = copyA ? b.i64(1) : spec.aStep, rowOfB = packB && !grouped ? b.i64(shape.columns()) : bStep;
   b.loop(b.i64(0), kValue, b.i64(depthBlock), [&](Value k0) {
     Value left = *k % depthBlock ? b.min(b.i64(depthBlock), b.sub(kValue, k0)) : b.i64(depthBlock);
     reduction.trips = b.divU(left, b.i64(perStep));
     operands.b = b.ptrAt(bFirst, operands.bElem, b.mul(k0, rowOfB));
     Value next = packed ? b.ptrAt(operands.b, bElem, b.mul(b.i64(depthBlock), rowOfB)) : Value();
-    // four steps of a panel are `width` * 16 bytes; all tiles together fetch the block that comes next
-    operands.prefetchLines = llvm::divideCeil(width / 4, tilesPerBlock);
+    // all tiles together fetch the block that comes next
+    operands.prefetchLines = llvm::divideCeil(linesOfSteps(width), tilesPerBlock);
     rows.forEach(b, firstTile, lastTile, [&](unsigned height, Value row) {
       TileShape s = tileAt(height, row);
       if (next) {
@@ -414,7 +449,7 @@ TileShape productTile(KernelBuilder &b, const ProductSpec &spec) {
                          k = hlo::constantValue(spec.k);
   if (spec.panel || spec.pairedDepth) {
     const int64_t panel = spec.panel ? *spec.panel : *n <= 16 ? 16 : 32;
-    return panelTile(b.target, spec.accElem, panel, m, spec.plan, spec.interleaved);
+    return panelTile(tileTarget(b.target, formatOf(b.target, spec)), spec.accElem, panel, m, spec.plan, spec.interleaved);
   }
   TileShape tile = chooseTile(b.target, spec.accElem, m, n, spec.plan);
   // with fewer rows the copy, which a packed operand does not need, would cost more than it brings

@@ -40,7 +40,7 @@ struct ProductSpec {
   std::optional<TileOperands::Stream> fetched;
   /// Steps side by side, if packed: [..., ceil(k / interleaved), panel, interleaved]; k is static.
   int64_t interleaved = 1;
-  /// Products of bf16 operands (AVX512_BF16): b comes in panels of pairs, or is packed so, and k is padded by zeros to
+  /// Operands in groups (Format.h): b comes in panels of them, or is packed so if of floats, and k is padded by zeros to
   /// this depth.
   std::optional<int64_t> pairedDepth;
   bool strassen = false;         ///< by Strassen's algorithm: see Strassen.h

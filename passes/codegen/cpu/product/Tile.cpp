@@ -1,6 +1,7 @@
 // Register tiles: the reduction loop, and the epilogue. TileChoice.cpp chooses their shape.
 #include "passes/codegen/cpu/product/Tile.h"
 
+#include "passes/codegen/cpu/product/Format.h"
 #include "passes/codegen/cpu/product/Product.h"
 #include "passes/codegen/element/LongSums.h"
 
@@ -195,7 +196,7 @@ private:
 
   Sums loadRuns(Value aBase, Value k);
   Value repeat(Value aBase, Value at, Value mask);
-  void pairStep(Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc);
+  void groupStep(Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc);
   void step(Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc, ArrayRef<Value> run = {}, int64_t lane = 0,
             Value mask = {});
   Sums steps(Value aBase, Value bBase, Value k, ValueRange in, int64_t count);
@@ -214,6 +215,7 @@ private:
   const TileOperands &operands;
   const ArrayRef<ReductionLoop> loops;
   const ReductionLoop &inner;
+  const OperandFormat format;
   const unsigned n; ///< accumulators
   const bool complex;
   const Type vecType;
@@ -230,7 +232,7 @@ private:
 } // namespace
 
 TileEmitter::TileEmitter(KernelBuilder &b, TileShape shape, Type accElem, const TileOperands &operands, ArrayRef<ReductionLoop> loops)
-    : b(b), shape(shape), accElem(accElem), operands(operands), loops(loops), inner(loops.back()), n(shape.rows * shape.vecs),
+    : b(b), shape(shape), accElem(accElem), operands(operands), loops(loops), inner(loops.back()), format(formatOf(operands)), n(shape.rows * shape.vecs),
       complex(isa<ComplexType>(accElem)), vecType(complex ? regType(accElem) : regType(accElem, shape.lanes)),
       unroll(chooseUnroll(constantOf(inner.trips), (operands.pairs || operands.bLess) && n >= 8)),
       sets(std::clamp<unsigned>(8 / n, 1, unroll)),
@@ -260,28 +262,34 @@ Value TileEmitter::repeat(Value aBase, Value at, Value mask) {
   return vector::ShuffleOp::create(b, few, few, pick);
 }
 
-void TileEmitter::pairStep(Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc) {
-  Type i32 = b.getI32Type(), bf16 = b.getBF16Type(), pairType = VectorType::get({2 * shape.lanes}, bf16);
-  auto dot = b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512");
-  auto asPairs = [&](Value v) -> Value { return vector::BitCastOp::create(b, pairType, v); };
-  Value aOffset = b.mul(k, inner.aStride), from = b.ptrAt(bBase, bf16, b.mul(k, inner.bStride));
+void TileEmitter::groupStep(Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc) {
+  Type i32 = b.getI32Type();
+  const int64_t group = format.group();
+  auto vectorOf = [&](Type elem) { return VectorType::get({group * shape.lanes}, memType(elem)); };
+  auto asGroups = [&](Value v) -> Value { return vector::BitCastOp::create(b, vectorOf(operands.aElem), v); };
+  Value aOffset = b.mul(k, inner.aStride), from = b.ptrAt(bBase, operands.bElem, b.mul(k, inner.bStride));
   Sums columns;
-  for (unsigned v = 0; v < shape.vecs; ++v)
-    columns.push_back(asPairs(b.loadElem(i32, from, b.i64(v * shape.lanes), shape.lanes)));
+  for (unsigned v = 0; v < shape.vecs; ++v) {
+    if (format.isInteger())
+      columns.push_back(b.loadElem(operands.bElem, from, b.i64(v * shape.lanes * group), shape.lanes * group));
+    else
+      columns.push_back(asGroups(b.loadElem(i32, from, b.i64(v * shape.lanes), shape.lanes)));
+  }
   for (unsigned r = 0; r < shape.rows; ++r) {
     Value at = b.add(aOffset, b.mul(b.i64(r), operands.aRowStride));
-    // pairs are aligned as elements are
-    Value x = asPairs(b.splat(LLVM::LoadOp::create(b, i32, b.ptrAt(aBase, bf16, at), 2), shape.lanes));
+    // groups are aligned as elements are
+    Value x = LLVM::LoadOp::create(b, i32, b.ptrAt(aBase, operands.aElem, at), elemBytes(operands.aElem));
+    x = asGroups(b.splat(x, shape.lanes));
     for (unsigned v = 0; v < shape.vecs; ++v) {
       Value &sum = acc[r * shape.vecs + v];
-      sum = LLVM::CallIntrinsicOp::create(b, vecType, dot, ValueRange{sum, x, columns[v]}).getResult(0);
+      sum = multiplyGroups(b, format, x, columns[v], sum);
     }
   }
 }
 
 void TileEmitter::step(Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc, ArrayRef<Value> run, int64_t lane, Value mask) {
   if (operands.pairs)
-    return pairStep(aBase, bBase, k, acc);
+    return groupStep(aBase, bBase, k, acc);
   Value aOffset = b.mul(k, inner.aStride), bOffset = b.mul(k, inner.bStride);
   Sums columns;
   for (unsigned v = 0; v < shape.vecs; ++v) {
@@ -349,7 +357,7 @@ void TileEmitter::fetchRight(Value bBase, Value k) {
     LLVM::Prefetch::create(b, b.ptrBytes(operands.prefetch, at), 0, 2, 1);
   }
   if (operands.ahead) {
-    const int64_t stepBytes = shape.columns() * shape.steps * elemBytes(operands.bElem) * (operands.pairs ? 2 : 1);
+    const int64_t stepBytes = shape.columns() * shape.steps * elemBytes(operands.bElem) * format.group();
     Value from = b.ptrBytes(bBase, b.add(b.mul(k, b.i64(stepBytes)), b.i64(operands.ahead)));
     for (int64_t byte = 0; byte < unroll * stepBytes; byte += 64)
       LLVM::Prefetch::create(b, b.ptrBytes(from, b.i64(byte)), 0, 3, 1);

@@ -99,7 +99,7 @@ struct ReductionLoop {
 /// Where a tile finds its operands. Element types other than the accumulator's are converted at the load.
 struct TileOperands {
   mlir::Type aElem, bElem;
-  bool pairs = false;     ///< both are bf16, and a step of the innermost loop takes two products of a row and a column
+  bool pairs = false;     ///< both lie in groups (Format.h, by aElem), and a step of the innermost loop takes one of a row and a column
   mlir::Value a;          ///< first row, first step
   mlir::Value aRowStride; ///< elements
   mlir::Value b;          ///< first column, first step

@@ -1,0 +1,72 @@
+// How the operands of a product lie where its tiles read them, and the instruction that multiplies them.
+//
+// A format with groups has `group` steps of the sum side by side, four bytes on the left, which a tile repeats over a vector, and
+// as many elements for each column on the right: [ceil(k / group)][columns][group]. One instruction multiplies the elements of a
+// lane and adds their products to the lane's sum.
+#ifndef LATHE_PASSES_CODEGEN_CPU_PRODUCT_FORMAT_H
+#define LATHE_PASSES_CODEGEN_CPU_PRODUCT_FORMAT_H
+
+#include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/product/Product.h"
+
+namespace lathe::cpu {
+
+struct OperandFormat {
+  enum class Kind {
+    Single, ///< a step at a time, of operands converted to the type of the sums
+    Bf16,   ///< pairs of bf16, sums in f32 (vdpbf16ps)
+    Words,  ///< pairs of 16 bits, the right ones extended from 8 where they have no more, sums of 32 bits that wrap (vpmaddwd)
+    Bytes,  ///< four of 8 bits, unsigned by signed, sums of 32 bits that wrap (vpdpbusd)
+  };
+  Kind kind = Kind::Single;
+  /// Bytes of signed numbers are read plus 128. A panel starts with what takes that back: for each column -128 times the sum of
+  /// the right operand, in 32 bits, where the sums begin.
+  bool biased = false;
+
+  int64_t group() const { return kind == Kind::Single ? 1 : kind == Kind::Bytes ? 4 : 2; }
+  bool isGrouped() const { return kind != Kind::Single; }
+  bool isInteger() const { return kind == Kind::Words || kind == Kind::Bytes; }
+  /// Steps of the sum as they lie in panels: those of groups that are begun, and the corrections.
+  int64_t paddedDepth(int64_t depth) const { return llvm::alignTo(depth, group()); }
+  int64_t headSteps() const { return biased ? 4 : 0; }
+  /// The left operand's elements in scratch.
+  mlir::Type leftElem(mlir::Type accElem) const;
+};
+
+/// The format of products of packed narrow integers; Single where the types are none, or the target has no instruction for them.
+OperandFormat integerFormat(const KernelTarget &target, mlir::Type aElem, mlir::Type bElem, mlir::Type accElem);
+
+/// The format of what a tile reads.
+OperandFormat formatOf(const TileOperands &operands);
+/// The format of a product.
+OperandFormat formatOf(const KernelTarget &target, const ProductSpec &spec);
+
+/// The target as the choice of tiles sees it: without an instruction that adds too, a product takes a register.
+KernelTarget tileTarget(const KernelTarget &target, const OperandFormat &format);
+
+/// acc + the products of groups; x and y as vectors of the operands' elements, `group` for each lane of acc. Words may come as
+/// bytes on the right.
+mlir::Value multiplyGroups(KernelBuilder &b, const OperandFormat &format, mlir::Value x, mlir::Value y, mlir::Value acc);
+
+/// The accumulators that start with a row of sums, for all rows of the tile the same.
+mlir::SmallVector<mlir::Value> loadHead(KernelBuilder &b, TileShape shape, mlir::Type accElem, mlir::Value head);
+
+/// How the sum of a convolution is cut into runs of elements that lie together in the input. In panels of groups each run is padded
+/// by zeros. `isStatic`: whether all of that is known.
+struct ConvRuns {
+  bool isStatic = false;
+  bool merged = false; ///< a run is a row of taps, otherwise the channels of one
+  int64_t run = 0, runs = 0;
+  int64_t depth(const OperandFormat &format) const { return runs * format.paddedDepth(run); }
+};
+ConvRuns convRuns(kernel::ConvOp op);
+
+/// Copies `count` elements at unit stride to the left operand's format. May write up to a whole group.
+void copyToFormat(KernelBuilder &b, const OperandFormat &format, mlir::Type accElem, mlir::Type elem, mlir::Value from,
+                  mlir::Value to, mlir::Value count);
+/// What stands for 0 on the left, `count` times.
+void zerosOfFormat(KernelBuilder &b, const OperandFormat &format, mlir::Type accElem, mlir::Value to, mlir::Value count);
+
+} // namespace lathe::cpu
+
+#endif
