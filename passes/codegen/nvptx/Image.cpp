@@ -1,5 +1,6 @@
 // LLVM dialect -> LLVM IR -> entries around the functions -> O3 -> PTX. One image for sm_80 at PTX ISA 7.0: every driver since
 // CUDA 11 takes it, and a device of a later architecture compiles it for itself.
+#include "passes/codegen/nvptx/Block.h"
 #include "passes/codegen/nvptx/NvptxBackend.h"
 #include "runtime/abi/cuda_abi.h"
 
@@ -46,9 +47,9 @@ std::unique_ptr<TargetMachine> makeMachine(std::string &error) {
                                                                     CodeGenOptLevel::Aggressive));
 }
 
-/// The entry around a function of units [begin, end): a thread's share of them. Of many pointers it takes a table: see
-/// LATHE_CUDA_MOST_POINTERS.
-void addEntry(Module &m, codegen::Launch &launch) {
+/// The entry around a function of units [begin, end): a thread's share of them, or a block's where the function is for
+/// `together` threads of one. Of many pointers it takes a table: see LATHE_CUDA_MOST_POINTERS.
+void addEntry(Module &m, codegen::Launch &launch, int together) {
   Function *body = m.getFunction(launch.name);
   body->setName(launch.name + "_units");
   body->setLinkage(GlobalValue::InternalLinkage);
@@ -64,8 +65,12 @@ void addEntry(Module &m, codegen::Launch &launch) {
   types.append(3, i64);
   Function *entry = Function::Create(FunctionType::get(Type::getVoidTy(c), types, false), GlobalValue::ExternalLinkage, launch.name, m);
   entry->setCallingConv(CallingConv::PTX_Kernel);
-  entry->addFnAttr("nvvm.reqntid", std::to_string(blockThreads));
-  launch.threads = blockThreads;
+  launch.threads = together ? together : blockThreads;
+  entry->addFnAttr("nvvm.reqntid", std::to_string(launch.threads));
+  if (together) { // barriers are in them
+    body->setConvergent();
+    entry->setConvergent();
+  }
   for (unsigned i = 0; i <= err && !inTable; ++i)
     for (Attribute::AttrKind kind : {Attribute::NoAlias, Attribute::ReadOnly, Attribute::NonNull})
       if (body->hasParamAttribute(i, kind) && kind != Attribute::NonNull)
@@ -75,9 +80,14 @@ void addEntry(Module &m, codegen::Launch &launch) {
   IRBuilder<> b(start);
   Value *units = entry->getArg(err - moved + 1), *threads = entry->getArg(err - moved + 2), *stride = entry->getArg(err - moved + 3);
   auto special = [&](Intrinsic::ID id) { return b.CreateZExt(b.CreateIntrinsic(i32, id, {}), i64); };
-  Value *block = b.CreateMul(special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x), b.getInt64(blockThreads), "", true, true);
-  Value *thread = b.CreateAdd(block, special(Intrinsic::nvvm_read_ptx_sreg_tid_x), "", true, true);
-  b.CreateCondBr(b.CreateICmpSLT(thread, threads), work, done);
+  Value *worker = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
+  if (together) { // blocks are whole, and their number is the unit's
+    b.CreateBr(work);
+  } else {
+    worker = b.CreateMul(worker, b.getInt64(blockThreads), "", true, true);
+    worker = b.CreateAdd(worker, special(Intrinsic::nvvm_read_ptx_sreg_tid_x), "", true, true);
+    b.CreateCondBr(b.CreateICmpSLT(worker, threads), work, done);
+  }
   b.SetInsertPoint(work);
   SmallVector<Value *> args;
   for (unsigned i = 0; i <= err; ++i) {
@@ -90,13 +100,13 @@ void addEntry(Module &m, codegen::Launch &launch) {
     pointer->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(c, {}));
     args.push_back(b.CreateAddrSpaceCast(pointer, b.getPtrTy()));
   }
-  Value *next = b.CreateAdd(thread, b.getInt64(1), "", true, true);
+  Value *next = b.CreateAdd(worker, b.getInt64(1), "", true, true);
   if (launch.hasScratch) {
-    args[scratch] = b.CreateGEP(b.getInt8Ty(), args[scratch], b.CreateMul(thread, stride));
-    args.push_back(b.CreateUDiv(b.CreateMul(thread, units), threads));
+    args[scratch] = b.CreateGEP(b.getInt8Ty(), args[scratch], b.CreateMul(worker, stride));
+    args.push_back(b.CreateUDiv(b.CreateMul(worker, units), threads));
     args.push_back(b.CreateUDiv(b.CreateMul(next, units), threads));
   } else {
-    args.append({thread, next});
+    args.append({worker, next});
   }
   b.CreateCall(body, args);
   b.CreateBr(done);
@@ -148,6 +158,7 @@ bool isSelectable(const IntrinsicInst &call) {
   case Intrinsic::lifetime_start: case Intrinsic::lifetime_end: case Intrinsic::assume:
   case Intrinsic::experimental_noalias_scope_decl:
   case Intrinsic::nvvm_read_ptx_sreg_ctaid_x: case Intrinsic::nvvm_read_ptx_sreg_tid_x:
+  case Intrinsic::nvvm_barrier_cta_sync_aligned_all: case Intrinsic::nvvm_shfl_sync_bfly_i32: case Intrinsic::nvvm_shfl_sync_idx_i32:
     return true;
   default:
     return false;
@@ -186,6 +197,11 @@ mlir::FailureOr<std::string> makePtx(mlir::ModuleOp kernels, MutableArrayRef<cod
   std::unique_ptr<TargetMachine> machine = makeMachine(error);
   if (!machine)
     return failed("this build of LLVM makes no code for NVIDIA devices: " + error);
+  SmallVector<int> together;
+  for (const codegen::Launch &launch : launches) {
+    auto threads = kernels.lookupSymbol(launch.name)->getAttrOfType<mlir::IntegerAttr>(blockAttribute);
+    together.push_back(threads ? static_cast<int>(threads.getInt()) : 0);
+  }
   LLVMContext llvmContext;
   std::unique_ptr<Module> m = mlir::translateModuleToLLVMIR(kernels, llvmContext, "lathe");
   if (!m)
@@ -193,8 +209,8 @@ mlir::FailureOr<std::string> makePtx(mlir::ModuleOp kernels, MutableArrayRef<cod
   m->setSourceFileName("lathe");
   m->setTargetTriple(Triple(deviceTriple));
   m->setDataLayout(machine->createDataLayout());
-  for (codegen::Launch &launch : launches)
-    addEntry(*m, launch);
+  for (auto [launch, threads] : llvm::zip_equal(launches, together))
+    addEntry(*m, launch, threads);
   for (Function &f : *m)
     if (!f.isIntrinsic()) {
       f.setDoesNotThrow();

@@ -2,6 +2,7 @@
 #include "passes/codegen/nvptx/NvptxBackend.h"
 
 #include "passes/codegen/library/Library.h"
+#include "passes/codegen/nvptx/Forms.h"
 #include "passes/codegen/nvptx/Libm.h"
 #include "passes/codegen/plain/Nest.h"
 
@@ -26,6 +27,10 @@ class NvptxBackend : public codegen::Backend {
 public:
   codegen::Properties properties() const override { return {0, true, 1, target.l2}; }
   void loadDialects(MLIRContext &context) const override { codegen::loadKernelDialects(context); }
+  std::string kernelName(Operation *op) const override {
+    const Form *form = findForm(op);
+    return codegen::Backend::kernelName(op) + (form ? std::string("_") + form->name : "");
+  }
   FailureOr<codegen::EmittedKernel> emitKernel(Operation *op, ModuleOp module, StringRef name) const override;
   bool launches() const override { return true; }
   FailureOr<std::string> makeImage(ModuleOp kernels, llvm::MutableArrayRef<codegen::Launch> launches) const override {
@@ -56,7 +61,10 @@ FailureOr<codegen::EmittedKernel> NvptxBackend::emitKernel(Operation *op, Module
   if (failed(plain::checkSizes(op)))
     return failure();
   codegen::KernelBuilder b(op, module, name, target);
-  LogicalResult emitted = plain::hasNest(op) ? plain::emitNest(op, b) : codegen::emitLibraryOp(op, b);
+  const Form *form = findForm(op);
+  LogicalResult emitted = form                 ? form->emit(op, b)
+                          : plain::hasNest(op) ? plain::emitNest(op, b)
+                                               : codegen::emitLibraryOp(op, b);
   if (std::string missing = succeeded(emitted) ? expandLibm(b, module) : std::string(); !missing.empty())
     emitted = op->emitError() << "not supported on a CUDA device yet: the function '" << missing << "' in double precision";
   if (failed(emitted)) {

@@ -1,5 +1,5 @@
-// The backend for NVIDIA devices. Kernels are the plain backend's nests and the library's functions, a unit of work a thread
-// (docs/gpu.md); their module becomes one text of PTX for sm_80, which every later device takes too.
+// The backend for NVIDIA devices. Kernels are forms of its own (Forms.h), else the plain backend's nests and the library's
+// functions, a unit of work a thread (docs/gpu.md); their module becomes one text of PTX for sm_80, which every later device takes too.
 #ifndef LATHE_PASSES_CODEGEN_NVPTX_NVPTXBACKEND_H
 #define LATHE_PASSES_CODEGEN_NVPTX_NVPTXBACKEND_H
 

@@ -3,8 +3,7 @@
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/element/Expr.h"
-#include "passes/codegen/library/Sums.h"
-#include "passes/codegen/plain/Nest.h"
+#include "passes/codegen/plain/Core.h"
 
 #include <cmath>
 
@@ -17,7 +16,7 @@ using codegen::KernelBuilder;
 /// The longest loop taken for granted where sizes are known at run time only.
 static constexpr int64_t unknownSteps = 256;
 
-static codegen::Contraction contractionOf(kernel::DotOp op) {
+codegen::Contraction contractionOf(kernel::DotOp op) {
   codegen::Contraction c;
   c.lhs = hlo::tensorType(op.getLhs());
   c.rhs = hlo::tensorType(op.getRhs());
@@ -39,9 +38,8 @@ static codegen::Contraction contractionOf(kernel::DotOp op) {
   return c;
 }
 
-/// kernel.conv and kernel.depthwise_conv: images [n, spatial..., c], filters [spatial..., c of a group, oc].
 template <typename Op>
-static codegen::Convolution convolutionOf(Op op) {
+static codegen::Convolution convolutionOfImages(Op op) {
   codegen::Convolution c;
   c.lhs = hlo::tensorType(op.getInput());
   c.rhs = hlo::tensorType(op.getFilter());
@@ -57,6 +55,9 @@ static codegen::Convolution convolutionOf(Op op) {
                          op.getRhsDilation()[i], false});
   return c;
 }
+
+codegen::Convolution convolutionOf(kernel::ConvOp op) { return convolutionOfImages(op); }
+codegen::Convolution convolutionOf(kernel::DepthwiseConvOp op) { return convolutionOfImages(op); }
 
 namespace {
 /// One result of a kernel.pool.

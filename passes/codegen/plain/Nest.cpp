@@ -39,8 +39,7 @@ bool hasNest(Operation *op) {
          isa<hlo::ReduceOp, hlo::DotOp, hlo::DotGeneralOp, hlo::ConvolutionOp>(op);
 }
 
-/// What preparations for another backend have made of an op, or "".
-static StringRef foreignForm(Operation *op) {
+StringRef foreignForm(Operation *op) {
   if (isa<kernel::ChainOp, kernel::AttentionOp>(op))
     return "a group of kernels";
   for (StringRef name : {"panel", "bf16", "interleaved", "strassen", "winograd", "spread", "kernel.result_rows",
@@ -50,7 +49,7 @@ static StringRef foreignForm(Operation *op) {
   return "";
 }
 
-static Elements bindOperands(Operation *op, KernelBuilder &b) {
+Elements bindOperands(Operation *op, KernelBuilder &b) {
   Elements elements{std::make_shared<ElementEmitter>(b), {}};
   if (!kernel::isKernelOp(op)) {
     for (auto [operand, pointer] : llvm::zip(op->getOperands(), b.operands))

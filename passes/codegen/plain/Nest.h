@@ -49,6 +49,10 @@ struct Elements {
   mlir::SmallVector<mlir::Value> roots; ///< one a result of the op
 };
 
+Elements bindOperands(mlir::Operation *op, codegen::KernelBuilder &b);
+/// What preparations for another backend have made of an op, or "".
+llvm::StringRef foreignForm(mlir::Operation *op);
+
 /// An element a unit: all roots, of equal shapes, at one index. `steps`: of the longest loop behind an element.
 Nest elementNest(codegen::KernelBuilder &b, Elements elements, int64_t steps = 1);
 /// kernel.reduce and hlo.reduce: an element of the results a unit.

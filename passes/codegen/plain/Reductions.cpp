@@ -1,7 +1,7 @@
 // Nests with reductions: all results of one are computed in one pass and stand for it from then on.
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
-#include "passes/codegen/plain/Nest.h"
+#include "passes/codegen/plain/Rows.h"
 
 using namespace mlir;
 
@@ -32,7 +32,7 @@ static int64_t stepsOf(ArrayRef<hlo::ReduceOp> reductions) {
   return steps;
 }
 
-static SmallVector<hlo::ReduceOp> reductionsOf(Operation *op) {
+SmallVector<hlo::ReduceOp> reductionsOf(Operation *op) {
   if (auto r = dyn_cast<hlo::ReduceOp>(op))
     return {r};
   return llvm::to_vector(op->getRegion(0).getOps<hlo::ReduceOp>());
@@ -56,18 +56,13 @@ FailureOr<Nest> reduceNest(Operation *op, KernelBuilder &b, Elements elements) {
   return nest;
 }
 
-namespace {
-/// What the reductions of a kernel.rows share: rows are all that lies in the trailing dimensions.
-struct RowShape {
-  SmallVector<AffineExpr> dims;
-  int64_t lead = 0; ///< dimensions that number the rows
+bool RowShape::isFull(Value v) const { return hlo::getDims(hlo::tensorType(v)) == dims; }
 
-  bool isFull(Value v) const { return hlo::getDims(hlo::tensorType(v)) == dims; }
-  AffineExpr count(MLIRContext *context) const { return hlo::numElements(ArrayRef<AffineExpr>(dims).take_front(lead), context); }
-};
-} // namespace
+AffineExpr RowShape::count(MLIRContext *context) const {
+  return hlo::numElements(ArrayRef<AffineExpr>(dims).take_front(lead), context);
+}
 
-static FailureOr<RowShape> rowShape(Operation *op, ArrayRef<hlo::ReduceOp> reductions) {
+FailureOr<RowShape> rowShape(Operation *op, ArrayRef<hlo::ReduceOp> reductions) {
   RowShape shape;
   for (hlo::ReduceOp r : reductions) {
     SmallVector<AffineExpr> dims = hlo::getDims(hlo::tensorType(r.getInputs()[0]));

@@ -1,0 +1,43 @@
+// The frame of kernels whose work is done by all threads of a block together. The function's attribute `kernel.block` holds how
+// many they are; its extent counts threads, those of all blocks, and %begin is the number of the block, the same for all its
+// threads.
+#ifndef LATHE_PASSES_CODEGEN_NVPTX_BLOCK_H
+#define LATHE_PASSES_CODEGEN_NVPTX_BLOCK_H
+
+#include "passes/codegen/element/KernelBuilder.h"
+
+namespace lathe::nvptx {
+
+constexpr llvm::StringLiteral blockAttribute = "kernel.block";
+constexpr int64_t warpThreads = 32;
+
+class BlockFrame {
+public:
+  /// `threads`: a power of two, at least a warp, at most 1024.
+  BlockFrame(codegen::KernelBuilder &b, int64_t threads);
+
+  codegen::KernelBuilder &b;
+  const int64_t threads;
+  mlir::Value thread; ///< i64, in [0, threads)
+  mlir::Value block() const { return b.begin; }
+  /// Says how many blocks there are.
+  void setBlocks(mlir::AffineExpr count);
+
+  /// The block's shared memory, 16-byte aligned, at least `bytes` of it; at most 48 KiB. The same for each call.
+  mlir::Value shared(int64_t bytes);
+  /// All threads of the block must reach it.
+  void barrier();
+  /// The value that the thread has whose number in the warp differs in the bits of `distance`. All threads of the warp take part.
+  mlir::Value exchange(mlir::Value v, int64_t distance);
+  /// The value that the warp's first thread has. All threads of the warp take part.
+  mlir::Value broadcast(mlir::Value v);
+
+private:
+  mlir::Value shuffle(mlir::Value v, llvm::StringRef how, int64_t which);
+  mlir::Value memory;
+  mlir::Operation *global = nullptr;
+};
+
+} // namespace lathe::nvptx
+
+#endif

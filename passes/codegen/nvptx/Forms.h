@@ -1,0 +1,48 @@
+// The kernels that this backend has of its own, each with the reason why an op is not one of them.
+#ifndef LATHE_PASSES_CODEGEN_NVPTX_FORMS_H
+#define LATHE_PASSES_CODEGEN_NVPTX_FORMS_H
+
+#include "passes/codegen/plain/Nest.h"
+
+namespace lathe::nvptx {
+
+struct Form {
+  const char *name; ///< what the kernel's name ends with
+  /// Why an op that has a nest is no such kernel; empty if it is.
+  std::string (*whyNot)(mlir::Operation *op);
+  mlir::LogicalResult (*emit)(mlir::Operation *op, codegen::KernelBuilder &b);
+};
+
+/// The first form that takes the op; null: its nest serves.
+const Form *findForm(mlir::Operation *op);
+
+// kernel.dot and products of hlo as tiles (Product.cpp)
+std::string whyNoProduct(mlir::Operation *op);
+mlir::LogicalResult emitProduct(mlir::Operation *op, codegen::KernelBuilder &b);
+
+// products of few rows or columns (Skinny.cpp)
+std::string whyNoSkinny(mlir::Operation *op);
+mlir::LogicalResult emitSkinny(mlir::Operation *op, codegen::KernelBuilder &b);
+// kernel.conv as tiles (Conv.cpp)
+std::string whyNoConv(mlir::Operation *op);
+mlir::LogicalResult emitConv(mlir::Operation *op, codegen::KernelBuilder &b);
+// kernel.rows and reductions (Rows.cpp)
+std::string whyNoRows(mlir::Operation *op);
+mlir::LogicalResult emitRows(mlir::Operation *op, codegen::KernelBuilder &b);
+std::string whyNoReduceColumns(mlir::Operation *op);
+mlir::LogicalResult emitReduceColumns(mlir::Operation *op, codegen::KernelBuilder &b);
+std::string whyNoReduceRows(mlir::Operation *op);
+mlir::LogicalResult emitReduceRows(mlir::Operation *op, codegen::KernelBuilder &b);
+
+/// Why the epilogue of an op with a core cannot be given one sum at a time, at its own index; empty if it can.
+std::string whyNoEpilogue(mlir::Operation *op);
+/// Stores an op's results at `index`, where the core's result is `sum`. `place`: the index as one number, if it is known.
+mlir::LogicalResult storeResults(codegen::KernelBuilder &b, const plain::Elements &elements, mlir::Value core,
+                                 mlir::ArrayRef<mlir::Value> index, mlir::Value sum, mlir::Value place = {});
+/// As KernelBuilder::loadElem, of elements that lie on a boundary of `align` bytes.
+mlir::Value loadAligned(codegen::KernelBuilder &b, mlir::Type element, mlir::Value pointer, mlir::Value index, unsigned lanes,
+                        unsigned align);
+
+} // namespace lathe::nvptx
+
+#endif

@@ -1,0 +1,295 @@
+// kernel.rows and reductions: a warp or a block a row, or where rows lie across memory, a block a strip of neighbouring columns.
+#include "dialects/hlo/Hlo.h"
+#include "dialects/hlo/Shape.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/codegen/nvptx/Forms.h"
+#include "passes/codegen/nvptx/Team.h"
+#include "passes/codegen/plain/Rows.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace lathe::nvptx {
+
+using codegen::ElementEmitter;
+using codegen::KernelBuilder;
+using codegen::Reducer;
+
+constexpr int64_t unknownSize = -1;
+
+/// Elements that a result of `r` is made of.
+static int64_t reducedCount(hlo::ReduceOp r) {
+  RankedTensorType in = hlo::tensorType(r.getInputs()[0]);
+  int64_t count = 1;
+  for (int64_t d : r.getDimensions()) {
+    if (in.isDynamicDim(d))
+      return unknownSize;
+    count *= in.getDimSize(d);
+  }
+  return count;
+}
+
+static bool isSmaller(int64_t count, int64_t limit) { return count != unknownSize && count < limit; }
+
+static std::string whyNoReductions(Operation *op) {
+  if (!plain::foreignForm(op).empty())
+    return "prepared for another backend";
+  SmallVector<hlo::ReduceOp> reductions = plain::reductionsOf(op);
+  if (reductions.empty())
+    return "no reductions";
+  for (hlo::ReduceOp r : reductions)
+    if (!isReorderable(r))
+      return "a reduction whose order matters";
+  return {};
+}
+
+// --- rows
+
+std::string whyNoRows(Operation *op) {
+  if (!isa<kernel::RowsOp>(op))
+    return "no rows";
+  SmallVector<hlo::ReduceOp> reductions = plain::reductionsOf(op);
+  if (!reductions.empty() && isSmaller(reducedCount(reductions[0]), warpThreads))
+    return "rows below 32 elements";
+  return whyNoReductions(op);
+}
+
+/// How many threads do a row or a result of so many elements, and how many there are in a block.
+static std::pair<int64_t, int64_t> teamFor(int64_t count) {
+  if (isSmaller(count, 1025))
+    return {warpThreads, 4 * warpThreads};
+  const int64_t threads = isSmaller(count, 16385) ? 256 : 1024;
+  return {count == unknownSize ? 128 : threads, count == unknownSize ? 128 : threads};
+}
+
+LogicalResult emitRows(Operation *op, KernelBuilder &b) {
+  SmallVector<hlo::ReduceOp> reductions = plain::reductionsOf(op);
+  FailureOr<plain::RowShape> shape = plain::rowShape(op, reductions);
+  if (failed(shape))
+    return failure();
+  plain::Elements elements = plain::bindOperands(op, b);
+  ElementEmitter &e = *elements.emitter;
+  const auto [size, threads] = teamFor(reducedCount(reductions[0]));
+  BlockFrame frame(b, threads);
+  Team team(frame, size);
+  AffineExpr rows = shape->count(op->getContext());
+  const int64_t together = threads / size;
+  frame.setBlocks(rows.ceilDiv(together));
+  SmallVector<Value> sizes;
+  for (AffineExpr d : shape->dims)
+    sizes.push_back(b.dim(d));
+  ArrayRef<Value> all(sizes);
+  LogicalResult ok = success();
+  Value row = b.add(b.mul(frame.block(), b.i64(together)), team.number);
+  auto doRow = [&] {
+    ElementEmitter::Scope scope(e);
+    SmallVector<Value> lead = b.delinearize(row, all.take_front(shape->lead));
+    for (hlo::ReduceOp r : reductions) {
+      FailureOr<SmallVector<Value>> values = team.reduce(e, r, lead);
+      if (failed(values)) {
+        ok = failure();
+        return;
+      }
+      for (auto [result, v] : llvm::zip(r.getResults(), *values))
+        e.bindElement(result, [v = Value(v)](ArrayRef<Value>, unsigned) -> FailureOr<Value> { return v; });
+    }
+    auto store = [&](size_t k, ArrayRef<Value> index, Value place) {
+      FailureOr<Value> v = e.emit(elements.roots[k], index);
+      if (failed(v))
+        ok = failure();
+      else
+        b.storeElem(hlo::elementType(elements.roots[k]), *v, b.results[k], place);
+    };
+    b.ifThen(b.eq(team.member, b.i64(0)), [&] {
+      ElementEmitter::Scope inside(e);
+      for (auto [k, root] : llvm::enumerate(elements.roots))
+        if (!shape->isFull(root))
+          store(k, b.delinearize(row, b.dims(hlo::tensorType(root))), row);
+    });
+    Value count = b.i64(1);
+    for (Value s : all.drop_front(shape->lead))
+      count = b.mul(count, s);
+    b.loop(team.member, count, b.i64(size), [&](Value at) {
+      ElementEmitter::Scope inside(e);
+      SmallVector<Value> index(lead);
+      llvm::append_range(index, b.delinearize(at, all.drop_front(shape->lead)));
+      for (auto [k, root] : llvm::enumerate(elements.roots))
+        if (shape->isFull(root))
+          store(k, index, b.add(b.mul(row, count), at));
+    });
+  };
+  // no barrier where several teams share a block
+  if (together == 1)
+    doRow();
+  else
+    b.ifThen(b.lt(row, b.dim(rows)), doRow);
+  return ok;
+}
+
+// --- reductions along the last dimension
+
+static bool keepsLast(hlo::ReduceOp r) {
+  const int64_t last = hlo::tensorType(r.getInputs()[0]).getRank() - 1;
+  return !llvm::is_contained(r.getDimensions(), last);
+}
+
+static std::string whyNoReduce(Operation *op) {
+  if (!isa<kernel::ReduceOp, hlo::ReduceOp>(op))
+    return "no reduction";
+  SmallVector<hlo::ReduceOp> reductions = plain::reductionsOf(op);
+  for (hlo::ReduceOp r : reductions)
+    if (r.getDimensions() != reductions[0].getDimensions())
+      return "reductions over different dimensions";
+  return whyNoReductions(op);
+}
+
+/// Results a strip: neighbours along the dimensions that are kept.
+static int64_t keptCount(hlo::ReduceOp r) {
+  RankedTensorType out = hlo::tensorType(r.getResult(0));
+  return out.hasStaticShape() ? out.getNumElements() : unknownSize;
+}
+
+std::string whyNoReduceRows(Operation *op) {
+  if (std::string why = whyNoReduce(op); !why.empty())
+    return why;
+  if (isSmaller(reducedCount(plain::reductionsOf(op)[0]), warpThreads))
+    return "fewer than 32 elements a result";
+  return {};
+}
+
+std::string whyNoReduceColumns(Operation *op) {
+  if (std::string why = whyNoReduce(op); !why.empty())
+    return why;
+  hlo::ReduceOp first = plain::reductionsOf(op)[0];
+  if (!keepsLast(first))
+    return "the last dimension is reduced";
+  if (isSmaller(keptCount(first), warpThreads))
+    return "fewer than 32 results";
+  int64_t bytes = 0;
+  for (hlo::ReduceOp r : plain::reductionsOf(op))
+    for (Value input : r.getInputs())
+      bytes += llvm::alignTo(codegen::elemBytes(hlo::elementType(input)), 4);
+  if (bytes * 1024 > (48 << 10))
+    return "more sums than shared memory holds";
+  // a thread a result reads neighbours together as well, and keeps the device busy where results are many
+  if (isSmaller(reducedCount(first), 64))
+    return "fewer than 64 elements a result";
+  return {};
+}
+
+/// Stores the results of an op at place `at`, where its reductions have these values.
+static LogicalResult storeReduced(KernelBuilder &b, plain::Elements &elements, ArrayRef<hlo::ReduceOp> reductions,
+                                  ArrayRef<SmallVector<Value>> values, Value at) {
+  ElementEmitter &e = *elements.emitter;
+  ElementEmitter::Scope scope(e);
+  for (auto [r, all] : llvm::zip(reductions, values))
+    for (auto [result, v] : llvm::zip(hlo::ReduceOp(r).getResults(), all))
+      e.bindElement(result, [v = Value(v)](ArrayRef<Value>, unsigned) -> FailureOr<Value> { return v; });
+  SmallVector<Value> index = b.delinearize(at, b.dims(hlo::tensorType(elements.roots[0])));
+  SmallVector<Value> stored;
+  for (Value root : elements.roots) {
+    FailureOr<Value> v = e.emit(root, index);
+    if (failed(v))
+      return failure();
+    stored.push_back(*v);
+  }
+  for (auto [root, v, pointer] : llvm::zip(elements.roots, stored, b.results))
+    b.storeElem(hlo::elementType(root), v, pointer, at);
+  return success();
+}
+
+LogicalResult emitReduceRows(Operation *op, KernelBuilder &b) {
+  SmallVector<hlo::ReduceOp> reductions = plain::reductionsOf(op);
+  plain::Elements elements = plain::bindOperands(op, b);
+  const auto [size, threads] = teamFor(reducedCount(reductions[0]));
+  BlockFrame frame(b, threads);
+  Team team(frame, size);
+  const int64_t together = threads / size;
+  RankedTensorType out = hlo::tensorType(elements.roots[0]);
+  AffineExpr results = hlo::numElements(out);
+  frame.setBlocks(results.ceilDiv(together));
+  Value at = b.add(b.mul(frame.block(), b.i64(together)), team.number);
+  LogicalResult ok = success();
+  auto one = [&] {
+    ElementEmitter::Scope scope(*elements.emitter);
+    SmallVector<Value> kept = b.delinearize(at, b.dims(out));
+    SmallVector<SmallVector<Value>> values;
+    for (hlo::ReduceOp r : reductions) {
+      FailureOr<SmallVector<Value>> v = team.reduce(*elements.emitter, r, kept);
+      if (failed(v)) {
+        ok = failure();
+        return;
+      }
+      values.push_back(*v);
+    }
+    b.ifThen(b.eq(team.member, b.i64(0)), [&] {
+      if (failed(storeReduced(b, elements, reductions, values, at)))
+        ok = failure();
+    });
+  };
+  if (together == 1)
+    one();
+  else
+    b.ifThen(b.lt(at, b.dim(results)), one);
+  return ok;
+}
+
+// --- reductions across rows
+
+// A thread has one of 32 neighbouring results and every so many elements of it; the first warp adds up what the others made.
+LogicalResult emitReduceColumns(Operation *op, KernelBuilder &b) {
+  SmallVector<hlo::ReduceOp> reductions = plain::reductionsOf(op);
+  plain::Elements elements = plain::bindOperands(op, b);
+  ElementEmitter &e = *elements.emitter;
+  const int64_t count = reducedCount(reductions[0]), warps = isSmaller(count, 1024) ? 8 : 32;
+  BlockFrame frame(b, warps * warpThreads);
+  RankedTensorType out = hlo::tensorType(elements.roots[0]);
+  AffineExpr results = hlo::numElements(out);
+  frame.setBlocks(results.ceilDiv(warpThreads));
+  Value lane = b.remU(frame.thread, b.i64(warpThreads)), warp = b.divU(frame.thread, b.i64(warpThreads));
+  Value at = b.add(b.mul(frame.block(), b.i64(warpThreads)), lane), end = b.dim(results);
+  // threads beyond the results repeat the last one, and do not store it
+  SmallVector<Value> kept = b.delinearize(b.min(at, b.sub(end, b.i64(1))), b.dims(out));
+  SmallVector<Reducer> reducers;
+  SmallVector<Type> types;
+  SmallVector<Value> parts; // of all reductions, one behind the other
+  for (hlo::ReduceOp r : reductions) {
+    FailureOr<Reducer> reducer = makeReducer(e, r);
+    if (failed(reducer))
+      return failure();
+    const ReducedSpace space(b, r);
+    FailureOr<SmallVector<Value>> mine = reduceStrided(b, *reducer, warp, warps, space.count, [&](Value over, ValueRange sums) {
+      return reduceStep(e, *reducer, r, space.at(b, kept, over), sums);
+    });
+    if (failed(mine))
+      return failure();
+    reducers.push_back(*reducer);
+    llvm::append_range(parts, *mine);
+    for (Value input : r.getInputs())
+      types.push_back(hlo::elementType(input));
+  }
+  auto combine = [&](ValueRange x, ValueRange y) -> FailureOr<SmallVector<Value>> {
+    SmallVector<Value> all;
+    for (Reducer &reducer : reducers) {
+      FailureOr<SmallVector<Value>> one = reducer.combine(x.slice(all.size(), reducer.size()), y.slice(all.size(), reducer.size()), 1);
+      if (failed(one))
+        return failure();
+      llvm::append_range(all, *one);
+    }
+    return all;
+  };
+  return acrossWarps(frame, types, parts, b.lt(at, end), combine, [&](ValueRange all) -> LogicalResult {
+    SmallVector<SmallVector<Value>> values;
+    for (Reducer &reducer : reducers) {
+      FailureOr<SmallVector<Value>> done = reducer.finish(SmallVector<Value>(all.take_front(reducer.size())));
+      if (failed(done))
+        return failure();
+      values.push_back(*done);
+      all = all.drop_front(reducer.size());
+    }
+    return storeReduced(b, elements, reductions, values, at);
+  });
+}
+
+} // namespace lathe::nvptx

@@ -1,0 +1,249 @@
+// See Tile.h. The loop over k is fully unrolled within a tile; the next tile travels from memory to registers while this one is
+// used, and from there to the other stage.
+#include "passes/codegen/nvptx/Tile.h"
+
+#include "passes/codegen/library/Sums.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace lathe::nvptx {
+
+using codegen::KernelBuilder;
+
+TileShape chooseTile(int64_t rows, int64_t columns, int64_t batch, Type sum) {
+  constexpr int64_t large = 1024, enough = 96; // blocks that keep a device of a hundred multiprocessors busy
+  rows = rows < 0 ? large : rows;
+  columns = columns < 0 ? large : columns;
+  batch = batch < 0 ? 1 : batch;
+  auto blocks = [&](int64_t edge) { return llvm::divideCeil(rows, edge) * llvm::divideCeil(columns, edge) * batch; };
+  // what the edges waste
+  auto fits = [&](int64_t edge) {
+    return llvm::alignTo(rows, edge) * llvm::alignTo(columns, edge) <= 2 * llvm::alignTo(rows, 32) * llvm::alignTo(columns, 32);
+  };
+  if (codegen::elemBytes(sum) == 4 && blocks(128) >= enough && fits(128))
+    return {128, 128, 8, 8, 8};
+  if (blocks(64) >= enough && fits(64))
+    return {64, 64, 16, 4, 4};
+  return {32, 32, 16, 4, 4};
+}
+
+namespace {
+
+class Tile {
+public:
+  Tile(BlockFrame &frame, const TileShape &shape, const TileProduct &p)
+      : frame(frame), b(frame.b), shape(shape), p(p), bytes(codegen::elemBytes(p.sum)), wide(16 / bytes),
+        adder(b, p.sum, p.sum, p.sum) {}
+
+  LogicalResult emit();
+
+private:
+  /// Where the elements of an operand that this thread loads are in the tile, and in shared memory.
+  struct Side {
+    const TileOperand *operand;
+    int64_t lines;           ///< of a tile
+    int64_t pitch;           ///< elements from one k to the next in shared memory
+    int64_t at;              ///< bytes to the first stage
+    int64_t slots = 0;       ///< accesses of a thread
+    SmallVector<Value> line; ///< of a slot, in the tile
+    SmallVector<Value> k;
+    SmallVector<Value> clamped; ///< line in the operand, the last one for lines beyond it
+  };
+
+  Side makeSide(const TileOperand &operand, int64_t lines, int64_t at, Value tile, Value count);
+  SmallVector<Value> load(const Side &side, Value step);
+  void store(const Side &side, Value stage, ValueRange values);
+  SmallVector<Value> fragment(const Side &side, Value stage, int64_t k, Value place, int64_t count);
+  SmallVector<Value> multiply(Value stage, ValueRange sums);
+  SmallVector<Value> sumUp();
+  LogicalResult finish(ValueRange sums);
+  Value at(Value byteOffset) { return b.ptrBytes(memory, byteOffset); }
+  int64_t groups(int64_t count) const { return count / std::min(count, wide); }
+
+  BlockFrame &frame;
+  KernelBuilder &b;
+  const TileShape shape;
+  const TileProduct &p;
+  const int64_t bytes, wide; ///< of an element; elements of an access to shared memory
+  codegen::Accumulator adder;
+  Value memory, threadRow, threadColumn;
+  Side lhs, rhs;
+  int64_t stageBytes = 0;
+};
+
+} // namespace
+
+Tile::Side Tile::makeSide(const TileOperand &operand, int64_t lines, int64_t at, Value tile, Value count) {
+  Side side{&operand, lines, 0, at, 0, {}, {}, {}};
+  // lines of 16 bytes more than a multiple of the banks: threads that store along k then use different ones
+  side.pitch = lines + (operand.alongDepth ? wide : 0);
+  const int64_t v = operand.vector, inner = (operand.alongDepth ? shape.depth : lines) / v, all = lines * shape.depth / v;
+  const int64_t threads = frame.threads;
+  side.slots = std::max<int64_t>(1, all / threads);
+  for (int64_t i = 0; i < side.slots; ++i) {
+    Value in, out;
+    if (inner <= threads) {
+      in = b.remU(frame.thread, b.i64(inner));
+      out = b.add(b.divU(frame.thread, b.i64(inner)), b.i64(i * (threads / inner)));
+    } else {
+      const int64_t times = inner / threads;
+      in = b.add(frame.thread, b.i64(i % times * threads));
+      out = b.i64(i / times);
+    }
+    in = b.mul(in, b.i64(v));
+    side.line.push_back(operand.alongDepth ? out : in);
+    side.k.push_back(operand.alongDepth ? in : out);
+    Value line = b.add(b.mul(tile, b.i64(lines)), side.line.back());
+    const int64_t across = operand.alongDepth ? 1 : v;
+    side.clamped.push_back(b.min(line, b.sub(count, b.i64(across))));
+    operand.begin(i, side.clamped.back());
+  }
+  return side;
+}
+
+// Lines beyond the operand repeat its last one, and their sums are dropped. Steps beyond the depth are zeros on both sides.
+SmallVector<Value> Tile::load(const Side &side, Value step) {
+  SmallVector<Value> values;
+  const int64_t v = side.operand->alongDepth ? side.operand->vector : 1;
+  const std::optional<int64_t> depth = codegen::constantOf(p.depth);
+  const bool whole = depth && *depth % shape.depth == 0;
+  for (int64_t i = 0; i < side.slots; ++i) {
+    Value k = b.add(b.mul(step, b.i64(shape.depth)), side.k[i]);
+    // beyond the last tile nothing is used
+    Value x = side.operand->load(i, side.clamped[i], b.min(k, b.sub(p.depth, b.i64(v))));
+    if (!whole)
+      x = b.select(b.lt(k, p.depth), x, b.cstI(x.getType(), 0));
+    values.push_back(x);
+  }
+  return values;
+}
+
+void Tile::store(const Side &side, Value stage, ValueRange values) {
+  auto put = [&](Value x, Value line, Value k) {
+    Value offset = b.mul(b.add(b.mul(k, b.i64(side.pitch)), line), b.i64(bytes));
+    const int64_t size = bytes * codegen::lanesOf(x.getType());
+    LLVM::StoreOp::create(b, x, at(b.add(b.add(stage, b.i64(side.at)), offset)), size);
+  };
+  for (int64_t i = 0; i < side.slots; ++i) {
+    if (!side.operand->alongDepth || side.operand->vector == 1) {
+      put(values[i], side.line[i], side.k[i]);
+      continue;
+    }
+    for (int64_t j = 0; j < side.operand->vector; ++j)
+      put(vector::ExtractOp::create(b, values[i], j), side.line[i], b.add(side.k[i], b.i64(j)));
+  }
+}
+
+/// The lines of this thread at step k: groups of up to 16 bytes, spread evenly over the tile.
+SmallVector<Value> Tile::fragment(const Side &side, Value stage, int64_t k, Value place, int64_t count) {
+  SmallVector<Value> values;
+  const int64_t width = std::min(count, wide), spread = side.lines / groups(count);
+  for (int64_t g = 0; g < groups(count); ++g) {
+    Value offset = b.add(b.mul(place, b.i64(width * bytes)), b.i64(side.at + (k * side.pitch + g * spread) * bytes));
+    Type type = codegen::regType(p.sum, width);
+    Value v = LLVM::LoadOp::create(b, type, at(b.add(stage, offset)), width * bytes);
+    for (int64_t i = 0; i < width; ++i)
+      values.push_back(width == 1 ? v : vector::ExtractOp::create(b, v, i).getResult());
+  }
+  return values;
+}
+
+SmallVector<Value> Tile::multiply(Value stage, ValueRange before) {
+  SmallVector<Value> sums(before);
+  for (int64_t k = 0; k < shape.depth; ++k) {
+    SmallVector<Value> x = fragment(lhs, stage, k, threadRow, shape.threadRows);
+    SmallVector<Value> y = fragment(rhs, stage, k, threadColumn, shape.threadColumns);
+    for (auto [i, l] : llvm::enumerate(x))
+      for (auto [j, r] : llvm::enumerate(y)) {
+        Value &sum = sums[i * shape.threadColumns + j];
+        sum = adder.step(sum, l, r);
+      }
+  }
+  return sums;
+}
+
+SmallVector<Value> Tile::sumUp() {
+  Value steps = b.divU(b.add(p.depth, b.i64(shape.depth - 1)), b.i64(shape.depth));
+  SmallVector<Value> zeros(shape.threadRows * shape.threadColumns, adder.zero());
+  auto all = [&] {
+    SmallVector<Value> x = load(lhs, b.i64(0)), y = load(rhs, b.i64(0));
+    store(lhs, b.i64(0), x);
+    store(rhs, b.i64(0), y);
+    frame.barrier();
+    return b.loop(b.i64(0), steps, b.i64(1), zeros, [&](Value step, ValueRange sums) {
+      Value odd = arith::AndIOp::create(b, step, b.i64(1));
+      Value stage = b.mul(odd, b.i64(stageBytes)), other = b.sub(b.i64(stageBytes), stage), next = b.add(step, b.i64(1));
+      SmallVector<Value> x = load(lhs, next), y = load(rhs, next);
+      SmallVector<Value> after = multiply(stage, sums);
+      store(lhs, other, x);
+      store(rhs, other, y);
+      frame.barrier();
+      return after;
+    });
+  };
+  if (codegen::constantOf(p.depth))
+    return all();
+  return b.ifElse(b.lt(b.i64(0), p.depth), TypeRange(ValueRange(zeros)), all, [&] { return zeros; });
+}
+
+// The sums go through shared memory, a group of rows at a time, so that an epilogue is emitted once a group, not once a sum, and
+// neighbouring threads store neighbouring results.
+LogicalResult Tile::finish(ValueRange sums) {
+  const int64_t rowGroups = groups(shape.threadRows), rows = shape.rows / rowGroups, width = shape.threadRows / rowGroups;
+  const int64_t columnGroups = groups(shape.threadColumns), across = shape.threadColumns / columnGroups;
+  const int64_t pitch = shape.columns + (p.rowsInner ? 1 : wide), count = rows * shape.columns;
+  Value top = b.mul(p.tileRow, b.i64(shape.rows)), left = b.mul(p.tileColumn, b.i64(shape.columns));
+  LogicalResult ok = success();
+  for (int64_t g = 0; g < rowGroups; ++g) {
+    if (g)
+      frame.barrier();
+    for (int64_t i = 0; i < width; ++i)
+      for (int64_t j = 0; j < shape.threadColumns; ++j) {
+        Value row = b.add(b.mul(threadRow, b.i64(width)), b.i64(i));
+        Value column = b.add(b.mul(threadColumn, b.i64(across)), b.i64(j / across * (shape.columns / columnGroups) + j % across));
+        b.storeElem(p.sum, sums[(g * width + i) * shape.threadColumns + j], memory, b.add(b.mul(row, b.i64(pitch)), column));
+      }
+    frame.barrier();
+    b.loop(frame.thread, b.i64(count), b.i64(frame.threads), [&](Value e) {
+      const int64_t inner = p.rowsInner ? rows : shape.columns;
+      Value in = b.remU(e, b.i64(inner)), out = b.divU(e, b.i64(inner));
+      Value r = p.rowsInner ? in : out, c = p.rowsInner ? out : in;
+      Value row = b.add(top, b.add(r, b.i64(g * rows))), column = b.add(left, c);
+      b.ifThen(b.both(b.lt(row, p.rows), b.lt(column, p.columns)), [&] {
+        Value sum = b.loadElem(p.sum, memory, b.add(b.mul(r, b.i64(pitch)), c));
+        if (failed(p.store(row, column, sum)))
+          ok = failure();
+      });
+    });
+  }
+  return ok;
+}
+
+LogicalResult Tile::emit() {
+  const int64_t across = shape.columns / shape.threadColumns, down = shape.rows / shape.threadRows;
+  if (across >= 8 && down >= 4) { // a warp is 4 by 8 threads: fewer accesses to shared memory than in a line
+    Value warp = b.divU(frame.thread, b.i64(warpThreads)), lane = b.remU(frame.thread, b.i64(warpThreads));
+    threadRow = b.add(b.mul(b.divU(warp, b.i64(across / 8)), b.i64(4)), b.divU(lane, b.i64(8)));
+    threadColumn = b.add(b.mul(b.remU(warp, b.i64(across / 8)), b.i64(8)), b.remU(lane, b.i64(8)));
+  } else {
+    threadRow = b.divU(frame.thread, b.i64(across));
+    threadColumn = b.remU(frame.thread, b.i64(across));
+  }
+  lhs = makeSide(p.lhs, shape.rows, 0, p.tileRow, p.rows);
+  const int64_t lhsBytes = lhs.pitch * shape.depth * bytes;
+  rhs = makeSide(p.rhs, shape.columns, lhsBytes, p.tileColumn, p.columns);
+  stageBytes = lhsBytes + rhs.pitch * shape.depth * bytes;
+  const int64_t results = shape.rows / groups(shape.threadRows) * (shape.columns + wide) * bytes;
+  memory = frame.shared(std::max(2 * stageBytes, results));
+  return finish(sumUp());
+}
+
+LogicalResult emitTile(BlockFrame &frame, const TileShape &shape, const TileProduct &product) {
+  return Tile(frame, shape, product).emit();
+}
+
+} // namespace lathe::nvptx
