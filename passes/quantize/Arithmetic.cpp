@@ -32,7 +32,7 @@ static Value alongAxis(Emitter &e, ArrayRef<int64_t> values, int64_t axis, Value
 static Value shiftByRemainder(Emitter &e, Value x, Value exponents, Value mask, Value half) {
   unsigned width = Emitter::elementType(x).getIntOrFloatBitWidth();
   Value sign = e.binary<hlo::ShiftRightArithmeticOp>(x, constantLike(e, width - 1, x));
-  Value above = e.compare(Compare::GT, e.binary<hlo::AndOp>(x, mask), e.sub(half, sign));
+  Value above = e.compare(legalize::Compare::GT, e.binary<hlo::AndOp>(x, mask), e.sub(half, sign));
   return e.add(e.binary<hlo::ShiftRightArithmeticOp>(x, exponents), e.convert(above, Emitter::elementType(x)));
 }
 
