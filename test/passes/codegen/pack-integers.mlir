@@ -1,5 +1,5 @@
-// RUN: lathe-opt %s --kernel-pack-weights="features=+avx2,+avx,+fma" --split-input-file | FileCheck %s --check-prefix=WORDS
-// RUN: lathe-opt %s --kernel-pack-weights="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni,+avx2,+avx,+fma" --split-input-file | FileCheck %s --check-prefix=BYTES
+// RUN: lathe-opt %s --kernel-set-target="features=+avx2,+avx,+fma" --kernel-pack-weights --split-input-file | FileCheck %s --check-prefix=WORDS
+// RUN: lathe-opt %s --kernel-set-target="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni,+avx2,+avx,+fma" --kernel-pack-weights --split-input-file | FileCheck %s --check-prefix=BYTES
 
 // Groups of two, whose last one has a zero; groups of four behind what takes back that the left numbers are read plus 128: -128
 // times the sum of a column, 7 and 9 here, in 32 bits.

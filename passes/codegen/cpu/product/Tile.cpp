@@ -265,7 +265,7 @@ Value TileEmitter::repeat(Value aBase, Value at, Value mask) {
 void TileEmitter::groupStep(Value aBase, Value bBase, Value k, MutableArrayRef<Value> acc) {
   Type i32 = b.getI32Type();
   const int64_t group = format.group();
-  auto vectorOf = [&](Type elem) { return VectorType::get({group * shape.lanes}, memType(elem)); };
+  auto vectorOf = [&](Type elem) { return VectorType::get({group * shape.lanes}, format.isInteger() ? memType(elem) : elem); };
   auto asGroups = [&](Value v) -> Value { return vector::BitCastOp::create(b, vectorOf(operands.aElem), v); };
   Value aOffset = b.mul(k, inner.aStride), from = b.ptrAt(bBase, operands.bElem, b.mul(k, inner.bStride));
   Sums columns;
