@@ -62,3 +62,37 @@ func.func @convolution(%x: tensor<1x9x9x3xi8>) -> (tensor<1x7x7x2xi32>, tensor<1
   }
   return %0, %1 : tensor<1x7x7x2xi32>, tensor<1x5x5x2xi32>
 }
+
+// -----
+
+// Factors of 64 bits lie in 32 where they fit and nothing else reads them, and are widened where they multiply.
+// WORDS-LABEL: @factors
+// WORDS: %[[FITS:.*]] = hlo.constant dense<[1, -2147483648]> : tensor<2xi32>
+// WORDS: %[[WIDE:.*]] = hlo.constant dense<[1, 2147483648]> : tensor<2xi64>
+// WORDS: kernel.dot({{.*}}, %[[FITS]], %[[WIDE]])
+// WORDS: ^bb0(%{{.*}}: tensor<100x2xi32>, %[[F:.*]]: tensor<2xi32>, %[[W:.*]]: tensor<2xi64>):
+// WORDS: hlo.convert %[[F]] : (tensor<2xi32>) -> tensor<2xi64>
+func.func @factors(%x: tensor<100x3xi8>) -> (tensor<100x2xi64>, tensor<100x2xi64>, tensor<100x2xi64>) {
+  %w = "hlo.constant"() {value = dense<1> : tensor<3x2xi8>} : () -> tensor<3x2xi8>
+  %fits = "hlo.constant"() {value = dense<[1, -2147483648]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %wide = "hlo.constant"() {value = dense<[1, 2147483648]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %0:2 = kernel.dot(%x, %w, %fits, %wide) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<100x3xi8>, tensor<3x2xi8>, tensor<2xi64>, tensor<2xi64>) -> (tensor<100x2xi64>, tensor<100x2xi64>) {
+  ^bb0(%acc: tensor<100x2xi32>, %f: tensor<2xi64>, %v: tensor<2xi64>):
+    %1 = "hlo.convert"(%acc) : (tensor<100x2xi32>) -> tensor<100x2xi64>
+    %2 = "hlo.broadcast_in_dim"(%f) {broadcast_dimensions = array<i64: 1>} : (tensor<2xi64>) -> tensor<100x2xi64>
+    %3 = "hlo.broadcast_in_dim"(%v) {broadcast_dimensions = array<i64: 1>} : (tensor<2xi64>) -> tensor<100x2xi64>
+    %4 = "hlo.multiply"(%1, %2) : (tensor<100x2xi64>, tensor<100x2xi64>) -> tensor<100x2xi64>
+    %5 = "hlo.multiply"(%1, %3) : (tensor<100x2xi64>, tensor<100x2xi64>) -> tensor<100x2xi64>
+    kernel.yield %4, %5 : tensor<100x2xi64>, tensor<100x2xi64>
+  }
+  // What is added as well stays.
+  // WORDS: kernel.dot({{.*}}tensor<2xi64>
+  %6 = kernel.dot(%x, %w, %fits) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<100x3xi8>, tensor<3x2xi8>, tensor<2xi64>) -> tensor<100x2xi64> {
+  ^bb0(%acc: tensor<100x2xi32>, %f: tensor<2xi64>):
+    %1 = "hlo.convert"(%acc) : (tensor<100x2xi32>) -> tensor<100x2xi64>
+    %2 = "hlo.broadcast_in_dim"(%f) {broadcast_dimensions = array<i64: 1>} : (tensor<2xi64>) -> tensor<100x2xi64>
+    %3 = "hlo.add"(%1, %2) : (tensor<100x2xi64>, tensor<100x2xi64>) -> tensor<100x2xi64>
+    kernel.yield %3 : tensor<100x2xi64>
+  }
+  return %0#0, %0#1, %6 : tensor<100x2xi64>, tensor<100x2xi64>, tensor<100x2xi64>
+}

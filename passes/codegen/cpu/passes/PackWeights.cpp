@@ -5,6 +5,7 @@
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/passes/NarrowConstants.h"
 #include "passes/codegen/cpu/passes/Passes.h"
 #include "passes/codegen/cpu/product/Format.h"
 #include "passes/codegen/cpu/target/CpuTarget.h"
@@ -554,6 +555,7 @@ FailureOr<PackStatistics> packWeights(ModuleOp module, const KernelTarget &targe
   });
   if (r.wasInterrupted())
     return failure();
+  narrowConstants(module);
   // views of constants first, then the constants nobody reads any more
   for (hlo::ConstantOp c : constants) {
     for (Operation *user : llvm::make_early_inc_range(c->getUsers()))
