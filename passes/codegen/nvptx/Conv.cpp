@@ -163,7 +163,7 @@ LogicalResult emitConv(Operation *op, KernelBuilder &b) {
   int64_t pixels = 1;
   for (int64_t d : shapeOut.drop_back())
     pixels *= d == ShapedType::kDynamic ? 4 : d; // small batches are what a device finds hard
-  const TileShape shape = chooseTile(pixels, columns, 1, p.sum);
+  const TileShape shape = chooseTile(pixels, columns, filter.getNumElements() / columns, 1, p.sum);
   AffineExpr rows = hlo::numElements(ArrayRef<AffineExpr>(hlo::getDims(out)).drop_back(), b.getContext());
   const int64_t across = llvm::divideCeil(columns, shape.columns);
   BlockFrame frame(b, shape.threads());

@@ -4,6 +4,8 @@
 #include "passes/codegen/nvptx/NvptxBackend.h"
 #include "runtime/abi/cuda_abi.h"
 
+#include "mlir/IR/AffineMap.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -48,8 +50,9 @@ std::unique_ptr<TargetMachine> makeMachine(std::string &error) {
 }
 
 /// The entry around a function of units [begin, end): a thread's share of them, or a block's where the function is for
-/// `together` threads of one. Of many pointers it takes a table: see LATHE_CUDA_MOST_POINTERS.
-void addEntry(Module &m, codegen::Launch &launch, int together) {
+/// `together` threads of one. `extent`: the units where they are known, else -1. Of many pointers it takes a table: see
+/// LATHE_CUDA_MOST_POINTERS.
+void addEntry(Module &m, codegen::Launch &launch, int together, int64_t extent) {
   Function *body = m.getFunction(launch.name);
   body->setName(launch.name + "_units");
   body->setLinkage(GlobalValue::InternalLinkage);
@@ -70,6 +73,8 @@ void addEntry(Module &m, codegen::Launch &launch, int together) {
   if (together) { // barriers are in them
     body->setConvergent();
     entry->setConvergent();
+    if (together == 256) // two blocks a multiprocessor, which leaves 128 registers a thread
+      entry->addFnAttr("nvvm.minctasm", "2");
   }
   for (unsigned i = 0; i <= err && !inTable; ++i)
     for (Attribute::AttrKind kind : {Attribute::NoAlias, Attribute::ReadOnly, Attribute::NonNull})
@@ -82,11 +87,15 @@ void addEntry(Module &m, codegen::Launch &launch, int together) {
   auto special = [&](Intrinsic::ID id) { return b.CreateZExt(b.CreateIntrinsic(i32, id, {}), i64); };
   Value *worker = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
   if (together) { // blocks are whole, and their number is the unit's
+    if (extent >= 0)
+      b.CreateAssumption(b.CreateICmpULT(worker, b.getInt64(std::max<int64_t>(1, extent / together))));
     b.CreateBr(work);
   } else {
     worker = b.CreateMul(worker, b.getInt64(blockThreads), "", true, true);
     worker = b.CreateAdd(worker, special(Intrinsic::nvvm_read_ptx_sreg_tid_x), "", true, true);
-    b.CreateCondBr(b.CreateICmpSLT(worker, threads), work, done);
+    // the number itself where there is one: indices that are small then divide in 32 bits, several times as fast
+    Value *last = extent >= 0 && !launch.hasScratch ? b.getInt64(extent) : threads;
+    b.CreateCondBr(b.CreateICmpSLT(worker, last), work, done);
   }
   b.SetInsertPoint(work);
   SmallVector<Value *> args;
@@ -198,9 +207,14 @@ mlir::FailureOr<std::string> makePtx(mlir::ModuleOp kernels, MutableArrayRef<cod
   if (!machine)
     return failed("this build of LLVM makes no code for NVIDIA devices: " + error);
   SmallVector<int> together;
+  SmallVector<int64_t> extents;
   for (const codegen::Launch &launch : launches) {
-    auto threads = kernels.lookupSymbol(launch.name)->getAttrOfType<mlir::IntegerAttr>(blockAttribute);
+    mlir::Operation *function = kernels.lookupSymbol(launch.name);
+    auto threads = function->getAttrOfType<mlir::IntegerAttr>(blockAttribute);
     together.push_back(threads ? static_cast<int>(threads.getInt()) : 0);
+    auto extent = function->getAttrOfType<mlir::AffineMapAttr>("kernel.extent");
+    auto known = extent ? mlir::dyn_cast<mlir::AffineConstantExpr>(extent.getValue().getResult(0)) : mlir::AffineConstantExpr();
+    extents.push_back(known ? known.getValue() : -1);
   }
   LLVMContext llvmContext;
   std::unique_ptr<Module> m = mlir::translateModuleToLLVMIR(kernels, llvmContext, "lathe");
@@ -209,8 +223,8 @@ mlir::FailureOr<std::string> makePtx(mlir::ModuleOp kernels, MutableArrayRef<cod
   m->setSourceFileName("lathe");
   m->setTargetTriple(Triple(deviceTriple));
   m->setDataLayout(machine->createDataLayout());
-  for (auto [launch, threads] : llvm::zip_equal(launches, together))
-    addEntry(*m, launch, threads);
+  for (auto [launch, threads, extent] : llvm::zip_equal(launches, together, extents))
+    addEntry(*m, launch, threads, extent);
   for (Function &f : *m)
     if (!f.isIntrinsic()) {
       f.setDoesNotThrow();

@@ -135,7 +135,7 @@ LogicalResult emitProduct(Operation *op, KernelBuilder &b) {
     batch *= out.isDynamicDim(d) ? 1 : out.getDimSize(d);
   }
   auto known = [&](int64_t d) { return out.isDynamicDim(d) ? -1 : out.getDimSize(d); };
-  const TileShape shape = chooseTile(known(roles.row), known(roles.column), batch, p.sum);
+  const TileShape shape = chooseTile(known(roles.row), known(roles.column), std::max<int64_t>(0, roles.depth()), batch, p.sum);
   AffineExpr down = sizes[roles.row].ceilDiv(shape.rows), across = sizes[roles.column].ceilDiv(shape.columns);
   b.setWork(shape.rows * shape.columns * 64);
 

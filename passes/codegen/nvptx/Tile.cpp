@@ -2,6 +2,7 @@
 // used, and from there to the other stage.
 #include "passes/codegen/nvptx/Tile.h"
 
+#include "passes/codegen/element/Expr.h"
 #include "passes/codegen/library/Sums.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -14,7 +15,7 @@ namespace lathe::nvptx {
 
 using codegen::KernelBuilder;
 
-TileShape chooseTile(int64_t rows, int64_t columns, int64_t batch, Type sum) {
+TileShape chooseTile(int64_t rows, int64_t columns, int64_t depth, int64_t batch, Type sum) {
   constexpr int64_t large = 1024, enough = 96; // blocks that keep a device of a hundred multiprocessors busy
   rows = rows < 0 ? large : rows;
   columns = columns < 0 ? large : columns;
@@ -28,7 +29,10 @@ TileShape chooseTile(int64_t rows, int64_t columns, int64_t batch, Type sum) {
     return {128, 128, 8, 8, 8};
   if (blocks(64) >= enough && fits(64))
     return {64, 64, 16, 4, 4};
-  return {32, 32, 16, 4, 4};
+  TileShape small{32, 32, 16, 4, 4};
+  if (depth >= 256 && blocks(32) < 2 * enough)
+    small.parts = codegen::elemBytes(sum) == 4 ? 4 : 2;
+  return small;
 }
 
 namespace {
@@ -70,7 +74,8 @@ private:
   const TileProduct &p;
   const int64_t bytes, wide; ///< of an element; elements of an access to shared memory
   codegen::Accumulator adder;
-  Value memory, threadRow, threadColumn;
+  Value memory, group, place; ///< of this thread: its group, and its number there
+  Value threadRow, threadColumn;
   Side lhs, rhs;
   int64_t stageBytes = 0;
 };
@@ -82,16 +87,16 @@ Tile::Side Tile::makeSide(const TileOperand &operand, int64_t lines, int64_t at,
   // lines of 16 bytes more than a multiple of the banks: threads that store along k then use different ones
   side.pitch = lines + (operand.alongDepth ? wide : 0);
   const int64_t v = operand.vector, inner = (operand.alongDepth ? shape.depth : lines) / v, all = lines * shape.depth / v;
-  const int64_t threads = frame.threads;
+  const int64_t threads = shape.groupThreads();
   side.slots = std::max<int64_t>(1, all / threads);
   for (int64_t i = 0; i < side.slots; ++i) {
     Value in, out;
     if (inner <= threads) {
-      in = b.remU(frame.thread, b.i64(inner));
-      out = b.add(b.divU(frame.thread, b.i64(inner)), b.i64(i * (threads / inner)));
+      in = b.remU(place, b.i64(inner));
+      out = b.add(b.divU(place, b.i64(inner)), b.i64(i * (threads / inner)));
     } else {
       const int64_t times = inner / threads;
-      in = b.add(frame.thread, b.i64(i % times * threads));
+      in = b.add(place, b.i64(i % times * threads));
       out = b.i64(i / times);
     }
     in = b.mul(in, b.i64(v));
@@ -110,7 +115,7 @@ SmallVector<Value> Tile::load(const Side &side, Value step) {
   SmallVector<Value> values;
   const int64_t v = side.operand->alongDepth ? side.operand->vector : 1;
   const std::optional<int64_t> depth = codegen::constantOf(p.depth);
-  const bool whole = depth && *depth % shape.depth == 0;
+  const bool whole = depth && *depth % (shape.depth * shape.parts) == 0;
   for (int64_t i = 0; i < side.slots; ++i) {
     Value k = b.add(b.mul(step, b.i64(shape.depth)), side.k[i]);
     // beyond the last tile nothing is used
@@ -167,16 +172,18 @@ SmallVector<Value> Tile::multiply(Value stage, ValueRange before) {
 }
 
 SmallVector<Value> Tile::sumUp() {
-  Value steps = b.divU(b.add(p.depth, b.i64(shape.depth - 1)), b.i64(shape.depth));
+  const int64_t together = shape.depth * shape.parts;
+  Value steps = b.divU(b.add(p.depth, b.i64(together - 1)), b.i64(together)), mine = b.mul(group, b.i64(2 * stageBytes));
   SmallVector<Value> zeros(shape.threadRows * shape.threadColumns, adder.zero());
+  auto number = [&](Value step) { return b.add(b.mul(step, b.i64(shape.parts)), group); };
   auto all = [&] {
-    SmallVector<Value> x = load(lhs, b.i64(0)), y = load(rhs, b.i64(0));
-    store(lhs, b.i64(0), x);
-    store(rhs, b.i64(0), y);
+    SmallVector<Value> x = load(lhs, number(b.i64(0))), y = load(rhs, number(b.i64(0)));
+    store(lhs, mine, x);
+    store(rhs, mine, y);
     frame.barrier();
     return b.loop(b.i64(0), steps, b.i64(1), zeros, [&](Value step, ValueRange sums) {
-      Value odd = arith::AndIOp::create(b, step, b.i64(1));
-      Value stage = b.mul(odd, b.i64(stageBytes)), other = b.sub(b.i64(stageBytes), stage), next = b.add(step, b.i64(1));
+      Value odd = b.mul(arith::AndIOp::create(b, step, b.i64(1)), b.i64(stageBytes)), next = number(b.add(step, b.i64(1)));
+      Value stage = b.add(mine, odd), other = b.add(mine, b.sub(b.i64(stageBytes), odd));
       SmallVector<Value> x = load(lhs, next), y = load(rhs, next);
       SmallVector<Value> after = multiply(stage, sums);
       store(lhs, other, x);
@@ -197,6 +204,7 @@ LogicalResult Tile::finish(ValueRange sums) {
   const int64_t columnGroups = groups(shape.threadColumns), across = shape.threadColumns / columnGroups;
   const int64_t pitch = shape.columns + (p.rowsInner ? 1 : wide), count = rows * shape.columns;
   Value top = b.mul(p.tileRow, b.i64(shape.rows)), left = b.mul(p.tileColumn, b.i64(shape.columns));
+  const int64_t area = rows * pitch; // of a group of threads
   LogicalResult ok = success();
   for (int64_t g = 0; g < rowGroups; ++g) {
     if (g)
@@ -205,7 +213,8 @@ LogicalResult Tile::finish(ValueRange sums) {
       for (int64_t j = 0; j < shape.threadColumns; ++j) {
         Value row = b.add(b.mul(threadRow, b.i64(width)), b.i64(i));
         Value column = b.add(b.mul(threadColumn, b.i64(across)), b.i64(j / across * (shape.columns / columnGroups) + j % across));
-        b.storeElem(p.sum, sums[(g * width + i) * shape.threadColumns + j], memory, b.add(b.mul(row, b.i64(pitch)), column));
+        Value at = b.add(b.add(b.mul(group, b.i64(area)), b.mul(row, b.i64(pitch))), column);
+        b.storeElem(p.sum, sums[(g * width + i) * shape.threadColumns + j], memory, at);
       }
     frame.barrier();
     b.loop(frame.thread, b.i64(count), b.i64(frame.threads), [&](Value e) {
@@ -214,7 +223,9 @@ LogicalResult Tile::finish(ValueRange sums) {
       Value r = p.rowsInner ? in : out, c = p.rowsInner ? out : in;
       Value row = b.add(top, b.add(r, b.i64(g * rows))), column = b.add(left, c);
       b.ifThen(b.both(b.lt(row, p.rows), b.lt(column, p.columns)), [&] {
-        Value sum = b.loadElem(p.sum, memory, b.add(b.mul(r, b.i64(pitch)), c));
+        Value at = b.add(b.mul(r, b.i64(pitch)), c), sum = b.loadElem(p.sum, memory, at);
+        for (int64_t part = 1; part < shape.parts; ++part)
+          sum = codegen::E(b, sum) + codegen::E(b, b.loadElem(p.sum, memory, b.add(at, b.i64(part * area))));
         if (failed(p.store(row, column, sum)))
           ok = failure();
       });
@@ -225,20 +236,23 @@ LogicalResult Tile::finish(ValueRange sums) {
 
 LogicalResult Tile::emit() {
   const int64_t across = shape.columns / shape.threadColumns, down = shape.rows / shape.threadRows;
+  const int64_t threads = shape.groupThreads();
+  group = shape.parts == 1 ? b.i64(0) : b.divU(frame.thread, b.i64(threads));
+  place = shape.parts == 1 ? frame.thread : b.remU(frame.thread, b.i64(threads));
   if (across >= 8 && down >= 4) { // a warp is 4 by 8 threads: fewer accesses to shared memory than in a line
-    Value warp = b.divU(frame.thread, b.i64(warpThreads)), lane = b.remU(frame.thread, b.i64(warpThreads));
+    Value warp = b.divU(place, b.i64(warpThreads)), lane = b.remU(place, b.i64(warpThreads));
     threadRow = b.add(b.mul(b.divU(warp, b.i64(across / 8)), b.i64(4)), b.divU(lane, b.i64(8)));
     threadColumn = b.add(b.mul(b.remU(warp, b.i64(across / 8)), b.i64(8)), b.remU(lane, b.i64(8)));
   } else {
-    threadRow = b.divU(frame.thread, b.i64(across));
-    threadColumn = b.remU(frame.thread, b.i64(across));
+    threadRow = b.divU(place, b.i64(across));
+    threadColumn = b.remU(place, b.i64(across));
   }
   lhs = makeSide(p.lhs, shape.rows, 0, p.tileRow, p.rows);
   const int64_t lhsBytes = lhs.pitch * shape.depth * bytes;
   rhs = makeSide(p.rhs, shape.columns, lhsBytes, p.tileColumn, p.columns);
   stageBytes = lhsBytes + rhs.pitch * shape.depth * bytes;
   const int64_t results = shape.rows / groups(shape.threadRows) * (shape.columns + wide) * bytes;
-  memory = frame.shared(std::max(2 * stageBytes, results));
+  memory = frame.shared(shape.parts * std::max(2 * stageBytes, results));
   return finish(sumUp());
 }
 

@@ -2,7 +2,8 @@
 // memory, two stages of them, and each thread keeps a small rectangle of sums in registers. Where the operands' elements
 // lie and what becomes of a sum is the caller's.
 //
-// A sum is a chain of multiply-adds in the order of k, so that its bits do not depend on the tile.
+// A sum is a chain of multiply-adds in the order of k, whatever the tile. Only where tiles are few and deep, several groups of a block's
+// threads share the depth: then it is as many chains, added up in order.
 #ifndef LATHE_PASSES_CODEGEN_NVPTX_TILE_H
 #define LATHE_PASSES_CODEGEN_NVPTX_TILE_H
 
@@ -16,7 +17,9 @@ namespace lathe::nvptx {
 struct TileShape {
   int64_t rows, columns, depth; ///< of a tile; `depth` steps of the sum are in shared memory at once
   int64_t threadRows, threadColumns;
-  int64_t threads() const { return rows / threadRows * (columns / threadColumns); }
+  int64_t parts = 1; ///< groups of threads that share the depth, step by step in turn
+  int64_t groupThreads() const { return rows / threadRows * (columns / threadColumns); }
+  int64_t threads() const { return parts * groupThreads(); }
 };
 
 /// One operand, as elements [line, k]: lines are rows of the left operand or columns of the right one.
@@ -44,7 +47,7 @@ struct TileProduct {
 };
 
 /// The shape for a product of so many results; negative where it is known at run time only. Depends on sizes alone.
-TileShape chooseTile(int64_t rows, int64_t columns, int64_t batch, mlir::Type sum);
+TileShape chooseTile(int64_t rows, int64_t columns, int64_t depth, int64_t batch, mlir::Type sum);
 
 /// Emits the work of one block.
 mlir::LogicalResult emitTile(BlockFrame &frame, const TileShape &shape, const TileProduct &product);

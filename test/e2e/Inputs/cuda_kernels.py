@@ -47,6 +47,7 @@ def axes(name, values):
 
 def reduce(name, op, dims, over, free=None):
     x = given(name + "_x", dims, free=free)
+    feeds[x] = np.abs(feeds[x])  # sums that do not cancel have a bound in terms of themselves
     node(name, op, [x, axes(name + "_over", over)], T="type: DT_FLOAT", Tidx="type: DT_INT32", keep_dims="b: false")
 
 
@@ -65,6 +66,8 @@ product("batches", 16, 12, 20, batch=(2, 3))
 product("doubles", 37, 18, 35, dtype="DT_DOUBLE")
 product("many", 770, 10, 1026, batch=(2,))
 product("middle", 700, 9, 600)
+product("shared_depth", 40, 600, 50)
+product("shared_depth_doubles", 20, 257, 33, ta=True, dtype="DT_DOUBLE")
 product("one_row", 1, 515, 100, bias=True)
 product("one_row_across", 1, 516, 131, tb=True)
 product("three_rows", 3, 65, 33)
@@ -74,6 +77,7 @@ product("long_lines", 1, 4096, 40, tb=True)
 conv("plain_conv", [1, 9, 11, 3], [3, 3], 16)
 conv("strided", [2, 12, 9, 8], [3, 5], 33, stride=2, padding="VALID")
 conv("dilated", [1, 13, 13, 4], [3, 3], 8, dilation=2)
+conv("shared_taps", [1, 5, 5, 32], [3, 3], 40)
 conv("points", [1, 7, 7, 32], [1, 1], 64)
 reduce("all", "Sum", [20011], [0])
 reduce("rows_sum", "Sum", [5, 33], [1])
