@@ -88,6 +88,8 @@ def axes_of(g, x, least=0):
 def add_reductions(kinds, names):
     for name in names.split():
         def f(g, x, name=name):
+            if name == 'EuclideanNorm' and x.dtype.is_integer:
+                x = x % 16  # the root of a sum that has wrapped is what the processor makes of it
             return getattr(raw, name)(input=x, axis=tf.constant(axes_of(g, x), tf.int32), keep_dims=g.coin())
         OPS.append((name, kinds, f))
 
@@ -447,20 +449,26 @@ def Segment(g, x):
     return f(x, ids)
 
 
+def orderly(x):
+    """Without NaN, which TensorFlow leaves wherever its algorithm finds it."""
+    return tf.where(tf.math.is_nan(x), tf.zeros_like(x), x) if x.dtype.is_floating else x
+
+
 @op('fiu')
 def TopK(g, x):
+    x = orderly(x)
     n = x.shape[-1]
     return g.pick(list(raw.TopKV2(input=x, k=tf.constant(g.int(0, n), tf.int32), sorted=True)))
 
 
 @op('fiu')
 def Sort(g, x):
-    return g.pick([tf.sort, tf.argsort])(x, axis=-1, direction=g.pick(['ASCENDING', 'DESCENDING']), **{})
+    return g.pick([tf.sort, tf.argsort])(orderly(x), axis=-1, direction=g.pick(['ASCENDING', 'DESCENDING']), **{})
 
 
 @op('fiu')
 def SearchSorted(g, x):
-    x = g.to_rank(x, 2)
+    x = orderly(g.to_rank(x, 2))
     return tf.searchsorted(tf.sort(x), g.fresh([x.shape[0], g.small()], x.dtype), side=g.pick(['left', 'right']))
 
 
