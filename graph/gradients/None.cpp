@@ -57,7 +57,6 @@ void addNotDifferentiable(Rules &r) {
   r.addMissing("references to variables do not pass loops and conditionals",
                {"RefEnter", "RefExit", "RefMerge", "RefNextIteration", "RefSwitch"});
   r.addMissing("the derivative of its samples by their parameters is not there", {"StatelessParameterizedTruncatedNormal"});
-  r.addMissing("matrices by compressed rows do not run", {"SparseMatrixAdd", "SparseMatrixMatMul", "SparseMatrixMul", "SparseMatrixSparseMatMul"});
   r.addNone("calls out of the graph", {"PyFunc", "PyFuncStateless", "EagerPyFunc"});
 }
 

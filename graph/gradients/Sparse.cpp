@@ -119,6 +119,110 @@ void raggedGather(Grad &g) {
   g.set(static_cast<int>(splits.size()), call("UnsortedSegmentSum", {g.dy(last), numbered.at(last), rows}));
 }
 
+/// What is put in front of a matrix within a product.
+enum class Turn { None, Transpose, Adjoint };
+
+Turn turnOf(const Grad &g, const char *transpose, const char *adjoint) {
+  return g.boolAttr(adjoint) ? Turn::Adjoint : g.boolAttr(transpose) ? Turn::Transpose : Turn::None;
+}
+
+Val turned(Val dense, Turn turn) { return turn == Turn::None ? dense : matrixTranspose(dense, turn == Turn::Adjoint); }
+
+Val transposedRows(Val csr, DType type, bool conjugate) {
+  return call("SparseMatrixTranspose", {csr}, {{"conjugate", conjugate}, {"type", type}});
+}
+
+/// One column of coordinates, counted from the end; for 0 all but the last two, those of the batch.
+Val columns(Val indices, int from) {
+  Val depth = element(Shape(indices), 1), zero = ints(indices, {0});
+  auto vector = [&](Val x) { return Reshape(x, ints(indices, {1})); };
+  if (from == 0)
+    return Slice(indices, ints(indices, {0, 0}), Concat({ints(indices, {-1}), vector(depth - intOf(indices, 2))}, intOf(indices, 0)));
+  return Slice(indices, Concat({zero, vector(depth + intOf(indices, from))}, intOf(indices, 0)), ints(indices, {-1, 1}));
+}
+
+/// C = turned A times turned B, A by compressed rows and B dense. The gradient of A is computed where A has elements, and nowhere else.
+void compressedTimesDense(Grad &g) {
+  Turn turnA = turnOf(g, "transpose_a", "adjoint_a"), turnB = turnOf(g, "transpose_b", "adjoint_b");
+  DType type = g.node.typeAttr("T");
+  Val a = g.in(0), b = g.in(1), d = g.dy();
+  if (g.boolAttr("conjugate_output"))
+    d = Conj(d);
+  if (g.boolAttr("transpose_output"))
+    d = matrixTranspose(d);
+  Val there = call("CSRSparseMatrixToSparseTensor", {a}, {{"type", type}});
+  Val batch = columns(there, 0), row = columns(there, -2), column = columns(there, -1), one = intOf(there, 1);
+  if (turnA != Turn::None)
+    std::swap(row, column);
+  Val ofGrad = GatherNd(d, Concat({batch, row}, one)), ofDense = GatherNd(turned(b, turnB), Concat({batch, column}, one));
+  Val values = sumAt(ofGrad * Conj(ofDense), -1);
+  g.set(0, call("SparseTensorToCSRSparseMatrix", {there, turnA == Turn::Adjoint ? Conj(values) : values, there.at(2)}));
+  Val ofB;
+  if (turnA == Turn::Transpose) // the conjugate of A, which no product takes as such
+    ofB = Conj(call("SparseMatrixMatMul", {a, Conj(d)}));
+  else
+    ofB = call("SparseMatrixMatMul", {a, d}, {{"adjoint_a", turnA == Turn::None}});
+  g.set(1, turned(ofB, turnB));
+}
+
+/// The elements of a matrix at the places of another one, both by compressed rows: their order is that of the flat positions.
+Val valuesAt(Val csr, Val indices, Val shape, DType type) {
+  Val from = call("CSRSparseMatrixToSparseTensor", {csr}, {{"type", type}});
+  Val strides = call("Cumprod", {shape, intOf(shape, 0)}, {{"exclusive", true}, {"reverse", true}});
+  auto places = [&](Val at) { return sumAt(at * strides, 1); };
+  Val wanted = places(indices), zero = intOf(indices, 0);
+  // an end that no place has, whose value is 0
+  Val end = Reshape(like(wanted, -1), ints(indices, {1}));
+  Val have = places(from), values = Concat({from.at(1), Cast(ints(indices, {0}), type)}, zero);
+  Val found = call("LowerBound", {expandAt(have, 0), expandAt(wanted, 0)});
+  found = Reshape(found, ints(indices, {-1}));
+  Val hit = Equal(gather(Concat({have, end}, zero), found), wanted);
+  return gather(values, Select(hit, found, Fill(Shape(found), Size(have))));
+}
+
+/// A matrix with the elements of `csr` where `pattern` has some.
+Val prunedTo(Val csr, Val pattern, DType type) {
+  Val there = call("CSRSparseMatrixToSparseTensor", {pattern}, {{"type", type}});
+  return call("SparseTensorToCSRSparseMatrix", {there, valuesAt(csr, there, there.at(2), type), there.at(2)});
+}
+
+void compressedTimesCompressed(Grad &g) {
+  Turn turnA = turnOf(g, "transpose_a", "adjoint_a"), turnB = turnOf(g, "transpose_b", "adjoint_b");
+  DType type = g.node.typeAttr("type");
+  Val a = g.in(0), b = g.in(1), d = g.dy();
+  auto product = [&](Val x, Val y, const char *how) {
+    NamedAttrs attrs{{"type", type}};
+    if (how)
+      attrs.emplace_back(how, true);
+    return call("SparseMatrixSparseMatMul", {x, y}, attrs);
+  };
+  auto back = [&](Val x, Turn turn) { return turn == Turn::None ? x : transposedRows(x, type, turn == Turn::Adjoint); };
+  // dy times the adjoint of turned B; that of a transpose is a conjugate, two turns away from the matrix
+  Val ofA = turnB == Turn::None      ? product(d, b, "adjoint_b")
+            : turnB == Turn::Adjoint ? product(d, b, nullptr)
+                                     : product(d, transposedRows(b, type, true), "transpose_b");
+  Val ofB = turnA == Turn::None      ? product(a, d, "adjoint_a")
+            : turnA == Turn::Adjoint ? product(a, d, nullptr)
+                                     : product(transposedRows(a, type, true), d, "transpose_a");
+  g.set(0, prunedTo(back(ofA, turnA), a, type));
+  g.set(1, prunedTo(back(ofB, turnB), b, type));
+}
+
+/// By a scalar, or by one number a matrix of a batch, of shape [batch, 1, 1].
+void compressedTimesNumbers(Grad &g) {
+  DType type = g.node.typeAttr("T");
+  Val a = g.in(0), b = g.in(1);
+  Val there = call("CSRSparseMatrixToSparseTensor", {a}, {{"type", type}});
+  Val d = valuesAt(g.dy(), there, there.at(2), type);
+  Val pruned = call("SparseTensorToCSRSparseMatrix", {there, d, there.at(2)});
+  g.set(0, call("SparseMatrixMul", {pruned, Conj(b)}));
+  // to the number that an element was multiplied by: that of its batch, or the only one
+  Val numbers = Size(b), batch = element(Shape(there), 1) - intOf(a, 3);
+  Val first = Reshape(Slice(there, ints(a, {0, 0}), ints(a, {-1, 1})), ints(a, {-1}));
+  Val owner = Cast(first, DType::Int32) * Cast(GreaterEqual(batch, intOf(a, 0)), DType::Int32) * Cast(Greater(numbers, intOf(a, 1)), DType::Int32);
+  g.set(1, Reshape(call("UnsortedSegmentSum", {d * Conj(there.at(1)), owner, numbers}), Shape(b)));
+}
+
 /// Matrices by compressed rows, in a variant.
 void addCompressed(Rules &r) {
   r.add({"DenseToCSRSparseMatrix"}, [](Grad &g) { g.set(0, call("CSRSparseMatrixToDense", {g.dy()}, {{"type", g.node.inputType(0)}})); });
@@ -131,6 +235,14 @@ void addCompressed(Rules &r) {
   });
   r.add({"CSRSparseMatrixToSparseTensor"},
         [](Grad &g) { g.set(0, call("SparseTensorToCSRSparseMatrix", {g.out(0), g.dy(1), g.out(2)})); });
+  r.add({"SparseMatrixMatMul"}, compressedTimesDense);
+  r.add({"SparseMatrixSparseMatMul"}, compressedTimesCompressed);
+  r.add({"SparseMatrixMul"}, compressedTimesNumbers);
+  r.add({"SparseMatrixAdd"}, [](Grad &g) {
+    DType type = g.node.typeAttr("T");
+    for (int i : {0, 1})
+      g.set(i, call("SparseMatrixMul", {prunedTo(g.dy(), g.in(i), type), g.in(i + 2)}));
+  });
   r.add({"SparseMatrixTranspose"}, [](Grad &g) { g.set(0, call("SparseMatrixTranspose", {g.dy()}, g.attrs({"conjugate", "type"}))); });
   r.add({"SparseMatrixSoftmax"}, [](Grad &g) { g.set(0, call("SparseMatrixSoftmaxGrad", {g.out(), g.dy()}, g.attrs({"type"}))); });
 }

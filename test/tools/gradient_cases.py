@@ -426,6 +426,23 @@ def variants():
     case("CSRSparseMatrixToSparseTensor", lambda v: R.CSRSparseMatrixToSparseTensor(sparse_matrix=csr(v), type=tf.float64)[1], u(4), second=False)
     case("DenseToCSRSparseMatrix", lambda d: R.CSRSparseMatrixToDense(sparse_input=R.DenseToCSRSparseMatrix(dense_input=d, indices=I), type=tf.float64), u(3, 4), second=False)
     case("SparseMatrixTranspose", lambda v: R.CSRSparseMatrixToDense(sparse_input=R.SparseMatrixTranspose(input=csr(v), type=tf.float64), type=tf.float64), u(4), second=False)
+    square = np.array([3, 3], np.int64)
+    J = np.array([[0, 1], [1, 0], [1, 2], [2, 2]], np.int64)
+    flat = lambda m, t=tf.float64: R.CSRSparseMatrixToDense(sparse_input=m, type=t)
+    csr3 = lambda v, at=I: R.SparseTensorToCSRSparseMatrix(indices=at, values=v, dense_shape=square)
+    turn = lambda x, t: np.swapaxes(x, -1, -2) if t else x
+    for ta, tb, aa, ab in [(0, 0, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0), (1, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1), (0, 0, 1, 1), (1, 0, 0, 1), (0, 1, 1, 0)]:
+        how = dict(transpose_a=bool(ta), transpose_b=bool(tb), adjoint_a=bool(aa), adjoint_b=bool(ab))
+        rows, inner = (4, 3) if ta or aa else (3, 4)
+        for tc in (False, True):
+            case("SparseMatrixMatMul", lambda v, d, how=how, tc=tc: R.SparseMatrixMatMul(a=csr(v), b=d, transpose_output=tc, **how), u(4), turn(u(inner, 2), tb or ab), second=False)
+        case("SparseMatrixSparseMatMul", lambda v, w, how=how: flat(R.SparseMatrixSparseMatMul(a=csr3(v), b=csr3(w, J), type=tf.float64, **how)), u(4), u(4), second=False)
+        for c in (False, True):
+            case("SparseMatrixMatMul", lambda v, x, d, e, how=how, c=c: tf.math.abs(R.SparseMatrixMatMul(a=csr3(tf.complex(v, x)), b=tf.complex(d, e), conjugate_output=c, **how)) ** 2, u(4), u(4), u(3, 3), u(3, 3), second=False)
+        case("SparseMatrixSparseMatMul", lambda v, x, d, e, how=how: tf.math.abs(flat(R.SparseMatrixSparseMatMul(a=csr3(tf.complex(v, x)), b=csr3(tf.complex(d, e), J), type=tf.complex128, **how), tf.complex128)) ** 2, u(4), u(4), u(4), u(4), second=False)
+    batch = np.array([[0, 0, 1], [0, 2, 0], [1, 1, 1], [1, 2, 0]], np.int64)
+    many = lambda v: R.SparseTensorToCSRSparseMatrix(indices=batch, values=v, dense_shape=np.array([2, 3, 3], np.int64))
+    case("SparseMatrixMatMul", lambda v, d: R.SparseMatrixMatMul(a=many(v), b=d), u(4), u(2, 3, 2), second=False)
     for op in ("OptionalFromValue", "OptionalGetValue"):
         case(op, lambda x, y: R.OptionalGetValue(optional=R.OptionalFromValue(components=[x, y]), output_types=[tf.float64] * 2, output_shapes=[[3], [2]]), u(3), u(2), second=False)
     case("IsotonicRegression", lambda x: R.IsotonicRegression(input=x, output_dtype=tf.float64)[0], u(3, 6), second=False)
