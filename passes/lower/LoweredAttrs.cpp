@@ -151,6 +151,8 @@ void noteLowered(ModuleOp module, const LoweredModule &m) {
   if (m.onDevice)
     w.add(all, "device", w.dictionary([&](Writer::Items &items) {
       w.add(items, "image", m.image);
+      w.add(items, "host_bytes", m.hostBytes);
+      w.add(items, "cells", m.cells);
       w.add(items, "launches", w.list(m.launches, [&](const codegen::Launch &l) {
         return w.dictionary([&](Writer::Items &launch) {
           w.add(launch, "name", l.name);
@@ -192,6 +194,8 @@ FailureOr<LoweredModule> readLowered(ModuleOp module) {
     m.onDevice = true;
     Reader d{device, ok};
     m.image = d.text("image");
+    m.hostBytes = d.number("host_bytes");
+    m.cells = d.number("cells");
     d.each("launches", [&](Reader l) { m.launches.push_back({l.text("name"), l.number("has_scratch") != 0, int(l.number("threads"))}); });
   }
   if (!ok)
