@@ -34,7 +34,7 @@ class Fuzz:
         scale = float(np.float32(self.r.uniform(0.005, 0.06)))
         return dict(scale=scale / 200, zero=0) if kind == "i16" else dict(scale=scale, zero=int(self.r.integers(-100, 100)) + (128 if kind == "u8" else 0))
 
-    def weights(self, f, x, kind, shape, channels, axis, depth):
+    def weights(self, f, x, kind, shape, channels, axis, depth, biased=False):
         """Filter and bias, and the result's scale, near which values neither vanish nor all saturate."""
         per = kind != "u8" and self.r.random() < 0.7
         ws = self.r.uniform(0.001, 0.02, channels) if per else float(self.r.uniform(0.001, 0.02))
@@ -45,7 +45,7 @@ class Fuzz:
                      zero=int(self.r.integers(100, 150)) if kind == "u8" else 0, axis=axis)
         q = float(f.graph.tensors[x].quantization.scale[0])
         ins = [x, w]
-        if self.r.random() < 0.8:
+        if biased or self.r.random() < 0.8:
             ins.append(f.tensor((channels,), "i64" if kind == "i16" else "i32", self.r.integers(-20000, 20000, channels), scale=np.asarray(ws) * q))
         size = 100 if kind == "i16" else 1
         scale = q * float(np.mean(ws)) * 70 * 70 * size * np.sqrt(depth) / (100 * size) * self.r.uniform(0.5, 3)
@@ -68,7 +68,7 @@ class Fuzz:
         out = (n, size(h, kh), size(w, kw), co)
         shape = (1, kh, kw, co) if depthwise else (co, kh, kw, ci // groups)
         x = f.input(self.quant((n, h, w, ci), kind), kind, **self.scales(kind))
-        ins, scale = self.weights(f, x, kind, shape, co, 3 if depthwise else 0, kh * kw * (1 if depthwise else ci // groups))
+        ins, scale = self.weights(f, x, kind, shape, co, 3 if depthwise else 0, kh * kw * (1 if depthwise else ci // groups), biased=True)
         o = dict(padding=pad, strideH=stride, strideW=stride, dilationHFactor=dilation, dilationWFactor=dilation,
                  fusedActivationFunction=self.pick(*ACTS))
         o = options("DepthwiseConv2D", depthMultiplier=m, **o) if depthwise else options("Conv2D", **o)
