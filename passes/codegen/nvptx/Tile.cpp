@@ -119,7 +119,13 @@ SmallVector<Value> Tile::load(const Side &side, Value step) {
   for (int64_t i = 0; i < side.slots; ++i) {
     Value k = b.add(b.mul(step, b.i64(shape.depth)), side.k[i]);
     // beyond the last tile nothing is used
-    Value x = side.operand->load(i, side.clamped[i], b.min(k, b.sub(p.depth, b.i64(v))));
+    Value within = b.min(k, b.sub(p.depth, b.i64(v)));
+    if (depth && *depth < (int64_t(1) << 30)) { // fewer registers
+      auto narrow = [&](Value x) { return arith::TruncIOp::create(b, b.getI32Type(), x).getResult(); };
+      Value last = b.cstI(b.getI32Type(), *depth - v);
+      within = arith::ExtUIOp::create(b, b.getI64Type(), arith::MinSIOp::create(b, narrow(k), last));
+    }
+    Value x = side.operand->load(i, side.clamped[i], within);
     if (!whole)
       x = b.select(b.lt(k, p.depth), x, b.cstI(x.getType(), 0));
     values.push_back(x);
