@@ -46,9 +46,8 @@ def check(lathe, model, stem, tol):
                          capture_output=True, text=True, timeout=600)
     if ran.returncode:
         return ran.stderr.strip() or f"status {ran.returncode}", True
-    got = np.load(stem + ".out.npz")
-    bad = [f"{k}: missing" if k not in got.files else f"{k}: {text}"
-           for k, v in want.items() for text in [compare(got[k], v, tol) if k in got.files else "missing"] if text]
+    got = {k.removesuffix(":0"): v for k, v in np.load(stem + ".out.npz").items()}
+    bad = [f"{k}: {text}" for k, v in want.items() for text in [compare(got[k], v, tol) if k in got else "missing"] if text]
     return "\n  ".join(bad), True
 
 
@@ -57,7 +56,7 @@ def main():
     p.add_argument("--lathe", required=True)
     p.add_argument("--out", required=True)
     p.add_argument("--tol", type=float, default=1e-5)
-    p.add_argument("--refused", nargs="*", default=[])
+    p.add_argument("--refused", action="append", default=[])
     p.add_argument("models", nargs="+")
     a = p.parse_args()
     os.makedirs(a.out, exist_ok=True)
