@@ -125,6 +125,34 @@ def life(Session, folder):
 
 
 @program
+def interactive(Session, folder):
+    import lathe
+
+    kind = tf1.InteractiveSession if Session is tf1.Session else lathe.InteractiveSession
+    x, before = tf.constant([1.0, 2.0]), tf1.get_default_session()
+    s = kind()
+    results = [tf1.get_default_session() is s, (x * 2).eval()]
+    s.close()
+    return results + [tf1.get_default_session() is before, raised(s.run, x)]
+
+
+@program
+def subclasses(Session, folder):
+    class Counting(Session):
+        count = 0
+
+        def run(self, *args, **kwargs):
+            self.count += 1
+            return super().run(*args, **kwargs)
+
+    v = tf1.get_variable("v", initializer=1.0)
+    with Counting() as s:
+        s.run(v.initializer)
+        tf1.train.Saver().save(s, folder + "/model")
+        return s.run(v), isinstance(s, Counting), s.count > 2
+
+
+@program
 def tensors_that_stay(Session, folder):
     x = tf1.placeholder(tf.float32, [2])
     keep = tf1.get_session_handle(x * 2)

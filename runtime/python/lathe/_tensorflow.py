@@ -5,7 +5,7 @@ import contextlib
 import sys
 import tempfile
 import traceback
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 
 def loaded() -> Any:
@@ -90,22 +90,21 @@ def _base_session() -> Any:
     return getattr(module, "Session", None)
 
 
-_both: Optional[type] = None
+_both: Dict[type, type] = {}
 
 
 def session_class(base: type) -> type:
     """`base` as one of TensorFlow's session interfaces: its queue runners and savers ask for that."""
-    global _both
     if loaded() is None or _base_session() is None:
         return base
-    if _both is None:
-        for c in _base_session().__mro__:
-            if c.__name__ == "SessionInterface":
-                _both = type("Session", (base, c), {"__doc__": base.__doc__, "__module__": base.__module__})
-                break
-        else:
-            return base
-    return _both
+    for c in _base_session().__mro__:
+        if c.__name__ == "SessionInterface":
+            if issubclass(base, c):
+                return base
+            if base not in _both:
+                _both[base] = type(base.__name__, (base, c), {"__doc__": base.__doc__, "__module__": base.__module__})
+            return _both[base]
+    return base
 
 
 def default_session(session: Any) -> Any:

@@ -118,9 +118,7 @@ class Session:
     """
 
     def __new__(cls, *args: Any, graph: Any = None, **kwargs: Any) -> "Session":
-        if cls is Session and _tensorflow.loaded() is not None:
-            cls = _tensorflow.session_class(cls)
-        return object.__new__(cls)
+        return object.__new__(_tensorflow.session_class(cls))
 
     def __init__(self, *args: Any, graph: Any = None, target: str = "", config: Any = None, tag: str = "", threads: Optional[int] = None,
                  inter_op_threads: Optional[int] = None, cluster_mode: Optional[int] = None, min_cluster_size: Optional[int] = None,
@@ -453,6 +451,23 @@ class Session:
 
     def _repr_html_(self) -> str:
         return _show.graph_html(repr(self), self._sync() if self._native is not None else None)
+
+
+class InteractiveSession(Session):
+    """A session that is TensorFlow's default one from its construction until it is closed."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._default = contextlib.ExitStack()
+        # sessions of this kind may be closed in any order
+        for context in (self._tf_graph.as_default(), _tensorflow.default_session(self)) if self._tf_graph is not None else ():
+            context.enforce_nesting = False
+            self._default.enter_context(context)
+
+    def close(self) -> None:
+        """As Session.close; another session, or none, is the default one again."""
+        super().close()
+        self._default.close()
 
 
 class _Callable:
