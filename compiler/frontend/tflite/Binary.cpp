@@ -1,4 +1,5 @@
 // Operators of two or three inputs, element by element, with broadcasting.
+#include "compiler/frontend/tflite/FixedPoint.h"
 #include "compiler/frontend/tflite/OpTable.h"
 #include "compiler/frontend/tflite/Requantize.h"
 
@@ -68,6 +69,28 @@ LogicalResult quantizedProduct(OpContext &c, Activation activation) {
                                           c.elementOf(c.outputInfo(0))));
 }
 
+/// Quotients by the reciprocal of the divisor, with as many bits as its size and that of the dividend leave.
+LogicalResult quantizedQuotient(OpContext &c, Activation activation) {
+  auto q = parameters(c, activation);
+  Value x = c.input(0), y = c.input(1);
+  if (failed(q) || !x || !y)
+    return failure();
+  Value dividend = widen(c, x, -q->a.second), divisor = widen(c, y, -q->b.second);
+  c.check(c.compare(Compare::NE, divisor, c.likeInt(divisor, 0)), "division by zero");
+  Value isNegative = c.compare(Compare::LT, divisor, c.likeInt(divisor, 0));
+  Factors inverse = reciprocal(c, c.unary<hlo::AbsOp>(divisor));
+  dividend = c.select(isNegative, c.neg(dividend), dividend);
+  // bits that only repeat the sign
+  Value bits = c.binary<hlo::XorOp>(dividend, c.binary<hlo::ShiftRightArithmeticOp>(dividend, c.likeInt(dividend, 31)));
+  Value zeros = c.unary<hlo::ClzOp>(bits), room = c.sub(zeros, c.likeInt(zeros, 1));
+  Value quotient = multiplyBy(c, c.binary<hlo::ShiftLeftOp>(dividend, room), {inverse.value, c.likeInt(inverse.value, 0)});
+  const Multiplier scale = multiplierOf(double(q->a.first / (q->b.first * q->out.first)));
+  Value shift = c.sub(c.add(inverse.shift, room), c.likeInt(room, scale.shift));
+  shift = c.max(shift, c.likeInt(shift, 0));
+  Value result = multiplyBy(c, quotient, {c.splatInt(scale.value, c.dims(quotient), c.b.getI32Type()), shift});
+  return c.setResult(0, finish(c, result, q->out.second, q->range, c.elementOf(c.outputInfo(0))));
+}
+
 LogicalResult squaredDifference(OpContext &c) {
   if (!c.isQuantized(0))
     return asTensorflow(c, "SquaredDifference", Activation::NONE);
@@ -89,7 +112,7 @@ LogicalResult squaredDifference(OpContext &c) {
 
 /// Comparisons of quantized numbers compare both at 8 bits more, each scaled by its own scale.
 LogicalResult compare(OpContext &c, StringRef op, Compare direction) {
-  if (!c.isQuantized(0))
+  if (!c.isQuantized(0) || c.inputInfo(0).type == tfl::TensorType::INT16) // 16 bits are compared as they are
     return asTensorflow(c, op, Activation::NONE);
   auto a = c.perTensor(c.inputInfo(0)), b = c.perTensor(c.inputInfo(1));
   Value x = c.input(0), y = c.input(1);
@@ -141,7 +164,9 @@ void registerBinary(OpTable &t) {
     Activation a = c.options<tfl::MulOptions>().fused_activation_function();
     return c.isQuantized(0) ? quantizedProduct(c, a) : asTensorflow(c, "Mul", a);
   });
-  t.add(Op::DIV, 2, 2, 2, Float32 | OtherFloat | Ints, [](OpContext &c) {
+  t.add(Op::DIV, 2, 2, 2, Float32 | OtherFloat | Ints | Quantized, [](OpContext &c) {
+    if (c.isQuantized(0))
+      return quantizedQuotient(c, c.options<tfl::DivOptions>().fused_activation_function());
     return asTensorflow(c, c.isFloatInput(0) ? "RealDiv" : "TruncateDiv",
                         c.options<tfl::DivOptions>().fused_activation_function());
   });
@@ -168,7 +193,7 @@ void registerBinary(OpTable &t) {
                      {Op::LESS, "Less", Compare::LT, 3},       {Op::LESS_EQUAL, "LessEqual", Compare::LE, 3},
                      {Op::GREATER, "Greater", Compare::GT, 3}, {Op::GREATER_EQUAL, "GreaterEqual", Compare::GE, 3}};
   for (auto &s : comparisons)
-    t.add(s.op, 2, 2, s.version, Numbers | Quant8 | Bools,
+    t.add(s.op, 2, 2, s.version, Numbers | Quantized | Bools,
           [name = s.name, d = s.direction](OpContext &c) { return compare(c, name, d); });
   t.add(Op::SELECT, 3, 3, 4, Bools, [](OpContext &c) { return select(c, "Select"); });
   t.add(Op::SELECT_V2, 3, 3, 2, Bools, [](OpContext &c) { return select(c, "SelectV2"); });

@@ -2,6 +2,8 @@
 #include "compiler/frontend/tflite/FixedPoint.h"
 #include "compiler/frontend/tflite/OpTable.h"
 #include "compiler/frontend/tflite/Requantize.h"
+#include "compiler/frontend/tflite/Roots.h"
+#include "compiler/frontend/tflite/Tables.h"
 
 #include <cmath>
 
@@ -29,11 +31,23 @@ void addFunction(OpTable &t, Op op, int version, unsigned types, Make make, Real
       return c.setResult(0, make(c, x));
     if (!real)
       return c.typeError(0);
+    if (c.inputInfo(0).type == tfl::TensorType::INT16) {
+      auto table = tableOf16(c, [&](float v) { return real(c, v); });
+      return failed(table) ? failure() : c.setResult(0, c.convert(lookUp16(c, widen(c, x, 0), *table), c.elementOf(c.outputInfo(0))));
+    }
     auto table = tableOf(c, [&](float v) { return real(c, v); });
     if (failed(table))
       return failure();
     return c.setResult(0, lookUp(c, x, *table, c.elementOf(c.outputInfo(0))));
   });
+}
+
+/// Below 0 it is the lowest number of the output.
+float realLog(OpContext &c, float x) {
+  if (x > 0.0f)
+    return std::log(x);
+  const Quantization &q = c.outputInfo(0).quantization;
+  return float(rangeOf(c.outputInfo(0).type).first - q.zeroPoints[0]) * q.scales[0];
 }
 
 Value gelu(OpContext &c, Value x) {
@@ -191,16 +205,18 @@ void registerFloat(OpTable &t) {
   const unsigned floats = Float32 | OtherFloat;
   addFunction(t, Op::CEIL, 1, floats, simple<hlo::CeilOp>);
   addFunction(t, Op::COS, 1, floats, simple<hlo::CosineOp>);
-  addFunction(t, Op::EXP, 2, floats | Quant8, simple<hlo::ExpOp>, [](OpContext &, float x) { return std::exp(x); });
+  addFunction(t, Op::EXP, 2, floats | Quantized, simple<hlo::ExpOp>, [](OpContext &, float x) { return std::exp(x); });
   addFunction(t, Op::FLOOR, 1, floats, simple<hlo::FloorOp>);
-  addFunction(t, Op::LOG, 2, floats, simple<hlo::LogOp>);
+  addFunction(t, Op::LOG, 2, floats | Quantized, simple<hlo::LogOp>, realLog);
   addFunction(t, Op::LOGICAL_NOT, 1, Bools, simple<hlo::NotOp>);
-  addFunction(t, Op::NEG, 1, floats | Ints, simple<hlo::NegOp>);
+  // elements of quantized tensors as they are, as the reference kernel does it
+  t.add(Op::NEG, 1, 1, 1, floats | Ints | Quantized, [](OpContext &c) -> LogicalResult {
+    Value x = c.input(0);
+    return x ? c.setResult(0, c.neg(x)) : failure();
+  });
   addFunction(t, Op::ROUND, 1, floats, simple<hlo::RoundNearestEvenOp>);
-  addFunction(t, Op::RSQRT, 3, floats, simple<hlo::RsqrtOp>);
   addFunction(t, Op::SIGN, 2, floats | Ints, simple<hlo::SignOp>);
   addFunction(t, Op::SIN, 1, floats, simple<hlo::SineOp>);
-  addFunction(t, Op::SQRT, 2, floats, simple<hlo::SqrtOp>);
   addFunction(t, Op::SQUARE, 1, floats | Ints, [](OpContext &c, Value x) { return c.mul(x, x); });
   addFunction(t, Op::ELU, 1, floats | Quant8, [](OpContext &c, Value x) {
     return c.select(c.compare(Compare::LT, x, c.like(x, 0)), c.unary<hlo::Expm1Op>(x), x);

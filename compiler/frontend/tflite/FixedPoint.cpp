@@ -94,10 +94,17 @@ Value fixedTanh(OpContext &c, Value x, int integerBits) {
 }
 
 //===----------------------------------------------------------------------===//
-// 1 / sqrt
+// 32 bits
 //===----------------------------------------------------------------------===//
 
-InverseSqrt inverseSqrt(OpContext &c, Value x) {
+Value highProduct32(OpContext &c, Value x, Value y) {
+  Value product = c.mul(x, y);
+  return shiftRight(c, c.add(product, c.likeInt(product, int64_t(1) << 30)), 31);
+}
+
+Value saturatedShift32(OpContext &c, Value x, int bits) { return clamp(c, shiftLeft(c, x, bits), INT32_MIN, INT32_MAX); }
+
+Factors inverseSqrt(OpContext &c, Value x) {
   Type i32 = c.b.getI32Type(), i64 = c.b.getI64Type();
   Value isOne = c.compare(Compare::LE, x, c.likeInt(x, 1));
   x = c.max(x, c.likeInt(x, 1));
@@ -109,11 +116,8 @@ InverseSqrt inverseSqrt(OpContext &c, Value x) {
   Value shift = c.sub(c.add(c.convert(isLarge, i32), c.likeInt(x, 11)), pairs);
   x = c.binary<hlo::ShiftLeftOp>(x, shiftLeft(c, pairs, 1));
   // numbers with 3 integer bits of 31
-  auto times31 = [&](Value a, Value b) {
-    Value product = c.mul(a, b);
-    return shiftRight(c, c.add(product, c.likeInt(product, int64_t(1) << 30)), 31);
-  };
-  auto saturated = [&](Value a, int bits) { return clamp(c, shiftLeft(c, a, bits), INT32_MIN, INT32_MAX); };
+  auto times31 = [&](Value a, Value b) { return highProduct32(c, a, b); };
+  auto saturated = [&](Value a, int bits) { return saturatedShift32(c, a, bits); };
   Value half = roundingShift(c, c.convert(shiftRight(c, x, 1), i64), 1);
   Value y = c.splatInt(1 << 28, c.dims(x), i64), threeHalves = c.likeInt(y, (1 << 28) + (1 << 27));
   for (int step = 0; step < 5; ++step) {
@@ -127,13 +131,33 @@ InverseSqrt inverseSqrt(OpContext &c, Value x) {
   return {c.select(isOne, c.likeInt(value, INT32_MAX), value), c.select(isOne, c.likeInt(shift, 0), shift)};
 }
 
-Value multiplyBy(OpContext &c, Value x, const InverseSqrt &factor) {
+Value overOnePlus32(OpContext &c, Value x) {
+  Value half = shiftRight(c, c.add(x, c.likeInt(x, int64_t(1) << 31)), 1);
+  Value y = c.add(highProduct32(c, half, c.likeInt(half, -1010580540)), c.likeInt(half, 1515870810)); // -32/17, 48/17
+  for (int step = 0; step < 3; ++step) {
+    Value off = c.sub(c.likeInt(y, 1 << 29), highProduct32(c, half, y));
+    y = c.add(y, saturatedShift32(c, highProduct32(c, y, off), 2));
+  }
+  return saturatedShift32(c, y, 1);
+}
+
+Factors reciprocal(OpContext &c, Value x) {
   Type i64 = c.b.getI64Type();
-  Value product = c.mul(c.convert(x, i64), c.convert(factor.value, i64));
+  Value zeros = c.unary<hlo::ClzOp>(x);
+  // x as 1 + z over a power of two, z in [0, 1) with 31 bits
+  Value z = c.sub(c.binary<hlo::ShiftLeftOp>(c.convert(x, i64), c.convert(zeros, i64)), c.splatInt(int64_t(1) << 31, c.dims(x), i64));
+  return {c.convert(overOnePlus32(c, z), c.b.getI32Type()), c.sub(c.likeInt(zeros, 31), zeros)};
+}
+
+Value multiplyBy(OpContext &c, Value x, const Factors &factors) {
+  Type i64 = c.b.getI64Type();
+  Value zero = c.likeInt(factors.shift, 0);
+  x = c.binary<hlo::ShiftLeftOp>(x, c.broadcastTo(c.max(c.neg(factors.shift), zero), c.dims(x)));
+  Value product = c.mul(c.convert(x, i64), c.convert(factors.value, i64));
   Value high = shiftRight(c, c.add(product, c.likeInt(product, int64_t(1) << 30)), 31);
-  Value by = c.convert(factor.shift, i64), zero = c.likeInt(by, 0);
-  Value less = c.max(c.sub(by, c.likeInt(by, 1)), zero), isShifted = c.compare(Compare::GT, by, zero);
-  Value half = c.select(isShifted, c.binary<hlo::ShiftLeftOp>(c.likeInt(by, 1), less), zero);
+  Value by = c.convert(c.min(c.max(factors.shift, zero), c.likeInt(zero, 62)), i64), none = c.likeInt(by, 0);
+  Value less = c.max(c.sub(by, c.likeInt(by, 1)), none), isShifted = c.compare(Compare::GT, by, none);
+  Value half = c.select(isShifted, c.binary<hlo::ShiftLeftOp>(c.likeInt(by, 1), less), none);
   // half is added, less one for negative numbers
   Value sign = c.mul(shiftRight(c, high, 63), c.convert(isShifted, i64));
   Value sum = c.add(c.add(high, half), sign);

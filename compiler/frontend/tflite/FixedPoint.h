@@ -16,13 +16,23 @@ Value fixedLogistic(OpContext &c, Value x);
 /// tanh of a number with 0 to 6 integer bits, as one with none.
 Value fixedTanh(OpContext &c, Value x, int integerBits);
 
-/// 1 / sqrt(x) as value * 2^(-31 - shift), both i32 of the shape of x (i32); 1 or less counts as 1.
-struct InverseSqrt {
+/// Numbers that differ from element to element: value * 2^(-31 - shift), both i32.
+struct Factors {
   Value value, shift;
 };
-InverseSqrt inverseSqrt(OpContext &c, Value x);
-/// x (i32) times factor.value * 2^(-31 - factor.shift), which are broadcast, rounded twice as multiplyBy() does; i32.
-Value multiplyBy(OpContext &c, Value x, const InverseSqrt &factor);
+/// 1 / sqrt(x) of i32; 1 or less counts as 1.
+Factors inverseSqrt(OpContext &c, Value x);
+/// The high half of the doubled product of 32-bit numbers, rounded; numbers are held in i64.
+Value highProduct32(OpContext &c, Value x, Value y);
+/// x times 2^bits, no further than i32 goes; of i64.
+Value saturatedShift32(OpContext &c, Value x, int bits);
+/// 1 / (1 + x) of 31 bits behind the point, x in [0, 1]; of i64.
+Value overOnePlus32(OpContext &c, Value x);
+/// 1 / x of positive i32.
+Factors reciprocal(OpContext &c, Value x);
+/// x (i32) times the factors, which are broadcast, rounded twice as multiplyBy() of one factor does; i32. What a shift to the left would
+/// be is taken before the product.
+Value multiplyBy(OpContext &c, Value x, const Factors &factors);
 
 } // namespace lathe::tflite
 

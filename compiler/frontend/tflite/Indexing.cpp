@@ -103,6 +103,29 @@ LogicalResult nonMaxSuppression(OpContext &c) {
   return pass(c, result);
 }
 
+/// The same with the scores of what is chosen; those that are lowered where boxes overlap have no compiled form.
+LogicalResult softNonMaxSuppression(OpContext &c) {
+  auto sigma = c.constantInput(5);
+  if (failed(sigma))
+    return failure();
+  if (sigma->numElements() != 1 || sigma->dtype() != DType::Float32 || sigma->data<float>()[0] != 0)
+    return c.error("soft_nms_sigma must be 0");
+  Type i32 = c.b.getI32Type();
+  Value scores = c.input(1);
+  auto result = c.call("NonMaxSuppressionV4", {c.value(0), c.value(1), c.value(2), c.value(3), c.value(4)},
+                       {c.attr("pad_to_max_output_size", true)}, {i32, i32});
+  if (failed(result) || !scores)
+    return failure();
+  Value places = c.ctx.materialize((*result)[0], c.loc), count = c.ctx.materialize((*result)[1], c.loc);
+  Value chosen = c.call1("GatherV2", {scores, places, c.scalarInt(0, i32)}, {c.attr("batch_dims", int64_t(0))}, Emitter::elementType(scores));
+  if (!chosen)
+    return failure();
+  Value valid = c.compare(Compare::LT, c.iota(c.dims(chosen), 0, i32), count);
+  if (failed(c.setResult(0, places)) || failed(c.setResult(1, c.select(valid, chosen, c.like(chosen, 0)))))
+    return failure();
+  return c.setResult(2, count);
+}
+
 LogicalResult cumsum(OpContext &c) {
   const auto &o = c.options<tfl::CumsumOptions>();
   return pass(c, c.call("Cumsum", {c.value(0), c.value(1)}, {c.attr("exclusive", o.exclusive()), c.attr("reverse", o.reverse())}));
@@ -130,6 +153,7 @@ void registerIndexing(OpTable &t) {
   t.add(Op::MATRIX_DIAG, 1, 1, 1, Any, same("MatrixDiag"));
   t.add(Op::MATRIX_SET_DIAG, 2, 2, 1, Any, same("MatrixSetDiag"));
   t.add(Op::NON_MAX_SUPPRESSION_V4, 5, 5, 1, Float32, nonMaxSuppression);
+  t.add(Op::NON_MAX_SUPPRESSION_V5, 6, 6, 1, Float32, softNonMaxSuppression);
   t.add(Op::CUMSUM, 2, 2, 1, Float32 | Ints, cumsum);
 }
 

@@ -1,6 +1,8 @@
 // Softmax and normalizations.
+#include "compiler/frontend/tflite/LogSoftmax.h"
 #include "compiler/frontend/tflite/OpTable.h"
 #include "compiler/frontend/tflite/Requantize.h"
+#include "compiler/frontend/tflite/Roots.h"
 #include "compiler/frontend/tflite/Tables.h"
 
 #include <cmath>
@@ -63,20 +65,12 @@ LogicalResult softmax16(OpContext &c, float beta) {
 }
 
 LogicalResult logSoftmax(OpContext &c) {
+  if (c.isQuantized(0))
+    return quantizedLogSoftmax(c);
   Value x = c.input(0);
   if (!x)
     return failure();
   return c.setResult(0, c.call1("LogSoftmax", {x}));
-}
-
-LogicalResult l2Normalization(OpContext &c) {
-  Value x = c.input(0);
-  if (!x)
-    return failure();
-  const int64_t last = Emitter::rank(x) - 1;
-  Value norm = c.unary<hlo::SqrtOp>(c.keepDims(c.reduceSum(c.mul(x, x), {last}), {last}, last + 1));
-  Value result = c.div(x, c.max(norm, c.like(norm, 1e-6)));
-  return c.setResult(0, c.activate(result, c.options<tfl::L2NormOptions>().fused_activation_function()));
 }
 
 LogicalResult localResponse(OpContext &c) {
@@ -91,6 +85,7 @@ LogicalResult localResponse(OpContext &c) {
 } // namespace
 
 void registerNorm(OpTable &t) {
+  registerRoots(t);
   t.add(Op::SOFTMAX, 1, 1, 3, Float32 | Quantized, [](OpContext &c) -> LogicalResult {
     Value x = c.input(0);
     if (!x)
@@ -102,8 +97,7 @@ void registerNorm(OpTable &t) {
       return softmax16(c, beta);
     return c.isQuantized(0) ? quantizedSoftmax(c, beta) : c.setResult(0, softmax(c, x, beta));
   });
-  t.add(Op::LOG_SOFTMAX, 1, 1, 1, Float32, logSoftmax);
-  t.add(Op::L2_NORMALIZATION, 1, 1, 1, Float32, l2Normalization);
+  t.add(Op::LOG_SOFTMAX, 1, 1, 2, Float32 | Quant8, logSoftmax);
   t.add(Op::LOCAL_RESPONSE_NORMALIZATION, 1, 1, 1, Float32, localResponse);
 }
 

@@ -278,30 +278,71 @@ LogicalResult lstmStep(OpContext &c) {
   return c.setResult(0, out);
 }
 
-LogicalResult rnn(OpContext &c, bool sequence, bool timeMajor, Activation activation, bool asymmetric) {
+/// One direction over [time, batch, features], from the input that holds its weights on; the hidden state lies 3 behind.
+FailureOr<Value> rnnSequence(OpContext &c, Value x, unsigned weights, Activation activation, bool asymmetric, bool backward) {
+  Value bias = c.input(weights + 2);
+  auto state = c.translator.readState(c, weights + 3);
+  if (!bias || failed(state))
+    return failure();
+  if (!c.ctx.unify(c.dim(x, 1), c.dim(*state, 0), c.nodeName))
+    return c.error("the batch of the input is not that of the state");
+  Value in = c.add(product(c, x, weights, asymmetric), bias);
+  auto result = scan(c, {in}, {*state}, backward, [&](ArrayRef<Value> now, ArrayRef<Value> before) {
+    Value v = c.activate(c.add(now[0], product(c, before[0], weights + 1, asymmetric)), activation);
+    return std::pair<Value, SmallVector<Value>>(v, {v});
+  }, c.dims(*state), c.b.getF32Type());
+  if (failed(result) || failed(c.translator.writeState(c, weights + 3, result->state[0])))
+    return failure();
+  return result->outputs;
+}
+
+LogicalResult unidirectionalRnn(OpContext &c) {
+  const auto &o = c.options<tfl::SequenceRNNOptions>();
+  Value x = c.input(0);
+  if (!x)
+    return failure();
+  if (Emitter::rank(x) != 3)
+    return c.error("expected an input of rank 3");
+  auto result = rnnSequence(c, o.time_major() ? x : swapTime(c, x), 1, o.fused_activation_function(), o.asymmetric_quantize_inputs(), false);
+  return failed(result) ? failure() : c.setResult(0, o.time_major() ? *result : swapTime(c, *result));
+}
+
+LogicalResult bidirectionalRnn(OpContext &c) {
+  const auto &o = c.options<tfl::BidirectionalSequenceRNNOptions>();
+  for (unsigned i = 9; i < 12; ++i)
+    if (c.hasInput(i))
+      return c.error("auxiliary inputs are not supported");
+  Value x = c.input(0);
+  if (!x)
+    return failure();
+  if (Emitter::rank(x) != 3)
+    return c.error("expected an input of rank 3");
+  if (!o.time_major())
+    x = swapTime(c, x);
+  SmallVector<Value> outputs;
+  for (unsigned direction = 0; direction < 2; ++direction) {
+    auto result = rnnSequence(c, x, 1 + 4 * direction, o.fused_activation_function(), o.asymmetric_quantize_inputs(), direction);
+    if (failed(result))
+      return failure();
+    outputs.push_back(o.time_major() ? *result : swapTime(c, *result));
+  }
+  if (o.merge_outputs())
+    return c.setResult(0, c.concat(outputs, 2));
+  return failed(c.setResult(0, outputs[0])) ? failure() : c.setResult(1, outputs[1]);
+}
+
+LogicalResult rnnStep(OpContext &c) {
+  const auto &o = c.options<tfl::RNNOptions>();
   Value x = c.input(0), bias = c.input(3);
   auto state = c.translator.readState(c, 4);
   if (!x || !bias || failed(state))
     return failure();
-  if (Emitter::rank(x) != (sequence ? 3 : 2))
-    return c.error("expected an input of rank " + Twine(sequence ? 3 : 2));
-  if (sequence && !timeMajor)
-    x = swapTime(c, x);
-  if (!c.ctx.unify(c.dim(x, sequence), c.dim(*state, 0), c.nodeName))
-    return c.error("the batch of the input is not that of the state");
+  if (Emitter::rank(x) != 2 || !c.ctx.unify(c.dim(x, 0), c.dim(*state, 0), c.nodeName))
+    return c.error("expected an input of rank 2 with the batch of the state");
+  const bool asymmetric = o.asymmetric_quantize_inputs();
   Value in = c.add(product(c, x, 1, asymmetric), bias);
-  auto next = [&](Value now, Value before) { return c.activate(c.add(now, product(c, before, 2, asymmetric)), activation); };
-  if (!sequence) {
-    Value v = next(in, *state);
-    return failed(c.translator.writeState(c, 4, v)) ? failure() : c.setResult(0, v);
-  }
-  auto result = scan(c, {in}, {*state}, false, [&](ArrayRef<Value> now, ArrayRef<Value> before) {
-    Value v = next(now[0], before[0]);
-    return std::pair<Value, SmallVector<Value>>(v, {v});
-  }, c.dims(*state), c.b.getF32Type());
-  if (failed(result) || failed(c.translator.writeState(c, 4, result->state[0])))
-    return failure();
-  return c.setResult(0, timeMajor ? result->outputs : swapTime(c, result->outputs));
+  Value v = c.activate(c.add(in, product(c, *state, 2, asymmetric)), o.fused_activation_function());
+  return failed(c.translator.writeState(c, 4, v)) ? failure() : c.setResult(0, v);
 }
 
 /// A filter over features, then one over time on a window of past activations, summed over ranks.
@@ -339,14 +380,9 @@ void registerRnn(OpTable &t) {
   t.add(Op::BIDIRECTIONAL_SEQUENCE_LSTM, 39, 48, 3, Float32, bidirectionalLstm);
   t.add(Op::LSTM, 5, 24, 4, Float32 | Quant8, lstmStep);
   t.add(Op::SVDF, 5, 5, 4, Float32 | Quant8, svdf);
-  t.add(Op::RNN, 5, 5, 3, Float32, [](OpContext &c) {
-    const auto &o = c.options<tfl::RNNOptions>();
-    return rnn(c, false, true, o.fused_activation_function(), o.asymmetric_quantize_inputs());
-  });
-  t.add(Op::UNIDIRECTIONAL_SEQUENCE_RNN, 5, 5, 3, Float32, [](OpContext &c) {
-    const auto &o = c.options<tfl::SequenceRNNOptions>();
-    return rnn(c, true, o.time_major(), o.fused_activation_function(), o.asymmetric_quantize_inputs());
-  });
+  t.add(Op::RNN, 5, 5, 3, Float32, rnnStep);
+  t.add(Op::UNIDIRECTIONAL_SEQUENCE_RNN, 5, 5, 3, Float32, unidirectionalRnn);
+  t.add(Op::BIDIRECTIONAL_SEQUENCE_RNN, 12, 12, 3, Float32, bidirectionalRnn);
 }
 
 } // namespace lathe::tflite

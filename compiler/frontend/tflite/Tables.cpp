@@ -51,6 +51,7 @@ SmallVector<int64_t> logisticTable() {
     const double off = function(i + 0.5) - (function(i) + function(i + 1)) / 2;
     table.push_back(std::min<int64_t>(65535, std::llround(function(i) + off / 2)));
   }
+  table.back() = 65535; // beyond it is 1
   return table;
 }
 
