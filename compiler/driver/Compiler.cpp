@@ -1,6 +1,7 @@
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/Cost.h"
 #include "compiler/frontend/Recorded.h"
+#include "compiler/quantize/Quantize.h"
 
 #include "dialects/graph/Graph.h"
 #include "dialects/hlo/Hlo.h"
@@ -175,8 +176,9 @@ LogicalResult Compiler::import() {
   return importWith([&] { return frontendOfFile(opts.model).importFile(&context, opts.model, importOptions()); });
 }
 
-void Compiler::adopt(OwningOpRef<ModuleOp> module) {
+void Compiler::adopt(OwningOpRef<ModuleOp> module, Phase behind) {
   imported.module = std::move(module);
+  done = behind;
   haveModule = true;
 }
 
@@ -311,6 +313,8 @@ LogicalResult Compiler::runPhase(Phase phase) {
     return failure();
   if (phase == Phase::Simplify) // passes ask what the target can do; an error is told when code is made
     llvm::consumeError(resolve());
+  if (phase == Phase::Simplify && !opts.quantize.kind.empty() && failed(quantize()))
+    return failure();
   if (!addPasses(phase, pm))
     return success();
   if (failed(pm.run(module())))
@@ -320,6 +324,23 @@ LogicalResult Compiler::runPhase(Phase phase) {
   finishPhase(phase, watch.seconds());
   if (opts.releaseConstants && phase != Phase::Lower)
     releaseConstants();
+  return success();
+}
+
+LogicalResult Compiler::quantize() {
+  if (!makeRunnable)
+    return emitError(UnknownLoc::get(&context)) << "--quantize: not here";
+  quantize::Session session;
+  session.options = opts.quantize;
+  session.foldBytes = opts.maxFoldBytes;
+  session.maxBytes = opts.maxMemory;
+  session.makeRunnable = makeRunnable;
+  session.configurePassManager = configurePassManager;
+  session.progress = [&](const std::string &what) { showProgress(opts.progress, what); };
+  auto made = quantize::quantizeModule(module(), session);
+  if (failed(made))
+    return failure();
+  report = std::make_shared<quantize::Report>(std::move(*made));
   return success();
 }
 

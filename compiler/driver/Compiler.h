@@ -19,6 +19,13 @@
 
 namespace lathe {
 
+namespace quantize {
+struct Report;
+}
+
+/// Runs a compiled function of tensors.
+using RunFunction = std::function<llvm::Expected<std::vector<Tensor>>(llvm::ArrayRef<Tensor>)>;
+
 struct PhaseTime {
   Phase phase;
   double seconds;
@@ -38,7 +45,8 @@ public:
   mlir::LogicalResult import();
   mlir::LogicalResult importBytes(llvm::StringRef bytes);
   /// Goes on from a module as import() leaves it.
-  void adopt(mlir::OwningOpRef<mlir::ModuleOp> module);
+  /// (or as the phase `behind` leaves it).
+  void adopt(mlir::OwningOpRef<mlir::ModuleOp> module, Phase behind = Phase::Import);
   /// The object also holds this graph of host nodes; kept by pointer.
   void setHosted(const HostedPayload *payload) { hosted = payload; }
   /// Runs the phases after import up to and including `last`.
@@ -49,6 +57,8 @@ public:
   mlir::ModuleOp module() { return imported.module.get(); }
   const ImportedModel &model() const { return imported; }
   const CompilerOptions &options() const { return opts; }
+  /// With options().quantize, after Phase::Simplify; else null.
+  const quantize::Report *quantized() const { return report.get(); }
   /// What of the options frontends read.
   ImportOptions importOptions() const;
   llvm::ArrayRef<PhaseTime> times() const { return phaseTimes; }
@@ -58,8 +68,11 @@ public:
   std::function<mlir::LogicalResult(mlir::PassManager &)> configurePassManager;
   /// With options().tune: finds plans for the module's kernels and adds them (compiler/jit/Tune.h).
   std::function<llvm::Error(mlir::ModuleOp, const EmitOptions &, std::map<std::string, TunedKernel> &)> search;
+  /// With options().quantize: makes a module of hlo (its only entry) ready to run on this machine (compiler/jit/RunModule.h).
+  std::function<llvm::Expected<RunFunction>(mlir::OwningOpRef<mlir::ModuleOp>)> makeRunnable;
 
 private:
+  mlir::LogicalResult quantize();
   llvm::Error findPlans();
   EmitOptions emitOptions() const;
   llvm::Error resolve();
@@ -82,6 +95,7 @@ private:
   std::optional<ResolvedTarget> target;
   EmitOptions eo; ///< once `ready`
   bool ready = false; ///< to prepare
+  std::shared_ptr<quantize::Report> report;
   std::vector<PhaseTime> phaseTimes;
   llvm::SetVector<mlir::AsmResourceBlob *> held; ///< blobs of the module after the last phase
 };

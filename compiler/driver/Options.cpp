@@ -95,7 +95,7 @@ absl::Status setOption(CompilerOptions &o, const std::string &name, const std::s
   const std::pair<const char *, std::string *> texts[] = {
       {"signature", &o.signature},       {"tag", &o.tag},         {"triple", &o.triple},          {"cpu", &o.cpu},          {"class", &o.className},
       {"symbol-prefix", &o.symbolPrefix}, {"weights", &o.weights}, {"tune-cache", &o.tuneCache}, {"dump-dir", &o.dumpDir},
-      {"backend", &o.backend},           {"target", &o.backend}};
+      {"backend", &o.backend},           {"target", &o.backend},    {"quantize-report", &o.quantize.report}};
   for (auto &[known, text] : texts)
     if (name == known) {
       *text = value;
@@ -112,6 +112,20 @@ absl::Status setOption(CompilerOptions &o, const std::string &name, const std::s
     o.fuse = !no;
     return s;
   }
+  if (name == "quantize")
+    return setAmong(name, value, {"int8", "int16x8", "dynamic", "float16"}, o.quantize.kind);
+  if (name == "io")
+    return setAmong(name, value, {"float", "int8", "uint8"}, o.quantize.io);
+  if (name == "observer")
+    return setAmong(name, value, {"minmax", "average", "percentile", "entropy"}, o.quantize.observer);
+  if (name == "calibrate") {
+    o.quantize.calibrate.push_back(value);
+    return absl::OkStatus();
+  }
+  if (name == "max-error")
+    return absl::SimpleAtod(value, &o.quantize.maxError) && o.quantize.maxError >= 0 && o.quantize.maxError < 1e30
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError(absl::StrCat("--max-error '", value, "': expected a number that is not negative"));
   constexpr int64_t most = int64_t(1) << 60;
   if (name == "threads")
     return setNumber(name, value, 1, 1024, o.threads);

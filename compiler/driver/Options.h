@@ -3,6 +3,7 @@
 #define LATHE_COMPILER_DRIVER_OPTIONS_H
 
 #include "base/Tensor.h"
+#include "compiler/driver/QuantizeOptions.h"
 #include "compiler/frontend/Model.h"
 
 #include "absl/status/statusor.h"
@@ -54,6 +55,7 @@ struct CompilerOptions {
   std::string precision = "f32";
   bool exact = false, fuse = true, allowHost = false, unknownLeading = false;
   std::string sanitize;
+  QuantizeOptions quantize;
   bool releaseConstants = false; ///< free constants as soon as this compilation is done with them; no other may share them
   std::string tuneCache; ///< plans of kernels, see TuneFile.h; empty: estimates only
   bool tune = false;     ///< search for plans that tuneCache lacks, and keep them there

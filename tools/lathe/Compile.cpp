@@ -55,7 +55,7 @@ std::string hostLibraryFolder() {
 
 /// What does not compile as a whole, with --allow-host.
 int compileWithHost(CompileArgs &a, const std::set<std::string> &wanted) {
-  for (const char *kind : {"so", "hlo", "graph", "kernel", "ptx"})
+  for (const char *kind : {"so", "hlo", "graph", "kernel", "ptx", "tflite"})
     if (wanted.count(kind))
       return fail(std::string("--emit ") + kind + ": not for a model with host operations; obj, header, a, asm and llvm are");
   if (a.model.options.weights != "embed")
@@ -116,6 +116,8 @@ int execute(CompileArgs &a) {
     if (!known.count(kind))
       return fail("--emit " + kind + ": expected obj, header, so, a, asm, llvm, ptx, hlo, kernel, graph or tflite");
   const bool tflite = wanted.count("tflite");
+  if (tflite && !a.model.options.quantize.kind.empty())
+    return fail("--emit tflite: not with --quantize; quantized models are compiled to objects");
   if (tflite && (wanted.count("graph") + 1 != wanted.size()))
     return fail("--emit tflite: alone or with graph: everything else is made of a module that is simplified for our kernels");
   if (!a.model.finish())
@@ -137,6 +139,7 @@ int execute(CompileArgs &a) {
   Compiler compiler(*context, own);
   useMlirFlags(compiler);
   useTuning(compiler);
+  useQuantizing(compiler);
   bool written = true;
   std::string needsHost;
   auto failed = [&](const std::string &message) -> int {
@@ -181,14 +184,14 @@ int execute(CompileArgs &a) {
     if (tflite && last == Phase::Legalize)
       if (llvm::Error error = writeTflite(compiler, a))
         return failed(llvm::toString(std::move(error)));
-    return written ? Fine : BadInput;
+    return written && tellQuantized(compiler) ? Fine : BadInput;
   }
 
   auto artifact = compiler.emit({wanted.count("asm") > 0, wanted.count("llvm") > 0});
   if (!artifact)
     return failed(llvm::toString(artifact.takeError()));
   fprintf(stderr, "%s", errors.c_str()); // warnings
-  if (!written)
+  if (!written || !tellQuantized(compiler))
     return BadInput;
   if (wanted.count("ptx") && !artifact->onDevice)
     return fail("--emit ptx: the kernels of this backend are not launched on a device; see --backend cuda");

@@ -91,6 +91,20 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
                  "Operands of products and convolutions: f32, or bf16 with f32 sums where --cpu has AVX512_BF16")
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
+  QuantizeOptions &q = options.quantize;
+  app.add_option("--quantize", q.kind, "Post-training quantization: int8, int16x8 (16-bit activations), dynamic (8-bit weights) or float16 (weights)")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"int8", "int16x8", "dynamic", "float16"}));
+  app.add_option("--calibrate", q.calibrate, "Inputs to quantize for: npz files, and folders of them; every second feed measures the error")
+      ->type_name("FEEDS.npz|FOLDER");
+  app.add_option("--io", q.io, "Element type of quantized inputs and outputs")->check(CLI::IsMember({"float", "int8", "uint8"}))->capture_default_str();
+  app.add_option("--observer", q.observer, "How calibration takes ranges: minmax, average (of each feed's), percentile (99.99) or entropy")
+      ->check(CLI::IsMember({"minmax", "average", "percentile", "entropy"}))
+      ->capture_default_str();
+  app.add_option("--max-error", q.maxError, "Keep nodes float until no output is off by more than this share of its range")
+      ->type_name("E")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--quantize-report", q.report, "Write the table of quantized nodes as JSON")->type_name("FILE");
   app.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
   app.add_flag("--no-fuse", noFuse, "One kernel an operation");
   app.add_flag("--allow-host", options.allowHost, "Where operations have no compiled form, make an object that runs them by host kernels");
@@ -150,6 +164,19 @@ bool ModelArgs::finish() {
     fail("--tune: not with --precision bf16 or --sanitize");
     return false;
   }
+  QuantizeOptions &q = options.quantize;
+  if (q.kind.empty() && (!q.calibrate.empty() || q.io != "float" || q.maxError >= 0 || !q.report.empty())) {
+    fail("--calibrate, --io, --max-error and --quantize-report: expected --quantize KIND as well");
+    return false;
+  }
+  if ((q.kind == "int8" || q.kind == "int16x8") && q.calibrate.empty()) {
+    fail("--quantize " + q.kind + ": expected --calibrate FEEDS.npz, inputs that say which numbers there are");
+    return false;
+  }
+  if (q.io != "float" && q.kind != "int8") {
+    fail("--io " + q.io + ": expected --quantize int8");
+    return false;
+  }
   options.keepVariables |= !options.entries.empty();
   options.fuse = !noFuse;
   if (!compileTo.empty()) {
@@ -170,6 +197,11 @@ bool ModelArgs::finish() {
 void ModelArgs::takeShapes(const NamedTensors &feeds) {
   for (auto &[name, tensor] : feeds)
     options.fedShapes.emplace_back(name, tensor.dims());
+  // calibration feeds may be of other numbers of rows
+  if (!options.quantize.kind.empty())
+    for (auto &[name, dims] : options.fedShapes)
+      if (!dims.empty())
+        dims[0] = -1;
 }
 
 std::string ModelArgs::exampleInputs(const std::vector<ImportedModel::EntryInfo> &entries) const {

@@ -1,6 +1,9 @@
 #include "tools/lathe/Session.h"
 
+#include "compiler/driver/WriteFiles.h"
+#include "compiler/jit/RunModule.h"
 #include "compiler/jit/Tune.h"
+#include "compiler/quantize/Quantize.h"
 #include "compiler/support/Diagnostics.h"
 #include "tools/lathe/Sanitize.h"
 
@@ -58,6 +61,22 @@ void useTuning(Compiler &compiler) {
   };
 }
 
+void useQuantizing(Compiler &compiler) {
+  compiler.makeRunnable = [](mlir::OwningOpRef<mlir::ModuleOp> module) { return lathe::makeRunnable(std::move(module)); };
+}
+
+bool tellQuantized(const Compiler &compiler) {
+  const quantize::Report *report = compiler.quantized();
+  if (!report)
+    return true;
+  fprintf(stderr, "%s", report->text().c_str());
+  const std::string &path = compiler.options().quantize.report;
+  if (path.empty())
+    return true;
+  llvm::Error error = writeTextFile(path, report->json() + "\n");
+  return !error || fail(std::move(error)) == Fine;
+}
+
 std::string sizesHint(const ModelArgs &args, Compiler &compiler, const std::string &why) {
   bool ofSizes = false;
   for (const char *sign : {"known at compile time", "compile-time constant", "unknown rank", "of unknown size", "not known"})
@@ -98,11 +117,14 @@ int load(ModelArgs &args, Loaded &out, std::string *errors) {
   };
   useMlirFlags(compiler);
   useTuning(compiler);
+  useQuantizing(compiler);
   if (mlir::failed(compiler.import()))
     return failed(llvm::Error::success());
   auto artifact = compiler.emit();
   if (!artifact)
     return failed(artifact.takeError());
+  if (!tellQuantized(compiler))
+    return BadInput;
   out.artifact = std::move(*artifact);
   auto module = loadObject(out.artifact.object, out.artifact.prefix);
   if (!module)

@@ -48,6 +48,11 @@ int fail(llvm::Error error);
 /// Lets a compiler search for plans (--tune); what it found is told on stderr.
 void useTuning(Compiler &compiler);
 
+/// Lets a compiler run what it quantizes (--quantize).
+void useQuantizing(Compiler &compiler);
+/// Prints the table of what was quantized, if anything was; false (said) if its file cannot be written.
+bool tellQuantized(const Compiler &compiler);
+
 /// Applies MLIR's command-line flags to a compiler's pass managers.
 void useMlirFlags(Compiler &compiler);
 

@@ -57,6 +57,7 @@ int execute(VerifyArgs &a) {
   llvm::raw_string_ostream errorStream(errors);
   std::unique_ptr<mlir::MLIRContext> context = makeContext(&errorStream);
   Compiler compiler(*context, a.model.options);
+  useQuantizing(compiler);
   if (failed(compiler.import()) || failed(compiler.runUntil(Phase::Fuse)))
     return failWith(a.model, compiler, errors);
   fprintf(stderr, "%s", std::exchange(errors, std::string()).c_str()); // warnings

@@ -1,0 +1,21 @@
+// Post-training quantization as users ask for it; a part of CompilerOptions.
+#ifndef LATHE_COMPILER_DRIVER_QUANTIZEOPTIONS_H
+#define LATHE_COMPILER_DRIVER_QUANTIZEOPTIONS_H
+
+#include <string>
+#include <vector>
+
+namespace lathe {
+
+struct QuantizeOptions {
+  std::string kind;                   ///< int8, int16x8, dynamic, float16; empty: none
+  std::vector<std::string> calibrate; ///< npz files, and folders of them
+  std::string io = "float";           ///< inputs and outputs: float, int8, uint8
+  std::string observer = "minmax";    ///< minmax, average, percentile, entropy
+  double maxError = -1;               ///< largest error as a share of an output's range; negative: no bound
+  std::string report;                 ///< JSON file for the table of nodes
+};
+
+} // namespace lathe
+
+#endif

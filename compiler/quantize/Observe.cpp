@@ -1,0 +1,191 @@
+#include "compiler/quantize/Observe.h"
+
+#include "passes/quantize/Taps.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace lathe::quantize {
+
+constexpr int64_t numBins = 2048;
+constexpr double percentile = 0.9999;
+
+LogicalResult runOn(OwningOpRef<ModuleOp> module, ArrayRef<Feed> feeds, const Session &session,
+                    llvm::function_ref<void(size_t, std::vector<Tensor> &)> seen) {
+  MLIRContext *context = module->getContext();
+  auto say = [&](llvm::Error error) -> LogicalResult {
+    std::string text = llvm::toString(std::move(error));
+    return text.empty() ? failure() : emitError(UnknownLoc::get(context)) << "calibration: " << text;
+  };
+  auto run = session.makeRunnable(std::move(module));
+  if (!run)
+    return say(run.takeError());
+  for (auto [i, feed] : llvm::enumerate(feeds)) {
+    auto results = (*run)(feed);
+    if (!results)
+      return say(results.takeError());
+    seen(i, *results);
+  }
+  return success();
+}
+
+static func::FuncOp onlyFunction(ModuleOp module) { return *module.getOps<func::FuncOp>().begin(); }
+
+std::pair<double, double> percentileRange(ArrayRef<int64_t> bins, double low, double high, double share) {
+  int64_t total = 0;
+  for (int64_t n : bins)
+    total += n;
+  const double outside = double(total) * (1 - share) / 2, width = (high - low) / double(bins.size());
+  double sum = 0;
+  size_t first = 0, last = bins.size();
+  while (first + 1 < last && sum + double(bins[first]) <= outside)
+    sum += double(bins[first++]);
+  sum = 0;
+  while (last > first + 1 && sum + double(bins[last - 1]) <= outside)
+    sum += double(bins[--last]);
+  return {low + width * double(first), low + width * double(last)};
+}
+
+std::pair<double, double> entropyRange(ArrayRef<int64_t> bins, double low, double high) {
+  constexpr int levels = 256;
+  const int64_t n = bins.size();
+  double best = INFINITY;
+  std::pair<double, double> range(low, high);
+  // Both ends move towards 0 together, so that what is cut off is what is far from it.
+  for (int step = 0; step < 64; ++step) {
+    const double part = 1 - step / 64.0;
+    const int64_t zero = std::clamp<int64_t>(int64_t(-low / (high - low) * double(n)), 0, n);
+    const int64_t first = zero - int64_t(std::ceil(double(zero) * part)), last = zero + int64_t(std::ceil(double(n - zero) * part));
+    const int64_t count = last - first;
+    if (count < levels)
+      break;
+    std::vector<double> p(bins.begin() + first, bins.begin() + last), q(count, 0);
+    for (int64_t i = 0; i < first; ++i)
+      p.front() += double(bins[i]);
+    for (int64_t i = last; i < n; ++i)
+      p.back() += double(bins[i]);
+    // the same with one number for all bins of a level, over those that hold anything
+    for (int64_t level = 0; level < levels; ++level) {
+      const int64_t from = count * level / levels, to = count * (level + 1) / levels;
+      double sum = 0;
+      int64_t used = 0;
+      for (int64_t i = from; i < to; ++i) {
+        sum += double(bins[first + i]);
+        used += p[i] > 0;
+      }
+      for (int64_t i = from; i < to; ++i)
+        q[i] = p[i] > 0 ? sum / double(used) : 0;
+    }
+    double ps = 0, qs = 0, divergence = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      ps += p[i];
+      qs += q[i];
+    }
+    for (int64_t i = 0; i < count; ++i)
+      if (p[i] > 0)
+        divergence += p[i] / ps * std::log(p[i] / ps / std::max(q[i] / std::max(qs, 1e-30), 1e-12));
+    if (divergence < best) {
+      best = divergence;
+      const double width = (high - low) / double(n);
+      range = {low + width * double(first), low + width * double(last)};
+    }
+  }
+  return range;
+}
+
+namespace {
+
+/// Ranges by the histogram of every value of the top block; `ranges` holds lowest and highest.
+LogicalResult byHistogram(func::FuncOp function, ArrayRef<Feed> feeds, const Session &session, ArrayRef<UnitTaps> taps,
+                          std::vector<std::pair<double, double>> &ranges, int firstTap) {
+  OwningOpRef<ModuleOp> clone = function->getParentOfType<ModuleOp>().clone();
+  func::FuncOp tapped = onlyFunction(*clone);
+  std::vector<Unit> units = chosenUnits(tapped);
+  llvm::MapVector<Value, int> wanted; // value -> which range
+  for (auto [unit, tap] : llvm::zip_equal(units, taps)) {
+    auto want = [&](Value v, int at) {
+      if (at >= 0 && v.getParentBlock() == &tapped.getBody().front())
+        wanted.insert({v, (at - firstTap) / 2});
+    };
+    for (auto [v, at] : llvm::zip_equal(unit.inputs, tap.inputs))
+      want(v, at);
+    want(unit.out, tap.output);
+  }
+  SmallVector<Value> values;
+  std::vector<int> which;
+  for (auto &[v, range] : wanted) {
+    values.push_back(v);
+    which.push_back(range);
+  }
+  const int first = addValueTaps(tapped, values);
+  std::vector<std::vector<int64_t>> bins(values.size(), std::vector<int64_t>(numBins, 0));
+  auto add = [&](size_t, std::vector<Tensor> &results) {
+    for (size_t k = 0; k < values.size(); ++k) {
+      auto [low, high] = ranges[which[k]];
+      const Tensor &t = results[first + k];
+      const double scale = double(numBins) / (high - low);
+      if (!(high > low) || !std::isfinite(scale))
+        continue;
+      for (int64_t i = 0; i < t.numElements(); ++i)
+        ++bins[k][std::clamp<int64_t>(int64_t((double(t.data<float>()[i]) - low) * scale), 0, numBins - 1)];
+    }
+  };
+  if (failed(runOn(std::move(clone), feeds, session, add)))
+    return failure();
+  for (size_t k = 0; k < values.size(); ++k) {
+    auto &range = ranges[which[k]];
+    if (range.second > range.first && std::isfinite(range.second - range.first))
+      range = session.options.observer == "entropy" ? entropyRange(bins[k], range.first, range.second)
+                                                    : percentileRange(bins[k], range.first, range.second, percentile);
+  }
+  return success();
+}
+
+} // namespace
+
+LogicalResult observe(func::FuncOp function, ArrayRef<Feed> feeds, const Session &session) {
+  OwningOpRef<ModuleOp> clone = function->getParentOfType<ModuleOp>().clone();
+  func::FuncOp tapped = onlyFunction(*clone);
+  const int own = function.getNumResults();
+  std::vector<UnitTaps> taps = addRangeTaps(tapped);
+  std::vector<std::pair<double, double>> ranges((tapped.getNumResults() - own) / 2, {INFINITY, -INFINITY}), sums(ranges.size(), {0, 0});
+  std::vector<int64_t> counts(ranges.size(), 0);
+  auto take = [&](size_t, std::vector<Tensor> &results) {
+    for (size_t k = 0; k < ranges.size(); ++k) {
+      const double low = results[own + 2 * k].data<float>()[0], high = results[own + 2 * k + 1].data<float>()[0];
+      if (std::isnan(low) || std::isnan(high)) {
+        ranges[k] = {-INFINITY, INFINITY};
+      } else if (low <= high) {
+        ranges[k] = {std::min(ranges[k].first, low), std::max(ranges[k].second, high)};
+        sums[k] = {sums[k].first + low, sums[k].second + high};
+        ++counts[k];
+      }
+    }
+  };
+  if (failed(runOn(std::move(clone), feeds, session, take)))
+    return failure();
+  if (session.options.observer == "average")
+    for (size_t k = 0; k < ranges.size(); ++k)
+      if (counts[k] && std::isfinite(ranges[k].first) && std::isfinite(ranges[k].second))
+        ranges[k] = {sums[k].first / double(counts[k]), sums[k].second / double(counts[k])};
+  if ((session.options.observer == "percentile" || session.options.observer == "entropy") &&
+      failed(byHistogram(function, feeds, session, taps, ranges, own)))
+    return failure();
+  for (auto [unit, tap] : llvm::zip_equal(chosenUnits(function), taps)) {
+    SmallVector<double> numbers;
+    auto put = [&](int at) {
+      auto range = at < 0 ? std::pair<double, double>(0, 0) : ranges[(at - own) / 2];
+      numbers.append({range.first, range.second});
+    };
+    for (int at : tap.inputs)
+      put(at);
+    put(tap.output);
+    unit.last()->setAttr(rangesAttr, DenseF64ArrayAttr::get(function.getContext(), numbers));
+  }
+  return success();
+}
+
+} // namespace lathe::quantize

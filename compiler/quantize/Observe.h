@@ -1,0 +1,24 @@
+// Observers: from the values of calibration runs to the ranges that parameters are chosen for.
+#ifndef LATHE_COMPILER_QUANTIZE_OBSERVE_H
+#define LATHE_COMPILER_QUANTIZE_OBSERVE_H
+
+#include "compiler/quantize/Feeds.h"
+#include "compiler/quantize/Quantize.h"
+
+namespace lathe::quantize {
+
+/// Runs a module made from a clone of the function's; false (said) where it cannot be compiled or a run fails. `seen` gets each
+/// feed's results.
+mlir::LogicalResult runOn(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::ArrayRef<Feed> feeds, const Session &session,
+                          llvm::function_ref<void(size_t, std::vector<Tensor> &)> seen);
+
+/// Sets hlo.ranges on the chosen units of the module's function.
+mlir::LogicalResult observe(mlir::func::FuncOp function, llvm::ArrayRef<Feed> feeds, const Session &session);
+
+/// The ends of the range that an observer takes from a histogram of equal bins over [low, high].
+std::pair<double, double> percentileRange(llvm::ArrayRef<int64_t> bins, double low, double high, double share);
+std::pair<double, double> entropyRange(llvm::ArrayRef<int64_t> bins, double low, double high);
+
+} // namespace lathe::quantize
+
+#endif

@@ -1,0 +1,300 @@
+// Calibration, parameters, the search for what has to stay float, and the rewriting; each trial works on a clone.
+#include "compiler/quantize/Quantize.h"
+
+#include "compiler/quantize/Feeds.h"
+#include "compiler/quantize/Observe.h"
+#include "dialects/graph/Types.h"
+#include "dialects/hlo/Hlo.h"
+#include "passes/quantize/Passes.h"
+#include "passes/quantize/Taps.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+using namespace mlir;
+
+namespace lathe::quantize {
+namespace {
+
+double decibels(double signal, double noise) { return noise > 0 ? 10 * std::log10(signal / noise) : INFINITY; }
+
+/// What compares results with those of the float model.
+struct Comparison {
+  double signal = 0, noise = 0, largest = 0, low = INFINITY, high = -INFINITY;
+  int64_t differ = 0, count = 0;
+  bool real = true;
+
+  void add(const Tensor &want, const Tensor &got) {
+    count += want.numElements();
+    real = want.dtype() == DType::Float32;
+    if (!real) {
+      const size_t size = dtypeSize(want.dtype());
+      auto *w = static_cast<const char *>(want.data()), *g = static_cast<const char *>(got.data());
+      for (int64_t i = 0; i < want.numElements(); ++i)
+        differ += got.numElements() != want.numElements() || std::memcmp(w + i * size, g + i * size, size) != 0;
+      return;
+    }
+    for (int64_t i = 0; i < want.numElements(); ++i) {
+      const double w = want.data<float>()[i], d = double(got.data<float>()[i]) - w;
+      signal += w * w;
+      noise += d * d;
+      largest = std::isnan(d) && !std::isnan(w) ? INFINITY : std::max(largest, std::abs(d));
+      low = std::min(low, w);
+      high = std::max(high, w);
+    }
+  }
+  /// Largest error as a share of the range, or the share of integers that differ.
+  double error() const {
+    if (!real)
+      return count ? double(differ) / double(count) : 0;
+    return largest == 0 ? 0 : largest / std::max(high - low, 1e-30);
+  }
+};
+
+class Quantizer {
+public:
+  Quantizer(ModuleOp module, const Session &session) : module(module), session(session), bits(session.options.kind == "int16x8" ? 16 : 8) {}
+
+  FailureOr<Report> run() {
+    auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
+    if (functions.size() != 1 || module->hasAttr("hlo.variables"))
+      return emitError(module.getLoc()) << "--quantize: expected a model of one entry without variables";
+    function = functions.front();
+    report.kind = session.options.kind;
+    if (failed(runPasses(module, [&](PassManager &pm) { buildPreparePipeline(pm, session.foldBytes); })))
+      return failure();
+    if (session.options.kind != "int8" && session.options.kind != "int16x8")
+      return emitError(module.getLoc()) << "--quantize " << session.options.kind << " is not supported";
+    auto feeds = readFeeds(function, session.options.calibrate, session.maxBytes);
+    if (failed(feeds))
+      return failure();
+    if (feeds->empty())
+      return emitError(module.getLoc()) << "--calibrate: there are no feeds";
+    for (auto [i, feed] : llvm::enumerate(*feeds))
+      (i % 2 ? heldOut : calibration).push_back(feed);
+    if (heldOut.empty())
+      heldOut = calibration;
+    report.feeds = feeds->size();
+    report.heldOut = heldOut.size();
+    return quantize();
+  }
+
+private:
+  ModuleOp module;
+  const Session &session;
+  int64_t bits;
+  func::FuncOp function;
+  Report report;
+  std::vector<Feed> calibration, heldOut;
+  std::vector<std::vector<Tensor>> reference; ///< the float model's results on held-out feeds
+
+  LogicalResult runPasses(ModuleOp on, llvm::function_ref<void(PassManager &)> build) {
+    PassManager pm(on.getContext());
+    if (session.configurePassManager && failed(session.configurePassManager(pm)))
+      return failure();
+    build(pm);
+    return pm.run(on);
+  }
+  LogicalResult select(ModuleOp on) {
+    return runPasses(on, [&](PassManager &pm) {
+      HloQuantizeSelectOptions o;
+      o.bits = bits;
+      pm.addPass(createHloQuantizeSelect(o));
+    });
+  }
+  /// From marks with ranges to integers.
+  LogicalResult rewrite(ModuleOp on, const std::string &io, bool isolate) {
+    return runPasses(on, [&](PassManager &pm) {
+      HloQuantizeParametersOptions p;
+      p.bits = bits;
+      pm.addPass(createHloQuantizeParameters(p));
+      HloQuantizeRewriteOptions r;
+      r.io = io;
+      r.isolate = isolate;
+      pm.addPass(createHloQuantizeRewrite(r));
+    });
+  }
+  void progress(const std::string &what) {
+    if (session.progress)
+      session.progress(what);
+  }
+
+  FailureOr<Report> quantize() {
+    progress("calibrate");
+    if (failed(select(module)) || failed(observe(function, calibration, session)))
+      return failure();
+    auto keep = [&](size_t, std::vector<Tensor> &results) {
+      results.resize(function.getNumResults());
+      for (Tensor &t : results)
+        t = t.clone();
+      reference.push_back(std::move(results));
+    };
+    if (failed(runOn(OwningOpRef<ModuleOp>(module.clone()), heldOut, session, keep)))
+      return failure();
+    std::vector<Unit> units = chosenUnits(function); // before anything is kept
+    if (failed(measureUnits(units)))
+      return failure();
+
+    // the worst first
+    std::vector<size_t> order(units.size());
+    for (size_t i = 0; i < order.size(); ++i)
+      order[i] = i;
+    // those in loops cannot be measured alone, and stand where a unit of middling quality would
+    auto quality = [&](size_t i) { return std::isnan(report.units[i].sqnr) ? 25.0 : report.units[i].sqnr; };
+    llvm::sort(order, [&](size_t a, size_t b) { return std::make_pair(quality(a), a) < std::make_pair(quality(b), b); });
+    auto best = search(units, order);
+    if (failed(best))
+      return failure();
+    keepFloat(units, order, *best);
+    if (failed(select(module)))
+      return failure();
+    for (auto [unit, line] : llvm::zip_equal(units, report.units)) {
+      line.quantized = unit.last()->hasAttr(markAttr);
+      if (!line.quantized)
+        line.bytes = line.floatBytes;
+    }
+    addFloatProducts();
+    progress("quantize");
+    if (failed(rewrite(module, session.options.io, false)))
+      return failure();
+    return std::move(report);
+  }
+
+  static int64_t bytesOf(Value v) {
+    auto type = v ? cast<RankedTensorType>(v.getType()) : RankedTensorType();
+    return type && type.hasStaticShape() ? type.getNumElements() * 4 : 0;
+  }
+
+  UnitReport lineOf(const Unit &unit) {
+    UnitReport line;
+    line.node = graph::getNodeName(unit.root->getLoc()).str();
+    line.kind = unitName(unit.kind).str();
+    line.multiplyAdds = multiplyAdds(unit);
+    line.floatBytes = bytesOf(unit.weights);
+    line.bytes = line.floatBytes / 4;
+    line.sqnr = line.largestError = NAN;
+    return line;
+  }
+
+  /// Lines for products that were never chosen: they count in the share.
+  void addFloatProducts() {
+    llvm::DenseSet<Operation *> listed;
+    for (const Unit &unit : findUnits(function))
+      if (unit.isProduct() && !unit.last()->hasAttr(rangesAttr)) {
+        UnitReport line = lineOf(unit);
+        line.quantized = false;
+        line.bytes = line.floatBytes;
+        report.units.push_back(line);
+      }
+  }
+
+  /// Each unit alone, on float inputs: one run of all of them beside the float model.
+  LogicalResult measureUnits(const std::vector<Unit> &units) {
+    for (const Unit &unit : units)
+      report.units.push_back(lineOf(unit));
+    progress("measure");
+    OwningOpRef<ModuleOp> clone = module.clone();
+    if (failed(rewrite(*clone, "float", true)))
+      return failure();
+    const size_t own = function.getNumResults();
+    std::vector<size_t> lines; // those of the top block have results
+    for (size_t i = 0; i < units.size(); ++i)
+      if (units[i].last()->getBlock() == &function.getBody().front())
+        lines.push_back(i);
+    std::vector<double> signal(lines.size(), 0), noise(lines.size(), 0), largest(lines.size(), 0);
+    auto take = [&](size_t, std::vector<Tensor> &results) {
+      for (size_t k = 0; k < lines.size(); ++k) {
+        signal[k] += results[own + 3 * k].data<float>()[0];
+        noise[k] += results[own + 3 * k + 1].data<float>()[0];
+        largest[k] = std::max<double>(largest[k], results[own + 3 * k + 2].data<float>()[0]);
+      }
+    };
+    if (failed(runOn(std::move(clone), heldOut, session, take)))
+      return failure();
+    for (auto [k, i] : llvm::enumerate(lines)) {
+      report.units[i].sqnr = decibels(signal[k], noise[k]);
+      auto ranges = units[i].last()->getAttrOfType<DenseF64ArrayAttr>(rangesAttr);
+      const double width = ranges[ranges.size() - 1] - ranges[ranges.size() - 2];
+      report.units[i].largestError = largest[k] == 0 ? 0 : largest[k] / std::max(width, 1e-30);
+    }
+    return success();
+  }
+
+  static void keepFloat(const std::vector<Unit> &units, ArrayRef<size_t> order, size_t count) {
+    for (auto [at, i] : llvm::enumerate(order)) {
+      if (at < count)
+        units[i].last()->setAttr(keepAttr, UnitAttr::get(units[i].root->getContext()));
+      else
+        units[i].last()->removeAttr(keepAttr);
+    }
+  }
+
+  /// Compares the whole model, with the first `count` units of the order float, on held-out feeds.
+  FailureOr<std::vector<OutputReport>> attempt(const std::vector<Unit> &units, ArrayRef<size_t> order, size_t count) {
+    ++report.trials;
+    progress("compare with " + std::to_string(count) + " nodes kept float");
+    keepFloat(units, order, count);
+    OwningOpRef<ModuleOp> clone = module.clone();
+    if (failed(select(*clone)) || failed(rewrite(*clone, "float", false)))
+      return failure();
+    std::vector<Comparison> all(function.getNumResults());
+    auto take = [&](size_t i, std::vector<Tensor> &results) {
+      for (size_t k = 0; k < all.size(); ++k)
+        all[k].add(reference[i][k], results[k]);
+    };
+    if (failed(runOn(std::move(clone), heldOut, session, take)))
+      return failure();
+    std::vector<OutputReport> outputs;
+    for (auto [k, c] : llvm::enumerate(all)) {
+      auto name = function.getResultAttrOfType<StringAttr>(k, "hlo.name");
+      outputs.push_back({name ? name.getValue().str() : std::to_string(k), decibels(c.signal, c.noise), c.error(), !c.real});
+    }
+    return outputs;
+  }
+
+  /// How many units of the order stay float: the fewest with which the bound holds, by doubling and halving.
+  FailureOr<size_t> search(const std::vector<Unit> &units, ArrayRef<size_t> order) {
+    auto holds = [&](size_t count) -> FailureOr<bool> {
+      auto outputs = attempt(units, order, count);
+      if (failed(outputs))
+        return failure();
+      bool fine = true;
+      for (const OutputReport &o : *outputs)
+        fine &= o.exact || o.largestError <= session.options.maxError;
+      if (fine || session.options.maxError < 0)
+        report.outputs = *outputs;
+      return fine || session.options.maxError < 0;
+    };
+    size_t bad = 0, good = 0;
+    auto first = holds(0);
+    if (failed(first) || *first)
+      return failed(first) ? FailureOr<size_t>(failure()) : FailureOr<size_t>(size_t(0));
+    for (good = 1;; good = std::min(2 * good, units.size())) {
+      auto now = holds(good);
+      if (failed(now))
+        return failure();
+      if (*now)
+        break;
+      bad = good;
+      if (good == units.size())
+        return emitError(module.getLoc()) << "--max-error " << session.options.maxError << ": not even the float model keeps it";
+    }
+    while (good - bad > 1) {
+      const size_t middle = bad + (good - bad) / 2;
+      auto now = holds(middle);
+      if (failed(now))
+        return failure();
+      (*now ? good : bad) = middle;
+    }
+    return good;
+  }
+};
+
+} // namespace
+
+FailureOr<Report> quantizeModule(ModuleOp module, const Session &session) { return Quantizer(module, session).run(); }
+
+} // namespace lathe::quantize

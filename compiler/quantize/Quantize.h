@@ -1,0 +1,67 @@
+// Post-training quantization of a module of hlo: calibrates it, rewrites it to integers, and measures what that does.
+//
+// Unit: what is computed in integers as one (passes/quantize/Units.h). Held out: every second feed; they are not calibrated
+// with, so that errors measured on them are those of unseen inputs.
+#ifndef LATHE_COMPILER_QUANTIZE_QUANTIZE_H
+#define LATHE_COMPILER_QUANTIZE_QUANTIZE_H
+
+#include "base/Tensor.h"
+#include "compiler/driver/QuantizeOptions.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/Error.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace lathe::quantize {
+
+/// What a quantization needs of its surroundings.
+struct Session {
+  QuantizeOptions options;
+  int64_t foldBytes = int64_t(1) << 30;
+  int64_t maxBytes = int64_t(16) << 30; ///< of feeds
+  std::function<llvm::Expected<std::function<llvm::Expected<std::vector<Tensor>>(llvm::ArrayRef<Tensor>)>>(mlir::OwningOpRef<mlir::ModuleOp>)> makeRunnable;
+  std::function<mlir::LogicalResult(mlir::PassManager &)> configurePassManager;
+  std::function<void(const std::string &)> progress;
+};
+
+/// One line of the table.
+struct UnitReport {
+  std::string node, kind;
+  bool quantized = true;      ///< else kept float
+  int64_t multiplyAdds = 0;
+  int64_t floatBytes = 0, bytes = 0; ///< of its weights
+  double sqnr = 0;            ///< decibels; of the unit alone, from float inputs; infinite where nothing differs, NaN in loops
+  double largestError = 0;    ///< of the unit alone, as a share of its result's range
+};
+
+/// An output compared with the float model over the held-out feeds.
+struct OutputReport {
+  std::string name;
+  double sqnr = 0;
+  double largestError = 0; ///< as a share of the range of the float output over these feeds
+  bool exact = false;      ///< of integers: largestError is the share of elements that differ
+};
+
+struct Report {
+  std::string kind;
+  std::vector<UnitReport> units;
+  std::vector<OutputReport> outputs;
+  int64_t feeds = 0, heldOut = 0;
+  int trials = 0; ///< of the search for --max-error
+  /// The share of all multiply-adds that is computed in integers.
+  double share() const;
+  std::string text() const;
+  std::string json() const;
+};
+
+/// Quantizes the one entry of a legalized module in place. Errors are diagnostics with the node's name.
+mlir::FailureOr<Report> quantizeModule(mlir::ModuleOp module, const Session &session);
+
+} // namespace lathe::quantize
+
+#endif

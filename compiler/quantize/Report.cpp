@@ -1,0 +1,98 @@
+// The table of a quantization, for people and programs.
+#include "compiler/quantize/Quantize.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+
+namespace lathe::quantize {
+
+double Report::share() const {
+  int64_t all = 0, integers = 0;
+  for (const UnitReport &u : units) {
+    all += u.multiplyAdds;
+    integers += u.quantized ? u.multiplyAdds : 0;
+  }
+  return all ? double(integers) / double(all) : 1;
+}
+
+static std::string decibelText(double v) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (std::isnan(v))
+    os << "-";
+  else if (std::isinf(v))
+    os << (v > 0 ? "exact" : "-inf");
+  else
+    os << llvm::format("%.1f", v);
+  return text;
+}
+
+static std::string errorText(double v) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (std::isnan(v))
+    os << "-";
+  else
+    os << llvm::format("%.2g", v);
+  return text;
+}
+
+std::string Report::text() const {
+  std::string all;
+  llvm::raw_string_ostream os(all);
+  size_t width = 4;
+  for (const UnitReport &u : units)
+    width = std::max(width, std::min<size_t>(u.node.size(), 60));
+  os << llvm::format("%-*s %-12s %-6s %8s %9s %12s %10s\n", int(width), "node", "kind", "type", "SQNR dB", "error", "multiplyadds", "bytes");
+  for (const UnitReport &u : units)
+    os << llvm::format("%-*s %-12s %-6s %8s %9s %12lld %10lld\n", int(width), u.node.c_str(), u.kind.c_str(), u.quantized ? "int" : "float",
+                       decibelText(u.sqnr).c_str(), errorText(u.largestError).c_str(), (long long)u.multiplyAdds, (long long)u.bytes);
+  int64_t before = 0, after = 0;
+  for (const UnitReport &u : units) {
+    before += u.floatBytes;
+    after += u.bytes;
+  }
+  os << llvm::format("%s: %.1f %% of the multiply-adds in integers, weights %.2f MB instead of %.2f MB; errors over %lld of %lld feeds\n", kind.c_str(),
+                     100 * share(), double(after) / 1e6, double(before) / 1e6, (long long)heldOut, (long long)feeds);
+  for (const OutputReport &o : outputs) {
+    if (o.exact)
+      os << llvm::format("output '%s': %.3g of its elements differ\n", o.name.c_str(), o.largestError);
+    else
+      os << llvm::format("output '%s': largest error %.3g of its range, SQNR %s dB\n", o.name.c_str(), o.largestError, decibelText(o.sqnr).c_str());
+  }
+  return all;
+}
+
+std::string Report::json() const {
+  auto number = [](double v) { return std::isfinite(v) ? llvm::json::Value(v) : llvm::json::Value(nullptr); };
+  llvm::json::Array nodes, results;
+  for (const UnitReport &u : units)
+    nodes.push_back(llvm::json::Object{{"node", u.node},
+                                       {"kind", u.kind},
+                                       {"quantized", u.quantized},
+                                       {"sqnr_db", number(u.sqnr)},
+                                       {"largest_error", number(u.largestError)},
+                                       {"multiply_adds", u.multiplyAdds},
+                                       {"float_bytes", u.floatBytes},
+                                       {"bytes", u.bytes}});
+  for (const OutputReport &o : outputs) {
+    llvm::json::Object line{{"name", o.name}};
+    if (o.exact) {
+      line["differ"] = o.largestError;
+    } else {
+      line["largest_error"] = number(o.largestError);
+      line["sqnr_db"] = number(o.sqnr);
+    }
+    results.push_back(std::move(line));
+  }
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::json::Value(llvm::json::Object{
+      {"kind", kind}, {"nodes", std::move(nodes)}, {"outputs", std::move(results)}, {"integer_share", share()}, {"feeds", feeds}, {"held_out", heldOut},
+      {"trials", trials}});
+  return text;
+}
+
+} // namespace lathe::quantize
