@@ -40,10 +40,14 @@ with tempfile.TemporaryDirectory() as folder:
 
     def run(*options):
         out, report = os.path.join(folder, "out.npz"), os.path.join(folder, "report.json")
-        command = [args.lathe, "run", os.path.join(args.model, "graph.pb"), "--feeds", os.path.join(args.model, "inputs.npz"), "--out", out]
+        library = os.path.join(folder, "model")
+        command = [args.lathe, "compile", os.path.join(args.model, "graph.pb"), "-o", library, "--emit", "so", "--cpu", "host"]
         if options:
             command += ["--quantize-report", report, *options]
         done = subprocess.run(command, capture_output=True, text=True)
+        if not done.returncode:
+            command = [args.lathe, "run", library + ".so", "--feeds", os.path.join(args.model, "inputs.npz"), "--out", out]
+            done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             print(" ".join(options), done.stderr)
             sys.exit(1)
