@@ -92,7 +92,7 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
   QuantizeOptions &q = options.quantize;
-  app.add_option("--quantize", q.kind, "Post-training quantization: int8, int16x8 (16-bit activations), dynamic (8-bit weights) or float16 (weights)")
+  app.add_option("--quantize", q.kind, "Post-training quantization: int8, or int16x8 (16-bit activations)")
       ->type_name("KIND")
       ->check(CLI::IsMember({"int8", "int16x8", "dynamic", "float16"}));
   app.add_option("--calibrate", q.calibrate, "Inputs to quantize for: npz files, and folders of them; every second feed measures the error")
