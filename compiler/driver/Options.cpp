@@ -117,7 +117,7 @@ absl::Status setOption(CompilerOptions &o, const std::string &name, const std::s
   if (name == "io")
     return setAmong(name, value, {"float", "int8", "uint8"}, o.quantize.io);
   if (name == "observer")
-    return setAmong(name, value, {"minmax", "average"}, o.quantize.observer);
+    return setAmong(name, value, {"minmax", "average", "percentile", "entropy"}, o.quantize.observer);
   if (name == "calibrate") {
     o.quantize.calibrate.push_back(value);
     return absl::OkStatus();

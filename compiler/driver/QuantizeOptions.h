@@ -11,7 +11,7 @@ struct QuantizeOptions {
   std::string kind;                   ///< int8 or int16x8; empty: none
   std::vector<std::string> calibrate; ///< npz files, and folders of them
   std::string io = "float";           ///< inputs and outputs: float, int8, uint8
-  std::string observer = "minmax";    ///< minmax or average
+  std::string observer = "minmax";    ///< minmax, average, percentile or entropy
   double maxError = -1;               ///< largest error as a share of an output's range; negative: no bound
   std::string report;                 ///< JSON file for the table of nodes
 };
