@@ -273,7 +273,7 @@ void addMathShapes(ShapeTable *table) {
   all({"AddN", "AccumulateNV2"}, mergeAll);
   all({"ClipByValue", "Betainc"}, broadcastAll);
   all({"MatMul"}, matMul);
-  all({"Einsum"}, einsum);
+  all({"Einsum", "XlaEinsum"}, einsum);
   all({"Bincount"}, bincount);
   all({"MatrixDeterminant"}, determinant);
 }
