@@ -1,6 +1,7 @@
 #include "passes/quantize/Taps.h"
 
 #include "dialects/hlo/Constants.h"
+#include "dialects/hlo/Rebuild.h"
 #include "passes/legalize/Emitter.h"
 #include "passes/simplify/Match.h"
 
@@ -54,20 +55,15 @@ private:
     all.push_back({v, e.reduceMin(v, axes), e.reduceMax(v, axes)});
   }
 
-  // The op again with more operands and results; regions move over.
+  // The op again with more operands and results; what is wanted of it is wanted of the new one.
   Operation *rebuild(Operation *op, ArrayRef<Value> operands, ArrayRef<Type> results) {
-    OpBuilder b(op);
-    OperationState state(op->getLoc(), op->getName(), operands, results, op->getAttrs());
-    for (unsigned i = 0; i < op->getNumRegions(); ++i)
-      state.addRegion();
-    Operation *made = b.create(state);
-    for (unsigned i = 0; i < op->getNumRegions(); ++i)
-      made->getRegion(i).takeBody(op->getRegion(i));
-    for (auto [from, to] : llvm::zip(op->getResults(), made->getResults()))
-      if (wanted.erase(from))
-        wanted.insert(to);
-    op->replaceAllUsesWith(made->getResults().take_front(op->getNumResults()));
-    op->erase();
+    SmallVector<unsigned> kept;
+    for (OpResult r : op->getResults())
+      if (wanted.erase(r))
+        kept.push_back(r.getResultNumber());
+    Operation *made = hlo::rebuild(op, operands, results);
+    for (unsigned i : kept)
+      wanted.insert(made->getResult(i));
     return made;
   }
 

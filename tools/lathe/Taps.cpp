@@ -3,6 +3,7 @@
 #include "dialects/graph/Types.h"
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Evaluator.h"
+#include "dialects/hlo/Rebuild.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/fusion/ExpandKernels.h"
 
@@ -65,20 +66,6 @@ public:
   }
 
 private:
-  // The op again with more operands and results; regions move over.
-  Operation *rebuild(Operation *op, ArrayRef<Value> operands, ArrayRef<Type> results) {
-    OpBuilder b(op);
-    OperationState state(op->getLoc(), op->getName(), operands, results, op->getAttrs());
-    for (unsigned i = 0; i < op->getNumRegions(); ++i)
-      state.addRegion();
-    Operation *made = b.create(state);
-    for (unsigned i = 0; i < op->getNumRegions(); ++i)
-      made->getRegion(i).takeBody(op->getRegion(i));
-    op->replaceAllUsesWith(made->getResults().take_front(op->getNumResults()));
-    op->erase();
-    return made;
-  }
-
   void loop(Operation *op, int depth, std::vector<Tapped> &out) {
     Block &cond = op->getRegion(0).front(), &body = op->getRegion(1).front();
     std::vector<Tapped> inner;
@@ -100,7 +87,7 @@ private:
       body.addArgument(t.value.getType(), op->getLoc());
     }
     body.getTerminator()->setOperands(yielded);
-    Operation *made = rebuild(op, operands, types);
+    Operation *made = hlo::rebuild(op, operands, types);
     for (auto [i, t] : llvm::enumerate(inner))
       out.push_back({made->getResult(first + i), t.tap});
   }
@@ -124,7 +111,7 @@ private:
           yielded.push_back(j == k ? t.value : zeros(b, op->getLoc(), t.value.getType()));
       yield->setOperands(yielded);
     }
-    Operation *made = rebuild(op, SmallVector<Value>(op->getOperands()), types);
+    Operation *made = hlo::rebuild(op, SmallVector<Value>(op->getOperands()), types);
     unsigned at = first;
     for (auto &taps : inner)
       for (Tapped &t : taps)
