@@ -105,7 +105,7 @@ void Compiler::finishPhase(Phase phase, double seconds) {
     llvm::errs() << llvm::format("%-10s %8.3f s\n", phaseName(phase), seconds);
   if (afterPhase)
     afterPhase(phase, module());
-  if (!opts.dumpDir.empty())
+  if (!opts.dumpDir.empty() && phase >= imported.phase) // of a frontend that made hlo there is no earlier one
     dump(phase);
 }
 

@@ -1,5 +1,7 @@
 #include "compiler/driver/Options.h"
 
+#include "passes/codegen/Backend.h"
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -159,7 +161,7 @@ absl::Status setOption(CompilerOptions &o, const std::string &name, const std::s
 
 RecordedOptions recordOptions(const CompilerOptions &o) {
   auto flag = [](bool b) -> std::string { return b ? "1" : "0"; };
-  return {{"backend", o.backend},
+  return {{"backend", o.backend.empty() ? codegen::backends().front().name.str() : o.backend},
           {"triple", o.triple},
           {"cpu", o.cpu == "v2" || o.cpu == "v3" || o.cpu == "v4" ? "x86-64-" + o.cpu : o.cpu},
           {"features", o.features},

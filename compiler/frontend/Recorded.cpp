@@ -9,6 +9,8 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cstring>
+
 using namespace mlir;
 
 namespace lathe {
@@ -70,7 +72,12 @@ private:
       return error("the file has " + llvm::Twine(buffer->getBufferSize()) + " bytes, more than the limit of " +
                    llvm::Twine(options.maxBytes));
     ImportedModel model;
-    model.module = parseSourceString<ModuleOp>(buffer->getBuffer(), ParserConfig(context), buffer->getBufferIdentifier());
+    // sections lie at multiples of what their constants need, and the reader refuses a buffer that is aligned to less
+    auto aligned = llvm::WritableMemoryBuffer::getNewUninitMemBuffer(buffer->getBufferSize(), buffer->getBufferIdentifier(), llvm::Align(4096));
+    if (!aligned)
+      return error("no memory for the file");
+    std::memcpy(aligned->getBufferStart(), buffer->getBufferStart(), buffer->getBufferSize());
+    model.module = parseSourceString<ModuleOp>(StringRef(aligned->getBufferStart(), aligned->getBufferSize()), ParserConfig(context), buffer->getBufferIdentifier());
     if (!model.module)
       return failure();
     auto phaseText = (*model.module)->getAttrOfType<StringAttr>(kPhaseAttr);
