@@ -68,9 +68,6 @@ static void installHandlers() {
 static std::vector<char *> takeMlirFlags(int argc, char **argv) {
   mlir::registerAsmPrinterCLOptions();
   mlir::registerMLIRContextCLOptions();
-  lathe::registerAllPasses(); // for the names that --mlir-print-ir-after and its like take
-  mlir::registerPassManagerCLOptions();
-  mlir::registerDefaultTimingManagerCLOptions();
   std::vector<char *> ours = {argv[0]};
   std::vector<const char *> theirs = {argv[0]};
   for (int i = 1; i < argc; ++i) {
@@ -79,6 +76,10 @@ static std::vector<char *> takeMlirFlags(int argc, char **argv) {
     else
       ours.push_back(argv[i]);
   }
+  if (theirs.size() > 1)
+    lathe::registerAllPasses(); // for the names that --mlir-print-ir-after and its like take
+  mlir::registerPassManagerCLOptions();
+  mlir::registerDefaultTimingManagerCLOptions();
   llvm::cl::ParseCommandLineOptions(int(theirs.size()), theirs.data(), "lathe\n");
   return ours;
 }
