@@ -128,10 +128,12 @@ void Compiler::dump(Phase phase) {
   flags.enableDebugInfo().elideLargeElementsAttrs(16).elideLargeResourceString(64);
   module().print(os, flags);
   CompilerOptions recorded = opts;
-  if (target) { // what "host" and the like stand for
+  if (target) {
     recorded.triple = target->triple;
-    recorded.cpu = target->cpu;
-    recorded.features = target->features;
+    if (opts.cpu == "host") { // what it stands for here
+      recorded.cpu = target->cpu;
+      recorded.features = target->features;
+    }
   }
   if (llvm::Error error = writeRecorded(module(), phase, recordOptions(recorded), (path + "bc").str()))
     emitError(UnknownLoc::get(&context)) << llvm::toString(std::move(error));
@@ -165,10 +167,9 @@ LogicalResult Compiler::resume() {
   showProgress(opts.progress, "");
   if (done < Phase::Prepare)
     return success();
-  eo = emitOptions();
   if (llvm::Error error = resolve())
     return emitError(UnknownLoc::get(&context)) << llvm::toString(std::move(error));
-  ready = true;
+  eo = emitOptions();
   return success();
 }
 
@@ -259,11 +260,12 @@ llvm::Error Compiler::resolve() {
 llvm::Error Compiler::beginPrepare() {
   if (llvm::Error error = resolve())
     return error;
-  eo = emitOptions();
-  if (llvm::Error error = findPlans())
+  EmitOptions options = emitOptions();
+  if (llvm::Error error = findPlans(options))
     return error;
   if (opts.profile)
     annotateCosts(module());
+  eo = std::move(options);
   return llvm::Error::success();
 }
 
@@ -293,10 +295,10 @@ bool Compiler::addPasses(Phase phase, PassManager &pm) {
     return true;
   }
   case Phase::Prepare:
-    buildPreparePipeline(pm, *target, eo);
+    buildPreparePipeline(pm, *target, *eo);
     return true;
   case Phase::Lower:
-    buildLowerPipeline(pm, eo);
+    buildLowerPipeline(pm, *eo);
     return true;
   case Phase::Import:
   case Phase::Emit:
@@ -349,13 +351,11 @@ LogicalResult Compiler::runUntil(Phase last) {
     return failure();
   while (done < last && done < Phase::Lower) {
     const Phase next = static_cast<Phase>(static_cast<int>(done) + 1);
-    if (next >= Phase::Prepare && !ready) {
+    if (next >= Phase::Prepare && !eo)
       if (llvm::Error error = beginPrepare()) {
         const std::string text = llvm::toString(std::move(error));
         return text.empty() ? failure() : emitError(UnknownLoc::get(&context), text);
       }
-      ready = true;
-    }
     if (failed(runPhase(next)))
       return failure();
   }
@@ -363,7 +363,7 @@ LogicalResult Compiler::runUntil(Phase last) {
 }
 
 /// Reads the plans of the tuning file, after a search for those it lacks if that is asked for.
-llvm::Error Compiler::findPlans() {
+llvm::Error Compiler::findPlans(EmitOptions &options) {
   if (opts.tuneCache.empty())
     return llvm::Error::success();
   if (opts.tune && !search)
@@ -378,12 +378,12 @@ llvm::Error Compiler::findPlans() {
     emitWarning(UnknownLoc::get(&context)) << line;
   const std::string name = tuningTarget(*target);
   if (opts.tune) {
-    if (llvm::Error error = search(module(), eo, file->kernelsOf(name)))
+    if (llvm::Error error = search(module(), options, file->kernelsOf(name)))
       return error;
     if (llvm::Error error = file->write(opts.tuneCache))
       return error;
   }
-  eo.plans = file->plansFor(name);
+  options.plans = file->plansFor(name);
   return llvm::Error::success();
 }
 
@@ -392,7 +392,7 @@ llvm::Expected<CompiledArtifact> Compiler::emit(EmitWants wants) {
     return llvm::createStringError(""); // said already, through diagnostics
   Stopwatch watch;
   showProgress(opts.progress, "emit");
-  EmitOptions options = eo;
+  EmitOptions options = *eo;
   options.wantAsm = wants.assembly;
   options.wantLlvm = wants.llvm;
   auto artifact = emitLowered(module(), *target, options);

@@ -73,7 +73,7 @@ public:
 
 private:
   mlir::LogicalResult quantize();
-  llvm::Error findPlans();
+  llvm::Error findPlans(EmitOptions &options);
   EmitOptions emitOptions() const;
   llvm::Error resolve();
   llvm::Error beginPrepare();
@@ -93,8 +93,7 @@ private:
   bool haveModule = false;
   const HostedPayload *hosted = nullptr;
   std::optional<ResolvedTarget> target;
-  EmitOptions eo; ///< once `ready`
-  bool ready = false; ///< to prepare
+  std::optional<EmitOptions> eo; ///< from the phase Prepare on
   std::shared_ptr<quantize::Report> report;
   std::vector<PhaseTime> phaseTimes;
   llvm::SetVector<mlir::AsmResourceBlob *> held; ///< blobs of the module after the last phase

@@ -1,6 +1,6 @@
 #include "compiler/driver/Options.h"
 
-#include "passes/codegen/Backend.h"
+#include "compiler/emit/Target.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -163,7 +163,7 @@ RecordedOptions recordOptions(const CompilerOptions &o) {
   auto flag = [](bool b) -> std::string { return b ? "1" : "0"; };
   return {{"backend", o.backend.empty() ? codegen::backends().front().name.str() : o.backend},
           {"triple", o.triple},
-          {"cpu", o.cpu == "v2" || o.cpu == "v3" || o.cpu == "v4" ? "x86-64-" + o.cpu : o.cpu},
+          {"cpu", fullCpuName(o.cpu)},
           {"features", o.features},
           {"threads", std::to_string(o.threads)},
           {"exact", flag(o.exact)},
@@ -186,24 +186,21 @@ absl::Status restoreOptions(const RecordedOptions &recorded, CompilerOptions &o)
     if (given[i].second != usual[i].second && given[i].second != value)
       return absl::InvalidArgumentError(
           absl::StrCat("--", name, ": the module was compiled with '", value, "' and goes on with that"));
-    const std::pair<const char *, std::string *> texts[] = {{"backend", &o.backend},     {"triple", &o.triple},      {"cpu", &o.cpu},
-                                                            {"features", &o.features},   {"precision", &o.precision}, {"sanitize", &o.sanitize}};
-    const std::pair<const char *, bool *> flags[] = {{"exact", &o.exact}, {"profile", &o.profile}};
-    for (auto &[known, text] : texts)
-      if (name == known)
-        *text = value;
-    for (auto &[known, set] : flags)
-      if (name == known)
-        *set = value == "1";
-    if (name == "no-fuse")
-      o.fuse = value != "1";
-    absl::Status number = name == "threads"     ? setNumber(name, value, 1, 1024, o.threads)
-                          : name == "opt-level" ? setNumber(name, value, 0, 3, o.optLevel)
-                                                : absl::OkStatus();
-    if (!number.ok())
-      return number;
-    if (name == "weights" && value == "file" && o.weights == "embed")
-      return absl::InvalidArgumentError("--weights FILE: the module was compiled for weights in a file of their own; name it");
+    absl::Status set = absl::OkStatus();
+    if (name == "features")
+      o.features = value;
+    else if (name == "profile")
+      set = setNumber(name, value, 0, 1, o.profile);
+    else if (name == "opt-level")
+      set = setNumber(name, value, 0, 3, o.optLevel);
+    else if (name == "weights")
+      set = value == "file" && o.weights == "embed"
+                ? absl::InvalidArgumentError("--weights FILE: the module was compiled for weights in a file of their own; name it")
+                : absl::OkStatus();
+    else if (!value.empty()) // the rest are options of the command line
+      set = setOption(o, name, value);
+    if (!set.ok())
+      return set;
   }
   return absl::OkStatus();
 }

@@ -51,6 +51,10 @@ static std::string hostFeatures() {
   return join(list, ",");
 }
 
+std::string fullCpuName(StringRef name) {
+  return name == "v2" || name == "v3" || name == "v4" ? "x86-64-" + name.str() : name.str();
+}
+
 Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
   if (options.symbolPrefix.empty() || makeIdentifier(options.symbolPrefix) != options.symbolPrefix)
     return createStringError("symbol prefix '" + options.symbolPrefix + "' is not a C identifier");
@@ -63,9 +67,8 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
   if (!triple.isOSBinFormatELF() || (triple.getArch() != Triple::x86_64 && triple.getArch() != Triple::aarch64))
     return createStringError("triple '" + t.triple + "' is not supported: expected ELF on x86_64 or aarch64");
   // CPU:OTHER, for tests: kernels as they are for the other one, in code for the first
-  auto full = [](StringRef name) { return name == "v2" || name == "v3" || name == "v4" ? "x86-64-" + name.str() : name.str(); };
   auto [codeCpu, kernelCpu] = StringRef(options.cpu).split(':');
-  t.cpu = codeCpu.empty() ? "x86-64-v3" : full(codeCpu);
+  t.cpu = codeCpu.empty() ? "x86-64-v3" : fullCpuName(codeCpu);
   if (triple.getArch() == Triple::aarch64 && StringRef(t.cpu).starts_with("x86-64"))
     t.cpu = "generic";
   t.features = options.features;
@@ -81,7 +84,7 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
   if (!target)
     return createStringError(error);
   std::unique_ptr<MCSubtargetInfo> base(target->createMCSubtargetInfo(triple, "", ""));
-  for (const std::string &name : {t.cpu, full(kernelCpu)})
+  for (const std::string &name : {t.cpu, fullCpuName(kernelCpu)})
     if (!base || (!name.empty() && !base->isCPUStringValid(name)))
       return createStringError("unknown CPU '" + name + "' for " + triple.getArchName().str());
   SmallVector<StringRef> parts;
@@ -110,7 +113,7 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
     return join(all, ",");
   };
   t.allFeatures = featuresOf(t.cpu, t.features);
-  t.kernelFeatures = kernelCpu.empty() ? t.allFeatures : featuresOf(full(kernelCpu), "") + ",+lathe-spells-out-dots";
+  t.kernelFeatures = kernelCpu.empty() ? t.allFeatures : featuresOf(fullCpuName(kernelCpu), "") + ",+lathe-spells-out-dots";
   t.backend = codegen::makeBackend(options.backend, t.description(options).processor);
   if (!t.backend)
     return createStringError("this build has no backend '" + options.backend + "': expected one of " + codegen::backendNames());

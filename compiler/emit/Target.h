@@ -21,6 +21,8 @@ struct ResolvedTarget {
   codegen::Target description(const EmitOptions &options) const;
 };
 
+/// LLVM's name of a CPU: "x86-64-v3" for "v3"; others are names already.
+std::string fullCpuName(llvm::StringRef name);
 /// Diagnoses options that do not fit, those that only code generation reads included.
 llvm::Expected<ResolvedTarget> resolveTarget(const EmitOptions &options);
 

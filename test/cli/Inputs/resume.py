@@ -5,7 +5,7 @@ import sys
 
 lathe, folder, models = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
 phases = ["import", "cluster", "legalize", "simplify", "fuse", "prepare", "lower"]
-given = [[], ["--cpu", "v4", "--threads", "2"], ["--backend", "cuda"]]
+given = [[], ["--cpu", "v4", "--threads", "2"], ["--backend", "cuda"], ["--cpu", "v3:icelake-server"]]
 
 
 def compile(model, out, *options):
