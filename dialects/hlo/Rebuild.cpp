@@ -19,4 +19,23 @@ Operation *rebuild(Operation *op, ArrayRef<Value> operands, ArrayRef<Type> resul
   return made;
 }
 
+void setResults(func::FuncOp function, ArrayRef<Value> values) {
+  Builder b(function.getContext());
+  SmallVector<DictionaryAttr> attrs;
+  function.getAllResultAttrs(attrs);
+  const size_t own = function.getNumResults();
+  attrs.resize(values.size(), b.getDictionaryAttr({}));
+  SmallVector<Type> types;
+  for (auto [i, v] : llvm::enumerate(values)) {
+    types.push_back(v.getType());
+    if (!attrs[i])
+      attrs[i] = b.getDictionaryAttr({});
+    if (i >= own)
+      attrs[i] = b.getDictionaryAttr(b.getNamedAttr("hlo.name", b.getStringAttr("tap" + std::to_string(i - own))));
+  }
+  function.getBody().front().getTerminator()->setOperands(values);
+  function.setFunctionType(b.getFunctionType(function.getArgumentTypes(), types));
+  function.setAllResultAttrs(attrs);
+}
+
 } // namespace lathe::hlo

@@ -6,6 +6,7 @@
 #include "dialects/graph/Types.h"
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Shape.h"
+#include "dialects/hlo/Rebuild.h"
 #include "passes/simplify/Match.h"
 
 #include "mlir/Dialect/Quant/IR/Quant.h"
@@ -185,7 +186,7 @@ private:
       values.push_back(e.reduceSum(e.mul(difference, difference), axes));
       values.push_back(e.reduceMax(e.unary<hlo::AbsOp>(difference), axes));
     }
-    setResults(function, values);
+    hlo::setResults(function, values);
     return success();
   }
 

@@ -162,7 +162,7 @@ std::vector<UnitTaps> addRangeTaps(func::FuncOp function) {
     t.output = find(unit.out);
     taps.push_back(t);
   }
-  setResults(function, values);
+  hlo::setResults(function, values);
   return taps;
 }
 
@@ -170,27 +170,8 @@ int addValueTaps(func::FuncOp function, ArrayRef<Value> values) {
   SmallVector<Value> all(function.getBody().front().getTerminator()->getOperands());
   const int first = all.size();
   all.append(values.begin(), values.end());
-  setResults(function, all);
+  hlo::setResults(function, all);
   return first;
-}
-
-void setResults(func::FuncOp function, ArrayRef<Value> values) {
-  Builder b(function.getContext());
-  SmallVector<DictionaryAttr> attrs;
-  function.getAllResultAttrs(attrs);
-  const size_t own = function.getNumResults();
-  attrs.resize(values.size(), b.getDictionaryAttr({}));
-  SmallVector<Type> types;
-  for (auto [i, v] : llvm::enumerate(values)) {
-    types.push_back(v.getType());
-    if (!attrs[i])
-      attrs[i] = b.getDictionaryAttr({});
-    if (i >= own)
-      attrs[i] = b.getDictionaryAttr(b.getNamedAttr("hlo.name", b.getStringAttr("tap" + std::to_string(i - own))));
-  }
-  function.getBody().front().getTerminator()->setOperands(values);
-  function.setFunctionType(b.getFunctionType(function.getArgumentTypes(), types));
-  function.setAllResultAttrs(attrs);
 }
 
 } // namespace lathe::quantize

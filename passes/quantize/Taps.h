@@ -20,9 +20,6 @@ std::vector<UnitTaps> addRangeTaps(mlir::func::FuncOp function);
 /// Adds values of the top block as they are; the index of the first among the results.
 int addValueTaps(mlir::func::FuncOp function, llvm::ArrayRef<mlir::Value> values);
 
-/// Makes `values` the function's results; those behind its own get names.
-void setResults(mlir::func::FuncOp function, llvm::ArrayRef<mlir::Value> values);
-
 } // namespace lathe::quantize
 
 #endif

@@ -156,30 +156,13 @@ private:
 
 std::vector<Tap> addTaps(func::FuncOp main) {
   std::vector<Tapped> tapped = Tapper().block(main.front(), 0);
-  Operation *ret = main.front().getTerminator();
-  SmallVector<Value> values(ret->getOperands());
-  unsigned first = main.getNumResults();
+  SmallVector<Value> values(main.front().getTerminator()->getOperands());
   std::vector<Tap> taps;
   for (Tapped &t : tapped) {
     values.push_back(t.value);
     taps.push_back(std::move(t.tap));
   }
-  ret->setOperands(values);
-  Builder b(main.getContext());
-  SmallVector<Type> types;
-  for (Value v : values)
-    types.push_back(v.getType());
-  SmallVector<DictionaryAttr> attrs;
-  main.getAllResultAttrs(attrs);
-  attrs.resize(values.size());
-  for (unsigned i = 0; i < values.size(); ++i) {
-    if (i >= first)
-      attrs[i] = b.getDictionaryAttr(b.getNamedAttr("hlo.name", b.getStringAttr("tap" + std::to_string(i - first))));
-    else if (!attrs[i])
-      attrs[i] = b.getDictionaryAttr({});
-  }
-  main.setFunctionType(b.getFunctionType(main.getArgumentTypes(), types));
-  main.setAllResultAttrs(attrs);
+  hlo::setResults(main, values);
   return taps;
 }
 
