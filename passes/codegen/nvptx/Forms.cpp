@@ -50,16 +50,7 @@ LogicalResult storeResults(codegen::KernelBuilder &b, const plain::Elements &ele
   codegen::ElementEmitter &e = *elements.emitter;
   codegen::ElementEmitter::Scope scope(e);
   e.bindElement(core, [sum](ArrayRef<Value>, unsigned) -> FailureOr<Value> { return sum; });
-  SmallVector<Value> values;
-  for (Value root : elements.roots) {
-    FailureOr<Value> v = e.emit(root, index);
-    if (failed(v))
-      return failure();
-    values.push_back(*v);
-  }
-  for (auto [root, v, pointer] : llvm::zip(elements.roots, values, b.results))
-    b.storeElem(hlo::elementType(root), v, pointer, place ? place : b.linearize(index, b.dims(hlo::tensorType(root))));
-  return success();
+  return plain::storeRoots(b, elements, index, place);
 }
 
 Value loadAligned(codegen::KernelBuilder &b, Type element, Value pointer, Value index, unsigned lanes, unsigned align) {

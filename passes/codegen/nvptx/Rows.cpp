@@ -91,15 +91,11 @@ LogicalResult emitRows(Operation *op, KernelBuilder &b) {
         ok = failure();
         return;
       }
-      for (auto [result, v] : llvm::zip(r.getResults(), *values))
-        e.bindElement(result, [v = Value(v)](ArrayRef<Value>, unsigned) -> FailureOr<Value> { return v; });
+      plain::bindReduced(e, r, *values);
     }
     auto store = [&](size_t k, ArrayRef<Value> index, Value place) {
-      FailureOr<Value> v = e.emit(elements.roots[k], index);
-      if (failed(v))
+      if (failed(plain::storeRoot(b, elements, k, index, place)))
         ok = failure();
-      else
-        b.storeElem(hlo::elementType(elements.roots[k]), *v, b.results[k], place);
     };
     b.ifThen(b.eq(team.member, b.i64(0)), [&] {
       ElementEmitter::Scope inside(e);
@@ -184,19 +180,8 @@ static LogicalResult storeReduced(KernelBuilder &b, plain::Elements &elements, A
   ElementEmitter &e = *elements.emitter;
   ElementEmitter::Scope scope(e);
   for (auto [r, all] : llvm::zip(reductions, values))
-    for (auto [result, v] : llvm::zip(hlo::ReduceOp(r).getResults(), all))
-      e.bindElement(result, [v = Value(v)](ArrayRef<Value>, unsigned) -> FailureOr<Value> { return v; });
-  SmallVector<Value> index = b.delinearize(at, b.dims(hlo::tensorType(elements.roots[0])));
-  SmallVector<Value> stored;
-  for (Value root : elements.roots) {
-    FailureOr<Value> v = e.emit(root, index);
-    if (failed(v))
-      return failure();
-    stored.push_back(*v);
-  }
-  for (auto [root, v, pointer] : llvm::zip(elements.roots, stored, b.results))
-    b.storeElem(hlo::elementType(root), v, pointer, at);
-  return success();
+    plain::bindReduced(e, r, all);
+  return plain::storeRoots(b, elements, b.delinearize(at, b.dims(hlo::tensorType(elements.roots[0]))), at);
 }
 
 LogicalResult emitReduceRows(Operation *op, KernelBuilder &b) {

@@ -68,6 +68,29 @@ Elements bindOperands(Operation *op, KernelBuilder &b) {
   return elements;
 }
 
+LogicalResult storeRoot(KernelBuilder &b, const Elements &elements, size_t k, ArrayRef<Value> index, Value place) {
+  Value root = elements.roots[k];
+  FailureOr<Value> v = elements.emitter->emit(root, index);
+  if (failed(v))
+    return failure();
+  b.storeElem(hlo::elementType(root), *v, b.results[k], place);
+  return success();
+}
+
+// Everything is read before anything is written: a result may lie where an operand does.
+LogicalResult storeRoots(KernelBuilder &b, const Elements &elements, ArrayRef<Value> index, Value place) {
+  SmallVector<Value> values;
+  for (Value root : elements.roots) {
+    FailureOr<Value> v = elements.emitter->emit(root, index);
+    if (failed(v))
+      return failure();
+    values.push_back(*v);
+  }
+  for (auto [root, v, pointer] : llvm::zip(elements.roots, values, b.results))
+    b.storeElem(hlo::elementType(root), v, pointer, place ? place : b.linearize(index, b.dims(hlo::tensorType(root))));
+  return success();
+}
+
 int64_t costOf(ValueRange roots) {
   for (Value root : roots)
     if (Operation *op = root.getDefiningOp(); op && !kernel::isKernelOp(op->getParentOp()))
@@ -81,18 +104,8 @@ Nest elementNest(KernelBuilder &b, Elements elements, int64_t steps) {
   nest.units = hlo::numElements(type);
   nest.work = costOf(elements.roots) + 2 * steps;
   nest.emit = [&b, elements, type](Value unit) -> LogicalResult {
-    ElementEmitter &e = *elements.emitter;
-    ElementEmitter::Scope scope(e);
-    SmallVector<Value> index = b.delinearize(unit, b.dims(type)), values;
-    for (Value root : elements.roots) {
-      FailureOr<Value> v = e.emit(root, index);
-      if (failed(v))
-        return failure();
-      values.push_back(*v);
-    }
-    for (auto [root, v, pointer] : llvm::zip(elements.roots, values, b.results))
-      b.storeElem(hlo::elementType(root), v, pointer, unit);
-    return success();
+    ElementEmitter::Scope scope(*elements.emitter);
+    return storeRoots(b, elements, b.delinearize(unit, b.dims(type)), unit);
   };
   return nest;
 }

@@ -50,6 +50,13 @@ struct Elements {
 };
 
 Elements bindOperands(mlir::Operation *op, codegen::KernelBuilder &b);
+/// Stores result `k` of the op at `index`, whose number is `place`.
+mlir::LogicalResult storeRoot(codegen::KernelBuilder &b, const Elements &elements, size_t k, mlir::ArrayRef<mlir::Value> index,
+                              mlir::Value place);
+/// Stores all results at one index; `place`: its number, computed of each result's shape if it is null.
+mlir::LogicalResult storeRoots(codegen::KernelBuilder &b, const Elements &elements, mlir::ArrayRef<mlir::Value> index, mlir::Value place);
+/// Lets the results of a reduction stand for these values wherever their elements are asked for.
+void bindReduced(codegen::ElementEmitter &e, hlo::ReduceOp r, mlir::ValueRange values);
 /// What preparations for another backend have made of an op, or "".
 llvm::StringRef foreignForm(mlir::Operation *op);
 

@@ -15,9 +15,13 @@ static LogicalResult bindReduction(ElementEmitter &e, hlo::ReduceOp r, ArrayRef<
   FailureOr<SmallVector<Value>> values = e.emitReduction(r, kept);
   if (failed(values))
     return failure();
-  for (auto [result, v] : llvm::zip(r.getResults(), *values))
-    e.bindElement(result, [v = Value(v)](ArrayRef<Value>, unsigned) -> FailureOr<Value> { return v; });
+  bindReduced(e, r, *values);
   return success();
+}
+
+void bindReduced(ElementEmitter &e, hlo::ReduceOp r, ValueRange values) {
+  for (auto [result, v] : llvm::zip(r.getResults(), values))
+    e.bindElement(result, [v = Value(v)](ArrayRef<Value>, unsigned) -> FailureOr<Value> { return v; });
 }
 
 static int64_t stepsOf(ArrayRef<hlo::ReduceOp> reductions) {
@@ -99,11 +103,8 @@ FailureOr<Nest> rowsNest(Operation *op, KernelBuilder &b, Elements elements) {
         return failure();
     LogicalResult ok = success();
     auto store = [&](size_t k, ArrayRef<Value> index, Value place) {
-      FailureOr<Value> v = e.emit(elements.roots[k], index);
-      if (failed(v))
+      if (failed(storeRoot(b, elements, k, index, place)))
         ok = failure();
-      else
-        b.storeElem(hlo::elementType(elements.roots[k]), *v, b.results[k], place);
     };
     // results of a row first: they are read nowhere in it
     for (auto [k, root] : llvm::enumerate(elements.roots))
