@@ -46,7 +46,6 @@ public:
   LogicalResult run();
 
 private:
-  Value real(unsigned i);
   Value decode(Value encodings, Value anchors);
   /// Places of the best boxes, filled up with 0, and how many count.
   std::pair<Value, Value> suppress(Value boxes, Value scores, int64_t most);
@@ -62,17 +61,6 @@ private:
   const Detection &d;
   Type f32, i32;
 };
-
-Value DetectionOp::real(unsigned i) {
-  Value v = c.input(i);
-  if (!v || !c.isQuantized(i))
-    return v;
-  auto q = c.perTensor(c.inputInfo(i));
-  if (failed(q))
-    return {};
-  Value wide = c.convert(widen(c, v, -q->second), f32);
-  return c.mul(wide, c.like(wide, q->first));
-}
 
 /// Corners (top, left, bottom, right) from centers and logarithms of sizes in units of the anchors.
 Value DetectionOp::decode(Value encodings, Value anchors) {
@@ -172,7 +160,7 @@ LogicalResult DetectionOp::eachClass(Value boxes, Value scores) {
 }
 
 LogicalResult DetectionOp::run() {
-  Value encodings = real(0), scores = real(1), anchors = real(2);
+  Value encodings = realInput(c, 0), scores = realInput(c, 1), anchors = realInput(c, 2);
   if (!encodings || !scores || !anchors)
     return failure();
   auto same = [&](AffineExpr x, AffineExpr y) { return c.ctx.unify(x, y, c.nodeName); };

@@ -234,37 +234,9 @@ LogicalResult integerLstm(OpContext &c, const Lstm &l, bool isSequence, bool tim
   IntegerCell lstm(c, l);
   if (!x || failed(lstm.prepare()))
     return failure();
-  auto output = c.translator.readState(c, l.output), cell = c.translator.readState(c, l.cell);
-  if (failed(output) || failed(cell))
-    return failure();
-  if (isSequence && !timeMajor)
-    x = swapTime(c, x);
-  if (Emitter::rank(x) != 2 + isSequence || Emitter::rank(*output) != 2 || Emitter::rank(*cell) != 2 ||
-      !c.ctx.unify(c.dim(x, isSequence), c.dim(*output, 0), c.nodeName))
-    return c.error("the batch of the input is not that of the state");
-  SmallVector<Value> gates = lstm.inputs(x), given;
-  for (unsigned g = 0; g < 4; ++g)
-    if (gates[g])
-      given.push_back(gates[g]);
-  if (given.size() < 3)
-    return failure();
-  if (!isSequence) {
-    auto [out, next] = lstm.step(gates, *output, *cell);
-    if (failed(c.translator.writeState(c, l.output, out)) || failed(c.translator.writeState(c, l.cell, next)))
-      return failure();
-    return c.setResult(0, out);
-  }
-  auto result = scan(c, given, {*output, *cell}, false, [&](ArrayRef<Value> now, ArrayRef<Value> state) {
-    SmallVector<Value> all(now);
-    if (all.size() == 3)
-      all.insert(all.begin(), Value());
-    auto [out, next] = lstm.step(all, state[0], state[1]);
-    return std::pair<Value, SmallVector<Value>>(out, {out, next});
-  }, c.dims(*output), Emitter::elementType(*output));
-  if (failed(result) || failed(c.translator.writeState(c, l.output, result->state[0])) ||
-      failed(c.translator.writeState(c, l.cell, result->state[1])))
-    return failure();
-  return c.setResult(0, timeMajor ? result->outputs : swapTime(c, result->outputs));
+  const bool swap = isSequence && !timeMajor;
+  auto result = runLstm(c, l, lstm, swap ? swapTime(c, x) : x, isSequence);
+  return failed(result) ? failure() : c.setResult(0, swap ? swapTime(c, *result) : *result);
 }
 
 LogicalResult integerSvdf(OpContext &c) {

@@ -3,6 +3,9 @@
 #define LATHE_COMPILER_FRONTEND_TFLITE_RECURRENT_H
 
 #include "compiler/frontend/tflite/OpContext.h"
+#include "compiler/frontend/tflite/Translator.h"
+
+#include <tuple>
 
 namespace lathe::tflite {
 
@@ -28,6 +31,48 @@ FailureOr<Scan> scan(OpContext &c, ArrayRef<Value> sequences, ArrayRef<Value> st
 
 /// Between [batch, time, ...] and [time, batch, ...].
 inline Value swapTime(OpContext &c, Value v) { return c.transpose(v, {1, 0, 2}); }
+
+/// Runs an LSTM's cell, in float or in integers: over dimension 0 of [time, batch, features], to the outputs put together, or once
+/// for [batch, features]. Reads and writes its state. A Cell has
+///   inputs(x)                    products of the gates (input, forget, cell, output) with x; null for a gate that is tied to another
+///   step(gates, output, cell)    the next output and cell
+template <typename Cell>
+FailureOr<Value> runLstm(OpContext &c, const Lstm &l, Cell &lstm, Value x, bool isSequence, bool backward = false) {
+  auto output = c.translator.readState(c, l.output), cell = c.translator.readState(c, l.cell);
+  if (failed(output) || failed(cell))
+    return failure();
+  if (Emitter::rank(x) != 2 + isSequence || Emitter::rank(*output) != 2 || Emitter::rank(*cell) != 2 ||
+      !c.ctx.unify(c.dim(x, isSequence), c.dim(*output, 0), c.nodeName))
+    return c.error("the batch of the input is not that of the state");
+  SmallVector<Value> gates = lstm.inputs(x), given;
+  for (Value gate : gates)
+    if (gate)
+      given.push_back(gate);
+  if (given.size() < 3)
+    return failure();
+  Value outputs, lastOutput, lastCell;
+  if (!isSequence) {
+    std::tie(lastOutput, lastCell) = lstm.step(gates, *output, *cell);
+    outputs = lastOutput;
+  } else {
+    auto step = [&](ArrayRef<Value> now, ArrayRef<Value> state) {
+      SmallVector<Value> all(now);
+      if (all.size() == 3)
+        all.insert(all.begin(), Value());
+      auto [out, next] = lstm.step(all, state[0], state[1]);
+      return std::pair<Value, SmallVector<Value>>(out, {out, next});
+    };
+    auto result = scan(c, given, {*output, *cell}, backward, step, c.dims(*output), Emitter::elementType(*output));
+    if (failed(result))
+      return failure();
+    outputs = result->outputs;
+    lastOutput = result->state[0];
+    lastCell = result->state[1];
+  }
+  if (failed(c.translator.writeState(c, l.output, lastOutput)) || failed(c.translator.writeState(c, l.cell, lastCell)))
+    return failure();
+  return outputs;
+}
 
 /// The operators with whole-integer types.
 LogicalResult integerLstm(OpContext &c, const Lstm &l, bool isSequence, bool timeMajor);

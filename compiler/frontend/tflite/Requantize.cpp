@@ -34,6 +34,17 @@ FailureOr<std::pair<int64_t, int64_t>> activationRange(OpContext &c, const Tenso
   }
 }
 
+Value realInput(OpContext &c, unsigned i) {
+  Value v = c.input(i);
+  if (!v || !c.isQuantized(i))
+    return v;
+  auto q = c.perTensor(c.inputInfo(i));
+  if (failed(q))
+    return {};
+  Value real = c.convert(widen(c, v, -q->second), c.b.getF32Type());
+  return c.mul(real, c.like(real, q->first));
+}
+
 FailureOr<SmallVector<int64_t>> tableOf(OpContext &c, llvm::function_ref<float(float)> function) {
   auto in = c.perTensor(c.inputInfo(0)), out = c.perTensor(c.outputInfo(0));
   if (failed(in) || failed(out))

@@ -23,6 +23,8 @@ std::pair<int64_t, int64_t> rangeOf(tfl::TensorType type);
 inline quantize::Params paramsOf(std::pair<float, int64_t> q) { return {q.first, q.second}; }
 /// The range that a fused activation leaves of a quantized output.
 FailureOr<std::pair<int64_t, int64_t>> activationRange(OpContext &c, const TensorInfo &output, Activation activation);
+/// Input `i` as real numbers, f32: quantized ones by their scale, others as they are. Null after an error.
+Value realInput(OpContext &c, unsigned i);
 /// The table of a function on real numbers between two quantized types of 8 bits, rounded as the reference kernels do.
 FailureOr<SmallVector<int64_t>> tableOf(OpContext &c, llvm::function_ref<float(float)> function);
 

@@ -69,18 +69,6 @@ Value product(OpContext &c, Value x, unsigned weightsInput, bool asymmetric) {
   return c.mul(c.mul(c.convert(sums, c.b.getF32Type()), q.scales), *scales);
 }
 
-/// A vector of float, int8 ones by their scale.
-Value vector(OpContext &c, unsigned i) {
-  Value v = c.input(i);
-  if (!v || !c.isQuantized(i))
-    return v;
-  auto q = c.perTensor(c.inputInfo(i));
-  if (failed(q))
-    return {};
-  Value real = c.convert(widen(c, v, -q->second), c.b.getF32Type());
-  return c.mul(real, c.like(real, q->first));
-}
-
 Value clip(OpContext &c, Value v, float limit) {
   return v && limit > 0 ? c.max(c.min(v, c.like(v, limit)), c.like(v, -limit)) : v;
 }
@@ -128,7 +116,7 @@ private:
     Value v = c.add(gates[g], product(c, output, l.recurrent + g, l.asymmetric));
     const unsigned peephole = l.peephole + (g == 3 ? 2 : g);
     if (cell && g != 2 && c.hasInput(peephole))
-      v = c.add(v, c.mul(cell, vector(c, peephole)));
+      v = c.add(v, c.mul(cell, realInput(c, peephole)));
     if (!normalized || !v)
       return v;
     const int64_t last = Emitter::rank(v) - 1;
@@ -143,92 +131,89 @@ private:
     };
     Value m = mean(v), variance = c.sub(mean(c.mul(v, v)), c.mul(m, m));
     Value normal = c.mul(c.sub(v, m), c.unary<hlo::RsqrtOp>(c.add(variance, c.like(variance, 1e-8))));
-    Value scaled = c.mul(normal, normWeights(g));
+    Value scaled = c.mul(normal, realInput(c, l.norm + g));
     return c.hasInput(l.bias + g) ? c.add(scaled, c.input(l.bias + g)) : scaled;
   }
-
-  /// int16 coefficients have a scale.
-  Value normWeights(unsigned g) { return vector(c, l.norm + g); }
 
   OpContext &c;
   const Lstm &l;
   bool cifg, normalized;
 };
 
-/// One direction over [time, batch, features].
-FailureOr<Value> lstmSequence(OpContext &c, const Lstm &l, Value x, bool backward) {
-  auto output = c.translator.readState(c, l.output), cell = c.translator.readState(c, l.cell);
-  if (failed(output) || failed(cell))
-    return failure();
-  if (Emitter::rank(x) != 3 || Emitter::rank(*output) != 2 || Emitter::rank(*cell) != 2 ||
-      !c.ctx.unify(c.dim(x, 1), c.dim(*output, 0), c.nodeName))
-    return c.error("the batch of the input is not that of the state");
-  LstmCell lstm(c, l);
-  SmallVector<Value> gates = lstm.inputs(x), given;
-  for (unsigned g = 0; g < 4; ++g)
-    if (gates[g])
-      given.push_back(gates[g]);
-  if (given.size() < 3)
-    return failure();
-  auto result = scan(c, given, {*output, *cell}, backward, [&](ArrayRef<Value> now, ArrayRef<Value> state) {
-    SmallVector<Value> all(now);
-    if (all.size() == 3)
-      all.insert(all.begin(), Value());
-    auto [out, next] = lstm.step(all, state[0], state[1]);
-    return std::pair<Value, SmallVector<Value>>(out, {out, next});
-  }, c.dims(*output), c.b.getF32Type());
-  if (failed(result) || failed(c.translator.writeState(c, l.output, result->state[0])) ||
-      failed(c.translator.writeState(c, l.cell, result->state[1])))
-    return failure();
-  return result->outputs;
+/// The input of a sequence operator, of rank 3; null after an error.
+Value sequenceInput(OpContext &c) {
+  Value x = c.input(0);
+  if (x && Emitter::rank(x) != 3) {
+    (void)c.error("expected an input of rank 3");
+    return {};
+  }
+  return x;
 }
 
-LogicalResult unidirectionalLstm(OpContext &c) {
-  const auto &o = c.options<tfl::UnidirectionalSequenceLSTMOptions>();
+/// One direction over [time, batch, features], backward or not, to [time, batch, units].
+using Direction = llvm::function_ref<FailureOr<Value>(Value x, bool backward)>;
+
+LogicalResult oneDirection(OpContext &c, Value x, bool timeMajor, Direction run) {
+  auto result = run(timeMajor ? x : swapTime(c, x), false);
+  return failed(result) ? failure() : c.setResult(0, timeMajor ? *result : swapTime(c, *result));
+}
+
+/// Both directions of an operator whose auxiliary inputs are [firstAuxiliary, endAuxiliary).
+LogicalResult bothDirections(OpContext &c, unsigned firstAuxiliary, unsigned endAuxiliary, bool timeMajor, bool merge, Direction run) {
+  for (unsigned i = firstAuxiliary; i < endAuxiliary; ++i)
+    if (c.hasInput(i))
+      return c.error("auxiliary inputs are not supported");
+  Value x = sequenceInput(c);
+  if (!x)
+    return failure();
+  if (!timeMajor)
+    x = swapTime(c, x);
+  SmallVector<Value> outputs;
+  for (bool backward : {false, true}) {
+    auto result = run(x, backward);
+    if (failed(result))
+      return failure();
+    outputs.push_back(timeMajor ? *result : swapTime(c, *result));
+  }
+  if (merge)
+    return c.setResult(0, c.concat(outputs, 2));
+  return failed(c.setResult(0, outputs[0])) ? failure() : c.setResult(1, outputs[1]);
+}
+
+template <typename Options>
+Lstm lstmOf(OpContext &c, const Options &o) {
   Lstm l;
   l.activation = o.fused_activation_function();
   l.cellClip = o.cell_clip();
   l.projectionClip = o.proj_clip();
   l.asymmetric = o.asymmetric_quantize_inputs();
   l.hasNorm = c.numInputs() >= 24;
-  Value x = c.input(0);
-  if (!x)
-    return failure();
+  return l;
+}
+
+LogicalResult unidirectionalLstm(OpContext &c) {
+  const auto &o = c.options<tfl::UnidirectionalSequenceLSTMOptions>();
+  const Lstm l = lstmOf(c, o);
   if (o.diagonal_recurrent_tensors())
     return c.error("diagonal recurrent weights are not supported");
-  if (Emitter::rank(x) != 3)
-    return c.error("expected an input of rank 3");
+  Value x = sequenceInput(c);
+  if (!x)
+    return failure();
   if (c.isQuantized(0))
     return integerLstm(c, l, true, o.time_major());
-  auto result = lstmSequence(c, l, o.time_major() ? x : swapTime(c, x), false);
-  return failed(result) ? failure() : c.setResult(0, o.time_major() ? *result : swapTime(c, *result));
+  LstmCell cell(c, l);
+  return oneDirection(c, x, o.time_major(), [&](Value x, bool backward) { return runLstm(c, l, cell, x, true, backward); });
 }
 
 LogicalResult bidirectionalLstm(OpContext &c) {
   const auto &o = c.options<tfl::BidirectionalSequenceLSTMOptions>();
-  for (unsigned i = 39; i < 48; ++i)
-    if (c.hasInput(i))
-      return c.error("auxiliary inputs are not supported");
-  Value x = c.input(0);
-  if (!x)
-    return failure();
-  if (Emitter::rank(x) != 3)
-    return c.error("expected an input of rank 3");
-  if (!o.time_major())
-    x = swapTime(c, x);
-  SmallVector<Value> outputs;
-  for (unsigned direction = 0; direction < 2; ++direction) {
-    const unsigned first = direction ? 18 : 1;
-    Lstm l{first, first + 4, first + 8, first + 11, first + 15, 0, direction ? 37u : 35u, direction ? 38u : 36u, false,
-           o.fused_activation_function(), o.cell_clip(), o.proj_clip(), o.asymmetric_quantize_inputs()};
-    auto result = lstmSequence(c, l, x, direction);
-    if (failed(result))
-      return failure();
-    outputs.push_back(o.time_major() ? *result : swapTime(c, *result));
-  }
-  if (o.merge_outputs())
-    return c.setResult(0, c.concat(outputs, 2));
-  return failed(c.setResult(0, outputs[0])) ? failure() : c.setResult(1, outputs[1]);
+  return bothDirections(c, 39, 48, o.time_major(), o.merge_outputs(), [&](Value x, bool backward) {
+    const unsigned first = backward ? 18 : 1;
+    const Lstm l{first, first + 4, first + 8, first + 11, first + 15, 0, backward ? 37u : 35u, backward ? 38u : 36u, false,
+                 o.fused_activation_function(), o.cell_clip(), o.proj_clip(), o.asymmetric_quantize_inputs()};
+    LstmCell cell(c, l);
+    return runLstm(c, l, cell, x, true, backward);
+  });
 }
 
 /// A step without a loop: the old kernel with all gates in one matrix, or the parameters of the sequence operator.
@@ -259,23 +244,12 @@ LogicalResult lstmStep(OpContext &c) {
       return failure();
     return c.setResult(3, all);
   }
-  Lstm l;
-  l.activation = o.fused_activation_function();
-  l.cellClip = o.cell_clip();
-  l.projectionClip = o.proj_clip();
-  l.asymmetric = o.asymmetric_quantize_inputs();
-  l.hasNorm = c.numInputs() >= 24;
+  const Lstm l = lstmOf(c, o);
   if (c.isQuantized(0))
     return integerLstm(c, l, false, true);
-  auto output = c.translator.readState(c, l.output), cell = c.translator.readState(c, l.cell);
-  if (failed(output) || failed(cell))
-    return failure();
-  LstmCell lstm(c, l);
-  SmallVector<Value> gates = lstm.inputs(x);
-  auto [out, next] = lstm.step(gates, *output, *cell);
-  if (failed(c.translator.writeState(c, l.output, out)) || failed(c.translator.writeState(c, l.cell, next)))
-    return failure();
-  return c.setResult(0, out);
+  LstmCell cell(c, l);
+  auto result = runLstm(c, l, cell, x, /*isSequence=*/false);
+  return failed(result) ? failure() : c.setResult(0, *result);
 }
 
 /// One direction over [time, batch, features], from the input that holds its weights on; the hidden state lies 3 behind.
@@ -298,37 +272,19 @@ FailureOr<Value> rnnSequence(OpContext &c, Value x, unsigned weights, Activation
 
 LogicalResult unidirectionalRnn(OpContext &c) {
   const auto &o = c.options<tfl::SequenceRNNOptions>();
-  Value x = c.input(0);
+  Value x = sequenceInput(c);
   if (!x)
     return failure();
-  if (Emitter::rank(x) != 3)
-    return c.error("expected an input of rank 3");
-  auto result = rnnSequence(c, o.time_major() ? x : swapTime(c, x), 1, o.fused_activation_function(), o.asymmetric_quantize_inputs(), false);
-  return failed(result) ? failure() : c.setResult(0, o.time_major() ? *result : swapTime(c, *result));
+  return oneDirection(c, x, o.time_major(), [&](Value x, bool backward) {
+    return rnnSequence(c, x, 1, o.fused_activation_function(), o.asymmetric_quantize_inputs(), backward);
+  });
 }
 
 LogicalResult bidirectionalRnn(OpContext &c) {
   const auto &o = c.options<tfl::BidirectionalSequenceRNNOptions>();
-  for (unsigned i = 9; i < 12; ++i)
-    if (c.hasInput(i))
-      return c.error("auxiliary inputs are not supported");
-  Value x = c.input(0);
-  if (!x)
-    return failure();
-  if (Emitter::rank(x) != 3)
-    return c.error("expected an input of rank 3");
-  if (!o.time_major())
-    x = swapTime(c, x);
-  SmallVector<Value> outputs;
-  for (unsigned direction = 0; direction < 2; ++direction) {
-    auto result = rnnSequence(c, x, 1 + 4 * direction, o.fused_activation_function(), o.asymmetric_quantize_inputs(), direction);
-    if (failed(result))
-      return failure();
-    outputs.push_back(o.time_major() ? *result : swapTime(c, *result));
-  }
-  if (o.merge_outputs())
-    return c.setResult(0, c.concat(outputs, 2));
-  return failed(c.setResult(0, outputs[0])) ? failure() : c.setResult(1, outputs[1]);
+  return bothDirections(c, 9, 12, o.time_major(), o.merge_outputs(), [&](Value x, bool backward) {
+    return rnnSequence(c, x, backward ? 5 : 1, o.fused_activation_function(), o.asymmetric_quantize_inputs(), backward);
+  });
 }
 
 LogicalResult rnnStep(OpContext &c) {
@@ -366,7 +322,7 @@ LogicalResult svdf(OpContext &c) {
   past = c.concat({c.sliceDim(past, 2, c.size(1), c.size(*memory)), c.reshape(fresh, {*batch, *filters, 1})}, 2);
   if (failed(c.translator.writeState(c, 4, c.reshape(past, {*batch, *filters * *memory}))))
     return failure();
-  Value weighted = c.reduceSum(c.mul(past, vector(c, 2)), {2});
+  Value weighted = c.reduceSum(c.mul(past, realInput(c, 2)), {2});
   Value sums = c.reduceSum(c.reshape(weighted, {*batch, *filters / o.rank(), o.rank()}), {2});
   if (c.hasInput(3))
     sums = c.add(sums, c.input(3));
