@@ -19,6 +19,9 @@
 
 namespace lathe::graphdef {
 
+/// The version of graphs as TensorFlow 2.21 writes them: what a reader may expect of defaults.
+constexpr int kGraphVersion = 2474;
+
 class Graph;
 class Node;
 

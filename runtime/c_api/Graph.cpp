@@ -11,12 +11,7 @@
 using namespace lathe;
 using namespace lathe::c_api;
 
-namespace {
-/// The version of graphs that TensorFlow 2.21 writes.
-constexpr int kGraphVersion = 2474;
-} // namespace
-
-TF_Graph::TF_Graph() : graph(this) { graph.versions().set_producer(kGraphVersion); }
+TF_Graph::TF_Graph() : graph(this) { graph.versions().set_producer(graphdef::kGraphVersion); }
 
 namespace lathe::c_api {
 

@@ -46,11 +46,11 @@ public:
 
 private:
   absl::Status checkOptions() {
-    if (def.versions().min_consumer() > kVersion)
-      return refuse(absl::StrCat("the GraphDef needs version ", def.versions().min_consumer(), ", this is ", kVersion));
+    if (def.versions().min_consumer() > graphdef::kGraphVersion)
+      return refuse(absl::StrCat("the GraphDef needs version ", def.versions().min_consumer(), ", this is ", graphdef::kGraphVersion));
     for (int bad : def.versions().bad_consumers())
-      if (bad == kVersion)
-        return refuse(absl::StrCat("the GraphDef excludes version ", kVersion));
+      if (bad == graphdef::kGraphVersion)
+        return refuse(absl::StrCat("the GraphDef excludes version ", graphdef::kGraphVersion));
     prefix = options.prefix;
     if (!isValidPrefix(prefix))
       return refuse(absl::StrCat("the prefix '", prefix, "' would make no valid names"));
@@ -229,7 +229,6 @@ private:
         results->addMissing(from, -1);
   }
 
-  static constexpr int kVersion = 2474;
   TF_Graph &graph;
   const TF_ImportGraphDefOptions &options;
   tf::GraphDef def;

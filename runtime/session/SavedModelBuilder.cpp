@@ -12,9 +12,6 @@
 namespace lathe {
 namespace {
 
-/// The version of TensorFlow 2.21's graphs: what a reader may expect of defaults.
-constexpr int kProducer = 2474;
-
 absl::Status describe(const Scope &scope, const std::vector<std::pair<std::string, Output>> &arguments, const char *what,
                       google::protobuf::Map<std::string, tf::TensorInfo> *infos) {
   for (const auto &[name, output] : arguments) {
@@ -62,7 +59,7 @@ absl::StatusOr<std::string> metaGraph(const Scope &scope, const Saver &saver, co
   *meta.mutable_graph_def() = scope.graph()->toProto();
   tf::VersionDef *versions = meta.mutable_graph_def()->mutable_versions();
   if (!versions->producer())
-    versions->set_producer(kProducer);
+    versions->set_producer(graphdef::kGraphVersion);
   tf::SaverDef *facts = meta.mutable_saver_def();
   facts->set_filename_tensor_name(saver.filename().op().name() + ":0");
   facts->set_save_tensor_name(saver.saved().op().name() + ":0");
