@@ -59,6 +59,8 @@ public:
   Quantizer(ModuleOp module, const Session &session) : module(module), session(session), bits(session.options.kind == "int16x8" ? 16 : 8) {}
 
   FailureOr<Report> run() {
+    if (session.options.kind != "int8" && session.options.kind != "int16x8")
+      return emitError(module.getLoc()) << "--quantize " << session.options.kind << " is not supported";
     auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
     if (functions.size() != 1 || module->hasAttr("hlo.variables"))
       return emitError(module.getLoc()) << "--quantize: expected a model of one entry without variables";
@@ -66,8 +68,6 @@ public:
     report.kind = session.options.kind;
     if (failed(runPasses(module, [&](PassManager &pm) { buildPreparePipeline(pm, session.foldBytes); })))
       return failure();
-    if (session.options.kind != "int8" && session.options.kind != "int16x8")
-      return emitError(module.getLoc()) << "--quantize " << session.options.kind << " is not supported";
     auto feeds = readFeeds(function, session.options.calibrate, session.maxBytes);
     if (failed(feeds))
       return failure();
