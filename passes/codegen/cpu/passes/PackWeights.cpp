@@ -185,15 +185,21 @@ hlo::ConstantOp constantBehind(Value v) {
   return v.getDefiningOp<hlo::ConstantOp>();
 }
 
-LogicalResult Packer::replace(Operation *op, const MatrixView &view, int64_t panel, std::vector<int64_t> dims,
-                              int64_t steps) {
+/// Tells matrices of one constant apart.
+std::string keyOf(const MatrixView &view) {
   std::string key;
   llvm::raw_string_ostream os(key);
-  os << view.batch << ' ' << view.k << ' ' << view.n << ' ' << view.kStride << ' ' << view.nStride << ' '
-     << panel << ' ' << steps;
+  os << view.batch << ' ' << view.k << ' ' << view.n << ' ' << view.kStride << ' ' << view.nStride;
   for (int64_t o : view.batchOffsets)
     os << ' ' << o;
-  return replace(op, os.str(),
+  return key;
+}
+
+LogicalResult Packer::replace(Operation *op, const MatrixView &view, int64_t panel, std::vector<int64_t> dims,
+                              int64_t steps) {
+  std::string key = keyOf(view);
+  llvm::raw_string_ostream(key) << ' ' << panel << ' ' << steps;
+  return replace(op, key,
                  [&](const Tensor &from) { return pack(from, view, panel, steps, std::move(dims)); });
 }
 
@@ -237,14 +243,10 @@ FailureOr<OperandFormat> Packer::groupedFormat(Operation *op, Type accElem, bool
 
 LogicalResult Packer::packGrouped(Operation *op, const MatrixView &view, Runs runs, int64_t panel, const OperandFormat &format,
                                   bool bytes, std::vector<int64_t> outer) {
-  std::string key;
-  llvm::raw_string_ostream os(key);
-  os << "groups " << format.group() << ' ' << format.biased << ' ' << runs.run << ' ' << runs.runs << ' ' << view.batch << ' ' << view.n
-     << ' ' << view.kStride << ' ' << view.nStride << ' ' << panel;
-  for (int64_t o : view.batchOffsets)
-    os << ' ' << o;
+  std::string key = keyOf(view);
+  llvm::raw_string_ostream(key) << " groups " << format.group() << ' ' << format.biased << ' ' << runs.run << ' ' << runs.runs << ' ' << panel;
   outer.insert(outer.end(), {runs.runs * format.paddedDepth(runs.run) + format.headSteps(), panel});
-  return replace(op, os.str(), [&](const Tensor &from) {
+  return replace(op, key, [&](const Tensor &from) {
     return bytes ? packGroups<int8_t>(from, view, runs, panel, format, outer)
                  : packGroups<int16_t>(from, view, runs, panel, format, outer);
   });
