@@ -51,7 +51,7 @@ public:
   void runOnOperation() override;
 
 private:
-  LogicalResult markFunction(graph::FuncOp func, Policy &policy, int &nextCluster);
+  friend class FunctionClusters;
   void refuse(Operation *op, Refusal refusal, const Twine &text);
   void count(Refusal refusal);
 };
@@ -183,42 +183,71 @@ void MarkForCompilation::refuse(Operation *op, Refusal refusal, const Twine &tex
     op->emitRemark("not compiled: ") << text;
 }
 
-LogicalResult MarkForCompilation::markFunction(graph::FuncOp func, Policy &policy, int &nextCluster) {
-  Block &block = func.getBody().front();
+namespace {
+
+/// The clusters of one function.
+class FunctionClusters {
+public:
+  FunctionClusters(MarkForCompilation &pass, Policy &policy) : pass(pass), policy(policy) {
+    for (const std::string &name : pass.force)
+      forced.insert(name);
+    for (const std::string &name : pass.isolate)
+      isolated.insert(name);
+  }
+
+  /// Marks the nodes of `func`; the first cluster gets the number `nextCluster`, which is counted up. Fails with an error at
+  /// a node that must be compiled and cannot be.
+  LogicalResult run(graph::FuncOp func, int &nextCluster);
+
+private:
+  LogicalResult judge();
+  void tieHandles();
+  bool drop(unsigned i, const Twine &text);
+  std::vector<Unit> chooseUnits();
+  bool agreeOnTies(ArrayRef<Unit> units);
+  void addEdges();
+  bool contractUnits(ArrayRef<Unit> units);
+  bool contractTies(ArrayRef<Unit> units);
+  bool tryForm();
+  bool canJoin(unsigned a, unsigned b);
+  void joinNeighbours();
+  void joinSiblings();
+  std::map<unsigned, std::vector<unsigned>> members();
+  std::vector<std::vector<unsigned>> worthwhile();
+
+  MarkForCompilation &pass;
+  Policy &policy;
+  llvm::StringSet<> forced, isolated;
   Regions regions;
-  if (failed(regions.analyze(block)))
-    return failure();
   std::vector<graph::NodeOp> nodes;
   DenseMap<Operation *, unsigned> index;
-  for (Operation *op : regions.order())
-    if (auto node = dyn_cast<graph::NodeOp>(op)) {
-      index[op] = static_cast<unsigned>(nodes.size());
-      nodes.push_back(node);
-    }
-  DenseMap<Operation *, int> blockers = findBlockers(regions.order());
-  std::vector<Kind> ownKinds;
-  std::map<unsigned, Verdict> refusals;
-  for (graph::NodeOp node : nodes)
-    ownKinds.push_back({regions.of(node), node->getAttr(graph::kDeviceAttr), blockers.lookup(node)});
+  std::vector<Kind> ownKinds;           ///< before what a unit makes of them
+  std::map<unsigned, Verdict> refusals; ///< of nodes that do not compile
+  /// By node: it compiles; it may be part of a unit; it was asked for; it is to be in a cluster.
+  std::vector<char> compiles, inUnits, must, wanted;
+  std::vector<std::pair<unsigned, unsigned>> ties; ///< nodes that share a handle which is no variable
+  /// Of the round under way.
+  std::vector<Kind> kinds;
+  std::optional<AcyclicGraph> graph;
+  std::set<std::vector<unsigned>> badUnits; ///< of all rounds
+  unsigned firstFrame = 0;                  ///< behind the nodes the graph has the frames
+};
 
-  llvm::StringSet<> forced, isolated;
-  for (const std::string &name : force)
-    forced.insert(name);
-  for (const std::string &name : isolate)
-    isolated.insert(name);
-  std::vector<char> compiles(nodes.size()), inUnits(nodes.size()), must(nodes.size()), wanted(nodes.size());
+/// Which nodes compile by themselves.
+LogicalResult FunctionClusters::judge() {
+  const bool off = pass.mode == ClusteringMode::None;
   bool ok = true;
   for (size_t i = 0; i < nodes.size(); ++i) {
     Verdict verdict = policy.judge(nodes[i]);
     auto mustAttr = nodes[i].getNodeAttr<BoolAttr>("_XlaMustCompile");
     must[i] = (mustAttr && mustAttr.getValue()) || forced.contains(nodes[i].getNodeName());
-    if (verdict && mode == ClusteringMode::None && !must[i])
+    if (verdict && off && !must[i])
       verdict = {Refusal::Forbidden, "clustering is off"};
     // what has a host kernel compiles too where it has to
     if (!verdict && verdict.refusal == Refusal::HostKernel && must[i])
       verdict = {};
     compiles[i] = static_cast<bool>(verdict);
-    inUnits[i] = mode != ClusteringMode::None && !isolated.contains(nodes[i].getNodeName()) &&
+    inUnits[i] = !off && !isolated.contains(nodes[i].getNodeName()) &&
                  (verdict || (verdict.refusal == Refusal::HostKernel && nodes[i].getOp() != "Assert"));
     if (verdict)
       continue;
@@ -228,12 +257,22 @@ LogicalResult MarkForCompilation::markFunction(graph::FuncOp func, Policy &polic
     }
     refusals[i] = std::move(verdict);
   }
-  if (!ok)
-    return failure();
+  return success(ok);
+}
 
-  // handles that are no variables tie nodes to each other
-  std::vector<std::pair<unsigned, unsigned>> ties;
-  std::vector<std::pair<unsigned, std::string>> loose;
+/// Takes a node out of clusters for good; false where it was out already.
+bool FunctionClusters::drop(unsigned i, const Twine &text) {
+  if (!compiles[i] && !inUnits[i])
+    return false;
+  if (compiles[i])
+    refusals[i] = {Refusal::HostHandle, text.str()};
+  compiles[i] = inUnits[i] = false;
+  return true;
+}
+
+/// Handles that are no variables tie nodes to each other; where one enters or leaves the graph its nodes stay outside.
+void FunctionClusters::tieHandles() {
+  std::vector<std::pair<unsigned, StringRef>> loose;
   for (unsigned i = 0; i < nodes.size(); ++i) {
     for (Value output : nodes[i].getOutputs()) {
       if (!isHandle(output) || isVariableHandle(output, policy))
@@ -251,93 +290,104 @@ LogicalResult MarkForCompilation::markFunction(graph::FuncOp func, Policy &polic
           !policy.usesVariable(nodes[i], static_cast<unsigned>(k)))
         loose.push_back({i, "takes a handle that is an argument of the graph"});
   }
-  auto drop = [&](unsigned i, const Twine &text) {
-    if (!compiles[i] && !inUnits[i])
-      return false;
-    if (compiles[i])
-      refusals[i] = {Refusal::HostHandle, text.str()};
-    compiles[i] = inUnits[i] = false;
-    return true;
-  };
   for (auto &[i, text] : loose)
     drop(i, text);
+}
 
-  // each round either forms everything that has to stay together or takes something out for good
-  std::optional<AcyclicGraph> graph;
-  std::vector<Kind> kinds;
-  std::set<std::vector<unsigned>> badUnits;
-  auto tryForm = [&]() {
-    kinds = ownKinds;
-    for (unsigned i = 0; i < nodes.size(); ++i)
-      wanted[i] = compiles[i] && nodes[i].getOp() != "Const";
-    std::vector<Unit> units = findUnits(nodes, index, regions, [&](unsigned i) { return inUnits[i] != 0; });
-    llvm::erase_if(units, [&](const Unit &unit) {
-      bool mixed = llvm::any_of(unit.members, [&](unsigned i) {
-        return ownKinds[i].device != ownKinds[unit.members[0]].device ||
-               ownKinds[i].blockers != ownKinds[unit.members[0]].blockers;
-      });
-      // executors run loops too; only what has no other way makes one compile where that is asked for
-      bool needless = mode == ClusteringMode::Needed && llvm::none_of(unit.members, [&](unsigned i) {
-        return compiles[i] && llvm::any_of(ties, [&](auto &tie) { return tie.first == i || tie.second == i; });
-      });
-      return mixed || needless || badUnits.count(unit.members);
+/// The conditionals and loops that may become one op each.
+std::vector<Unit> FunctionClusters::chooseUnits() {
+  std::vector<Unit> units = findUnits(nodes, index, regions, [&](unsigned i) { return inUnits[i] != 0; });
+  llvm::erase_if(units, [&](const Unit &unit) {
+    const Kind &first = ownKinds[unit.members[0]];
+    bool mixed = llvm::any_of(unit.members, [&](unsigned i) {
+      return ownKinds[i].device != first.device || ownKinds[i].blockers != first.blockers;
     });
-    for (const Unit &unit : units)
-      for (unsigned i : unit.members) {
-        wanted[i] = true;
-        kinds[i].region = unit.region;
-      }
-    for (auto [a, b] : ties)
-      if (wanted[a] != wanted[b]) {
-        if (drop(wanted[a] ? a : b, "the handle it shares with '" +
-                                        Twine(nodes[wanted[a] ? b : a].getNodeName()) + "' stays outside"))
-          return false;
-        badUnits.insert(unitOf(units, wanted[a] ? a : b));
-        return false;
-      }
-    // a loop ends when all that it was entered with is there, whichever values depend on each other: behind the nodes come
-    // the frames, between what enters and what leaves them
-    unsigned firstFrame = static_cast<unsigned>(nodes.size());
-    graph.emplace(firstFrame + static_cast<unsigned>(regions.numFrames()));
-    for (unsigned i = 0; i < nodes.size(); ++i) {
-      if (isOp(nodes[i], "Enter"))
-        graph->addEdge(i, firstFrame + static_cast<unsigned>(regions.of(nodes[i]).frame));
-      else if (isOp(nodes[i], "Exit"))
-        graph->addEdge(firstFrame + static_cast<unsigned>(regions.of(nodes[i].getInputs()[0].getDefiningOp()).frame), i);
-    }
-    for (unsigned i = 0; i < nodes.size(); ++i)
-      for (Value operand : nodes[i]->getOperands())
-        if (Operation *from = operand.getDefiningOp(); from && !(isOp(nodes[i], "Merge") && isOp(from, "NextIteration")))
-          graph->addEdge(index.lookup(from), i);
-    for (const Unit &unit : units) {
-      std::vector<unsigned> all = unit.members;
-      for (int frame : unit.frames)
-        all.push_back(firstFrame + static_cast<unsigned>(frame));
-      if (!contract(*graph, all)) {
-        badUnits.insert(unit.members);
-        return false;
-      }
-    }
-    for (auto [a, b] : ties) {
-      if (!wanted[a] || !wanted[b] || (kinds[a] == kinds[b] && graph->merge(a, b)))
-        continue;
-      if (!drop(a, "cannot be compiled together with '" + Twine(nodes[b].getNodeName()) +
-                       "', which shares its handle"))
-        badUnits.insert(unitOf(units, a));
-      return false;
-    }
-    return true;
-  };
-  while (!tryForm()) {
+    // executors run loops too; only what has no other way makes one compile where that is asked for
+    bool needless = pass.mode == ClusteringMode::Needed && llvm::none_of(unit.members, [&](unsigned i) {
+      return compiles[i] && llvm::any_of(ties, [&](auto &tie) { return tie.first == i || tie.second == i; });
+    });
+    return mixed || needless || badUnits.count(unit.members);
+  });
+  return units;
+}
+
+/// Whether both ends of each tie are in clusters or outside.
+bool FunctionClusters::agreeOnTies(ArrayRef<Unit> units) {
+  for (auto [a, b] : ties) {
+    if (wanted[a] == wanted[b])
+      continue;
+    const unsigned in = wanted[a] ? a : b, out = wanted[a] ? b : a;
+    if (!drop(in, "the handle it shares with '" + Twine(nodes[out].getNodeName()) + "' stays outside"))
+      badUnits.insert(unitOf(units, in));
+    return false;
+  }
+  return true;
+}
+
+/// A loop ends when all that it was entered with is there, whichever values depend on each other: behind the nodes come
+/// the frames, between what enters and what leaves them.
+void FunctionClusters::addEdges() {
+  graph.emplace(firstFrame + static_cast<unsigned>(regions.numFrames()));
+  for (unsigned i = 0; i < nodes.size(); ++i) {
+    if (isOp(nodes[i], "Enter"))
+      graph->addEdge(i, firstFrame + static_cast<unsigned>(regions.of(nodes[i]).frame));
+    else if (isOp(nodes[i], "Exit"))
+      graph->addEdge(firstFrame + static_cast<unsigned>(regions.of(nodes[i].getInputs()[0].getDefiningOp()).frame), i);
   }
   for (unsigned i = 0; i < nodes.size(); ++i)
-    if (!wanted[i] && refusals.count(i))
-      refuse(nodes[i], refusals[i].refusal, refusals[i].text);
+    for (Value operand : nodes[i]->getOperands())
+      if (Operation *from = operand.getDefiningOp(); from && !(isOp(nodes[i], "Merge") && isOp(from, "NextIteration")))
+        graph->addEdge(index.lookup(from), i);
+}
 
-  auto canJoin = [&](unsigned a, unsigned b) {
-    return wanted[a] && wanted[b] && kinds[a] == kinds[b] && !isolated.contains(nodes[a].getNodeName()) &&
-           !isolated.contains(nodes[b].getNodeName());
-  };
+bool FunctionClusters::contractUnits(ArrayRef<Unit> units) {
+  for (const Unit &unit : units) {
+    std::vector<unsigned> all = unit.members;
+    for (int frame : unit.frames)
+      all.push_back(firstFrame + static_cast<unsigned>(frame));
+    if (!contract(*graph, all)) {
+      badUnits.insert(unit.members);
+      return false;
+    }
+  }
+  return true;
+}
+
+bool FunctionClusters::contractTies(ArrayRef<Unit> units) {
+  for (auto [a, b] : ties) {
+    if (!wanted[a] || !wanted[b] || (kinds[a] == kinds[b] && graph->merge(a, b)))
+      continue;
+    if (!drop(a, "cannot be compiled together with '" + Twine(nodes[b].getNodeName()) + "', which shares its handle"))
+      badUnits.insert(unitOf(units, a));
+    return false;
+  }
+  return true;
+}
+
+/// Forms everything that has to stay together, or takes something out for good and returns false.
+bool FunctionClusters::tryForm() {
+  kinds = ownKinds;
+  for (unsigned i = 0; i < nodes.size(); ++i)
+    wanted[i] = compiles[i] && nodes[i].getOp() != "Const";
+  std::vector<Unit> units = chooseUnits();
+  for (const Unit &unit : units)
+    for (unsigned i : unit.members) {
+      wanted[i] = true;
+      kinds[i].region = unit.region;
+    }
+  if (!agreeOnTies(units))
+    return false;
+  addEdges();
+  return contractUnits(units) && contractTies(units);
+}
+
+bool FunctionClusters::canJoin(unsigned a, unsigned b) {
+  return wanted[a] && wanted[b] && kinds[a] == kinds[b] && !isolated.contains(nodes[a].getNodeName()) &&
+         !isolated.contains(nodes[b].getNodeName());
+}
+
+/// Contracts edges until nothing changes.
+void FunctionClusters::joinNeighbours() {
   for (bool changed = true; changed;) {
     changed = false;
     for (unsigned i = 0; i < nodes.size(); ++i) {
@@ -353,62 +403,96 @@ LogicalResult MarkForCompilation::markFunction(graph::FuncOp func, Policy &polic
         bool merged = graph->merge(j, i);
         changed |= merged;
         if (!merged) {
-          ++refusedCycle;
-          if (explain)
+          ++pass.refusedCycle;
+          if (pass.explain)
             nodes[i].emitRemark("not compiled together with '")
                 << nodes[j].getNodeName() << "': a path outside leads from one to the other";
         }
       }
     }
   }
+}
 
-  // clusters with nothing between them are one launch less
-  std::map<unsigned, std::vector<unsigned>> members;
+std::map<unsigned, std::vector<unsigned>> FunctionClusters::members() {
+  std::map<unsigned, std::vector<unsigned>> result;
   for (unsigned i = 0; i < nodes.size(); ++i)
     if (wanted[i])
-      members[graph->find(i)].push_back(i);
+      result[graph->find(i)].push_back(i);
+  return result;
+}
+
+/// Clusters with nothing between them are one launch less.
+void FunctionClusters::joinSiblings() {
   std::vector<unsigned> heads;
-  for (auto &[head, list] : members)
+  for (auto &[head, list] : members())
     heads.push_back(list.front());
-  if (heads.size() <= kMaxSiblings)
-    for (size_t a = 0; a < heads.size(); ++a)
-      for (size_t b = a + 1; b < heads.size(); ++b)
-        if (graph->find(heads[a]) != graph->find(heads[b]) && canJoin(heads[a], heads[b]))
-          graph->merge(heads[a], heads[b]);
-  members.clear();
-  for (unsigned i = 0; i < nodes.size(); ++i)
-    if (wanted[i])
-      members[graph->find(i)].push_back(i);
+  if (heads.size() > kMaxSiblings)
+    return;
+  for (size_t a = 0; a < heads.size(); ++a)
+    for (size_t b = a + 1; b < heads.size(); ++b)
+      if (graph->find(heads[a]) != graph->find(heads[b]) && canJoin(heads[a], heads[b]))
+        graph->merge(heads[a], heads[b]);
+}
 
+/// The clusters that are worth a launch, in the order of their first nodes.
+std::vector<std::vector<unsigned>> FunctionClusters::worthwhile() {
   std::vector<std::vector<unsigned>> clusters;
-  for (auto &[head, list] : members) {
+  for (auto &[head, list] : members()) {
     unsigned size = 0;
-    bool worthwhile = false;
+    bool needed = false;
     for (unsigned i : list) {
       graph::NodeOp node = nodes[i];
       size += !isFree(node.getOp());
-      worthwhile |= must[i] || Policy::isFunctional(node) || !policy.hasHostKernel(node);
+      needed |= must[i] || Policy::isFunctional(node) || !policy.hasHostKernel(node);
     }
-    if (worthwhile || size >= minSize) {
+    if (needed || size >= pass.minSize) {
       clusters.push_back(list);
       continue;
     }
-    ++refusedTooSmall;
-    if (explain)
+    ++pass.refusedTooSmall;
+    if (pass.explain)
       nodes[list.front()].emitRemark("not compiled: a cluster of ")
-          << size << " nodes that count, all with host kernels, is smaller than " << minSize.getValue();
+          << size << " nodes that count, all with host kernels, is smaller than " << pass.minSize.getValue();
   }
   llvm::sort(clusters);
-  Builder builder(&getContext());
-  for (const std::vector<unsigned> &list : clusters) {
-    auto name = builder.getStringAttr("lathe_cluster_" + Twine(nextCluster++));
+  return clusters;
+}
+
+LogicalResult FunctionClusters::run(graph::FuncOp func, int &nextCluster) {
+  if (failed(regions.analyze(func.getBody().front())))
+    return failure();
+  for (Operation *op : regions.order())
+    if (auto node = dyn_cast<graph::NodeOp>(op)) {
+      index[op] = static_cast<unsigned>(nodes.size());
+      nodes.push_back(node);
+    }
+  firstFrame = static_cast<unsigned>(nodes.size());
+  DenseMap<Operation *, int> blockers = findBlockers(regions.order());
+  for (graph::NodeOp node : nodes)
+    ownKinds.push_back({regions.of(node), node->getAttr(graph::kDeviceAttr), blockers.lookup(node)});
+  for (std::vector<char> *flags : {&compiles, &inUnits, &must, &wanted})
+    flags->resize(nodes.size());
+  if (failed(judge()))
+    return failure();
+  tieHandles();
+  while (!tryForm()) {
+  }
+  for (unsigned i = 0; i < nodes.size(); ++i)
+    if (!wanted[i] && refusals.count(i))
+      pass.refuse(nodes[i], refusals[i].refusal, refusals[i].text);
+  joinNeighbours();
+  joinSiblings();
+  for (const std::vector<unsigned> &list : worthwhile()) {
+    auto name = StringAttr::get(func.getContext(), "lathe_cluster_" + Twine(nextCluster++));
     for (unsigned i : list)
       nodes[i]->setAttr(graph::kClusterAttr, name);
-    numClusters += 1;
-    numNodes += static_cast<unsigned>(list.size());
+    pass.numClusters += 1;
+    pass.numNodes += static_cast<unsigned>(list.size());
   }
   return success();
 }
+
+} // namespace
 
 void MarkForCompilation::runOnOperation() {
   PolicyOptions policyOptions;
@@ -420,7 +504,7 @@ void MarkForCompilation::runOnOperation() {
   Policy policy(getOperation(), std::move(policyOptions));
   int nextCluster = 0;
   for (auto func : getOperation().getOps<graph::FuncOp>())
-    if (!func.isPrivate() && failed(markFunction(func, policy, nextCluster)))
+    if (!func.isPrivate() && failed(FunctionClusters(*this, policy).run(func, nextCluster)))
       return signalPassFailure();
 }
 
