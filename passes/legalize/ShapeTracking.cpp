@@ -81,6 +81,20 @@ private:
   bool stitch();
   bool slice();
   bool invertPermutation();
+  bool identity();
+  bool unpack();
+  bool ones();
+  bool negate();
+  bool reshape();
+  bool expandDims();
+  bool squeeze();
+  bool fill();
+  bool range();
+  std::optional<bool> arithmetic();
+  AffineExpr product(AffineExpr a, AffineExpr b);
+  AffineExpr quotient(AffineExpr a, AffineExpr b);
+  AffineExpr remainder(AffineExpr a, AffineExpr b);
+  AffineExpr extreme(AffineExpr a, AffineExpr b, bool wantMax);
 
   LegalizeContext &ctx;
   graph::NodeOp node;
@@ -305,6 +319,177 @@ bool Tracker::invertPermutation() {
   return set(0, result, {int64_t(order->size())});
 }
 
+bool Tracker::unpack() {
+  auto v = ints(0);
+  if (v->shape.size() != 1 || v->exprs.size() != node.getOutputs().size())
+    return false;
+  for (auto [i, e] : llvm::enumerate(v->exprs))
+    if (!set(i, {e}, {}))
+      return false;
+  return true;
+}
+
+bool Tracker::identity() {
+  auto v = ints(0);
+  return set(0, v->exprs, v->shape);
+}
+
+/// OnesLike, ZerosLike.
+bool Tracker::ones() {
+  auto v = ints(0);
+  return set(0, Dims(v->exprs.size(), ctx.constant(node.getOp() == "OnesLike")), v->shape);
+}
+
+bool Tracker::negate() {
+  auto v = ints(0);
+  for (AffineExpr &e : v->exprs)
+    e = hlo::simplify(ctx.constant(0) - e);
+  return set(0, v->exprs, v->shape);
+}
+
+bool Tracker::reshape() {
+  auto v = ints(0);
+  auto dims = constants(1);
+  if (!dims)
+    return false;
+  int64_t known = 1, free = -1, total = v->exprs.size();
+  for (auto [i, d] : llvm::enumerate(*dims)) {
+    if (d < 0)
+      free = i;
+    else
+      known *= d;
+  }
+  if (free >= 0)
+    (*dims)[free] = known ? total / known : 0;
+  if (ShapedType::getNumElements(*dims) != total || llvm::any_of(*dims, [](int64_t d) { return d < 0; }))
+    return false;
+  return set(0, v->exprs, *dims);
+}
+
+bool Tracker::expandDims() {
+  auto v = ints(0);
+  auto axis = constants(1);
+  if (!axis || axis->size() != 1)
+    return false;
+  int64_t at = (*axis)[0] < 0 ? (*axis)[0] + int64_t(v->shape.size()) + 1 : (*axis)[0];
+  if (at < 0 || at > int64_t(v->shape.size()))
+    return false;
+  v->shape.insert(v->shape.begin() + at, 1);
+  return set(0, v->exprs, v->shape);
+}
+
+bool Tracker::squeeze() {
+  auto v = ints(0);
+  auto list = node.getNodeAttr<ArrayAttr>("squeeze_dims");
+  if ((list && !list.empty() && v->shape.size() != 1) || v->exprs.size() != 1)
+    return false;
+  return set(0, v->exprs, {});
+}
+
+bool Tracker::fill() {
+  auto dims = constants(0);
+  auto v = ints(1);
+  if (!dims || !v || v->exprs.size() != 1)
+    return false;
+  int64_t n = 1;
+  for (int64_t d : *dims)
+    if (d < 0 || __builtin_mul_overflow(n, d, &n) || n > kMaxTracked)
+      return false;
+  return set(0, Dims(n, v->exprs[0]), *dims);
+}
+
+bool Tracker::range() {
+  auto start = constants(0), limit = constants(1), delta = constants(2);
+  if (!start || !limit || !delta || start->size() != 1 || limit->size() != 1 || delta->size() != 1 || !(*delta)[0])
+    return false;
+  Dims result;
+  for (int64_t i = (*start)[0]; (*delta)[0] > 0 ? i < (*limit)[0] : i > (*limit)[0]; i += (*delta)[0]) {
+    if (int64_t(result.size()) >= kMaxTracked)
+      return false;
+    result.push_back(ctx.constant(i));
+  }
+  int64_t count = result.size();
+  return set(0, result, {count});
+}
+
+AffineExpr Tracker::product(AffineExpr a, AffineExpr b) {
+  auto small = [](AffineExpr e) { // products of constants stay clear of overflow
+    auto c = constantOf(e);
+    return !c || (*c < (int64_t(1) << 31) && *c > -(int64_t(1) << 31));
+  };
+  return small(a) && small(b) ? productOf({a, b}, ctx.getContext()) : AffineExpr();
+}
+
+/// Sizes are not negative, so that floor and truncation agree; other constants go the general way.
+AffineExpr Tracker::quotient(AffineExpr a, AffineExpr b) {
+  auto d = constantOf(b);
+  auto n = constantOf(a);
+  if ((d && *d <= 0) || (n && *n < 0))
+    return {};
+  AffineExpr exact = divideExactly(a, b);
+  return d || !exact || exact.getKind() != AffineExprKind::FloorDiv ? exact : AffineExpr();
+}
+
+AffineExpr Tracker::remainder(AffineExpr a, AffineExpr b) {
+  auto d = constantOf(b);
+  auto n = constantOf(a);
+  return !d || *d <= 0 || (n && *n < 0) ? AffineExpr() : hlo::simplify(a % *d);
+}
+
+/// The larger or the smaller one, where that is known.
+AffineExpr Tracker::extreme(AffineExpr a, AffineExpr b, bool wantMax) {
+  if (a == b)
+    return a;
+  if (auto difference = constantOf(hlo::simplify(a - b)))
+    return (*difference > 0) == wantMax ? a : b;
+  // A size against a small constant.
+  auto ca = constantOf(a), cb = constantOf(b);
+  if (cb && *cb <= 0 && isa<AffineSymbolExpr>(a))
+    return wantMax ? a : b;
+  if (ca && *ca <= 0 && isa<AffineSymbolExpr>(b))
+    return wantMax ? b : a;
+  auto ua = ctx.upperBound(a), ub = ctx.upperBound(b);
+  if (ua && cb && *ua <= *cb)
+    return wantMax ? b : a;
+  if (ub && ca && *ub <= *ca)
+    return wantMax ? a : b;
+  return {};
+}
+
+/// Ops of two lists, element by element, and sums, products and extremes of one.
+std::optional<bool> Tracker::arithmetic() {
+  using Expr = AffineExpr;
+  StringRef op = node.getOp();
+  auto add = [](Expr a, Expr b) { return hlo::simplify(a + b); };
+  auto multiply = [&](Expr a, Expr b) { return product(a, b); };
+  auto max = [&](Expr a, Expr b) { return extreme(a, b, true); };
+  auto min = [&](Expr a, Expr b) { return extreme(a, b, false); };
+  if (op == "AddV2" || op == "Add")
+    return binary(add);
+  if (op == "Sub")
+    return binary([](Expr a, Expr b) { return hlo::simplify(a - b); });
+  if (op == "Mul")
+    return binary(multiply);
+  if (op == "FloorDiv" || op == "Div" || op == "RealDiv" || op == "TruncateDiv")
+    return binary([&](Expr a, Expr b) { return quotient(a, b); });
+  if (op == "FloorMod" || op == "Mod" || op == "TruncateMod")
+    return binary([&](Expr a, Expr b) { return remainder(a, b); });
+  if (op == "Maximum")
+    return binary(max);
+  if (op == "Minimum")
+    return binary(min);
+  if (op == "Prod")
+    return reduce(multiply, 1);
+  if (op == "Sum")
+    return reduce(add, 0);
+  if (op == "Max" || op == "Min") {
+    if (ints(0)->exprs.empty())
+      return false;
+    return op == "Max" ? reduce(max, 0) : reduce(min, 0);
+  }
+  return std::nullopt;
+}
+
 bool Tracker::run() {
   StringRef op = node.getOp();
   if (node.getOutputs().empty())
@@ -317,171 +502,28 @@ bool Tracker::run() {
     return constant();
   if (!ints(0) && op != "Concat")
     return false;
-  AffineExpr zero = ctx.constant(0);
-  auto small = [](AffineExpr e) { // products of constants stay clear of overflow
-    auto c = constantOf(e);
-    return !c || (*c < (int64_t(1) << 31) && *c > -(int64_t(1) << 31));
-  };
-  if (op == "Identity" || op == "StopGradient" || op == "PreventGradient" || op == "Cast" || op == "Snapshot") {
-    auto v = ints(0);
-    return set(0, v->exprs, v->shape);
-  }
-  if (op == "IdentityN" || op == "Unpack") {
-    if (op == "IdentityN")
-      return false;
-    auto v = ints(0);
-    if (v->shape.size() != 1 || v->exprs.size() != node.getOutputs().size())
-      return false;
-    for (auto [i, e] : llvm::enumerate(v->exprs))
-      if (!set(i, {e}, {}))
-        return false;
-    return true;
-  }
-  if (op == "StridedSlice")
-    return stridedSlice();
-  if (op == "Pack")
-    return pack();
-  if (op == "ConcatV2" || op == "Concat")
-    return concat();
-  if (op == "Gather" || op == "GatherV2")
-    return gather();
-  if (op == "DynamicStitch" || op == "ParallelDynamicStitch")
-    return stitch();
-  if (op == "Slice")
-    return slice();
-  if (op == "InvertPermutation")
-    return invertPermutation();
-  if (op == "OnesLike" || op == "ZerosLike") {
-    auto v = ints(0);
-    return set(0, Dims(v->exprs.size(), ctx.constant(op == "OnesLike")), v->shape);
-  }
-  if (op == "AddV2" || op == "Add")
-    return binary([&](AffineExpr a, AffineExpr b) { return hlo::simplify(a + b); });
-  if (op == "Sub")
-    return binary([&](AffineExpr a, AffineExpr b) { return hlo::simplify(a - b); });
-  if (op == "Mul")
-    return binary([&](AffineExpr a, AffineExpr b) -> AffineExpr {
-      if (!small(a) || !small(b))
-        return {};
-      return productOf({a, b}, ctx.getContext());
-    });
-  if (op == "FloorDiv" || op == "Div" || op == "RealDiv" || op == "TruncateDiv")
-    return binary([&](AffineExpr a, AffineExpr b) -> AffineExpr {
-      auto d = constantOf(b);
-      auto n = constantOf(a);
-      // Sizes are not negative, so that floor and truncation agree; other constants go the general way.
-      if ((d && *d <= 0) || (n && *n < 0))
-        return {};
-      AffineExpr exact = divideExactly(a, b);
-      return d || !exact || exact.getKind() != AffineExprKind::FloorDiv ? exact : AffineExpr();
-    });
-  if (op == "FloorMod" || op == "Mod" || op == "TruncateMod")
-    return binary([&](AffineExpr a, AffineExpr b) -> AffineExpr {
-      auto d = constantOf(b);
-      auto n = constantOf(a);
-      if (!d || *d <= 0 || (n && *n < 0))
-        return {};
-      return hlo::simplify(a % *d);
-    });
-  auto extreme = [&](bool wantMax) {
-    return [&ctx = ctx, wantMax](AffineExpr a, AffineExpr b) -> AffineExpr {
-      if (a == b)
-        return a;
-      auto difference = constantOf(hlo::simplify(a - b));
-      if (difference)
-        return (*difference > 0) == wantMax ? a : b;
-      // A size against a small constant.
-      if (auto c = constantOf(b); c && *c <= 0 && isa<AffineSymbolExpr>(a))
-        return wantMax ? a : b;
-      if (auto c = constantOf(a); c && *c <= 0 && isa<AffineSymbolExpr>(b))
-        return wantMax ? b : a;
-      auto ua = ctx.upperBound(a), ub = ctx.upperBound(b);
-      auto ca = constantOf(a), cb = constantOf(b);
-      if (ua && cb && *ua <= *cb)
-        return wantMax ? b : a;
-      if (ub && ca && *ub <= *ca)
-        return wantMax ? a : b;
-      return {};
-    };
-  };
-  if (op == "Maximum")
-    return binary(extreme(true));
-  if (op == "Minimum")
-    return binary(extreme(false));
-  if (op == "Prod")
-    return reduce([&](AffineExpr a, AffineExpr b) { return small(a) && small(b) ? productOf({a, b}, ctx.getContext())
-                                                                               : AffineExpr(); }, 1);
-  if (op == "Sum")
-    return reduce([&](AffineExpr a, AffineExpr b) { return hlo::simplify(a + b); }, 0);
-  if ((op == "Max" || op == "Min") && !ints(0)->exprs.empty())
-    return reduce(extreme(op == "Max"), 0);
-  if (op == "Neg") {
-    auto v = ints(0);
-    for (AffineExpr &e : v->exprs)
-      e = hlo::simplify(zero - e);
-    return set(0, v->exprs, v->shape);
-  }
-  if (op == "Reshape") {
-    auto v = ints(0);
-    auto dims = constants(1);
-    if (!dims)
-      return false;
-    int64_t known = 1, free = -1, total = v->exprs.size();
-    for (auto [i, d] : llvm::enumerate(*dims)) {
-      if (d < 0)
-        free = i;
-      else
-        known *= d;
-    }
-    if (free >= 0)
-      (*dims)[free] = known ? total / known : 0;
-    if (ShapedType::getNumElements(*dims) != total || llvm::any_of(*dims, [](int64_t d) { return d < 0; }))
-      return false;
-    return set(0, v->exprs, *dims);
-  }
-  if (op == "ExpandDims") {
-    auto v = ints(0);
-    auto axis = constants(1);
-    if (!axis || axis->size() != 1)
-      return false;
-    int64_t at = (*axis)[0] < 0 ? (*axis)[0] + int64_t(v->shape.size()) + 1 : (*axis)[0];
-    if (at < 0 || at > int64_t(v->shape.size()))
-      return false;
-    v->shape.insert(v->shape.begin() + at, 1);
-    return set(0, v->exprs, v->shape);
-  }
-  if (op == "Squeeze") {
-    auto v = ints(0);
-    auto list = node.getNodeAttr<ArrayAttr>("squeeze_dims");
-    if ((list && !list.empty() && v->shape.size() != 1) || v->exprs.size() != 1)
-      return false;
-    return set(0, v->exprs, {});
-  }
-  if (op == "Fill") {
-    auto dims = constants(0);
-    auto v = ints(1);
-    if (!dims || !v || v->exprs.size() != 1)
-      return false;
-    int64_t n = 1;
-    for (int64_t d : *dims)
-      if (d < 0 || __builtin_mul_overflow(n, d, &n) || n > kMaxTracked)
-        return false;
-    return set(0, Dims(n, v->exprs[0]), *dims);
-  }
-  if (op == "Range") {
-    auto start = constants(0), limit = constants(1), delta = constants(2);
-    if (!start || !limit || !delta || start->size() != 1 || limit->size() != 1 || delta->size() != 1 || !(*delta)[0])
-      return false;
-    Dims result;
-    for (int64_t i = (*start)[0]; (*delta)[0] > 0 ? i < (*limit)[0] : i > (*limit)[0]; i += (*delta)[0]) {
-      if (int64_t(result.size()) >= kMaxTracked)
-        return false;
-      result.push_back(ctx.constant(i));
-    }
-    int64_t count = result.size();
-    return set(0, result, {count});
-  }
-  return false;
+  if (std::optional<bool> done = arithmetic())
+    return *done;
+  using Method = bool (Tracker::*)();
+  Method method = llvm::StringSwitch<Method>(op)
+                      .Cases({"Identity", "StopGradient", "PreventGradient", "Cast", "Snapshot"}, &Tracker::identity)
+                      .Case("Unpack", &Tracker::unpack)
+                      .Case("StridedSlice", &Tracker::stridedSlice)
+                      .Case("Pack", &Tracker::pack)
+                      .Cases({"ConcatV2", "Concat"}, &Tracker::concat)
+                      .Cases({"Gather", "GatherV2"}, &Tracker::gather)
+                      .Cases({"DynamicStitch", "ParallelDynamicStitch"}, &Tracker::stitch)
+                      .Case("Slice", &Tracker::slice)
+                      .Case("InvertPermutation", &Tracker::invertPermutation)
+                      .Cases({"OnesLike", "ZerosLike"}, &Tracker::ones)
+                      .Case("Neg", &Tracker::negate)
+                      .Case("Reshape", &Tracker::reshape)
+                      .Case("ExpandDims", &Tracker::expandDims)
+                      .Case("Squeeze", &Tracker::squeeze)
+                      .Case("Fill", &Tracker::fill)
+                      .Case("Range", &Tracker::range)
+                      .Default(nullptr);
+  return method && (this->*method)();
 }
 
 } // namespace
