@@ -42,6 +42,14 @@ public:
 private:
   enum class Outcome { Done, Again, Failed };
   Outcome attempt();
+  bool isInvariant(size_t i) const { return i < invariant.size() && invariant[i]; }
+  bool prepareInit();
+  void enter(unsigned region, SmallVectorImpl<GraphValue> &values);
+  bool emitCondition();
+  Outcome emitBody();
+  Outcome carryWritten();
+  Outcome carryNew(StringRef key, const GraphValue &value);
+  void makeResults();
   /// The tensors behind a carried value; the value for the body's block made from the block's arguments by `read`.
   void flatten(const GraphValue &v, SmallVectorImpl<Value> &values);
   GraphValue unflatten(const GraphValue &v, ValueRange values, unsigned &next);
@@ -67,8 +75,10 @@ private:
 
   NodeContext &c;
   graph::FuncOp cond, body;
-  /// Of the attempt under way.
+  /// Of the attempt under way; `before` is the state in front of the loop.
+  State before;
   Operation *loop = nullptr;
+  SmallVector<Type> types; ///< of what the loop carries, as they were when it was begun
   Value condition;
   GraphValues outputs;
   SmallVector<bool> invariant;
@@ -92,7 +102,7 @@ std::optional<Loop::Counter> Loop::counterAt(unsigned argument) {
   // Which graph value the argument is.
   unsigned next = 0;
   for (auto [i, entry] : llvm::enumerate(init)) {
-    if (i < invariant.size() && invariant[i])
+    if (isInvariant(i))
       continue;
     SmallVector<Value> values;
     flatten(entry, values);
@@ -293,148 +303,150 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
   return Outcome::Done;
 }
 
-Loop::Outcome Loop::attempt() {
-  unsigned n = c.numInputs();
-  State before = c.ctx.state;
-  auto restore = llvm::scope_exit([&] { c.ctx.state = before; });
+/// Gives the values that enter the form in which they are carried.
+bool Loop::prepareInit() {
   for (auto [i, v] : llvm::enumerate(init)) {
-    if (i < n && invariant[i])
+    if (isInvariant(i))
       continue;
     if (!prepare(v))
-      return Outcome::Failed;
-    if (v.kind == Kind::List) {
-      if (knowsElement(v.list) && failed(typeList(c, v.list, std::nullopt)))
-        return Outcome::Failed;
-      if (v.list.grows && !v.list.count && failed(makeCounted(c, v.list, v.list.capacity)))
-        return Outcome::Failed;
-    }
+      return false;
+    if (v.kind != Kind::List)
+      continue;
+    if (knowsElement(v.list) && failed(typeList(c, v.list, std::nullopt)))
+      return false;
+    if (v.list.grows && !v.list.count && failed(makeCounted(c, v.list, v.list.capacity)))
+      return false;
   }
-  SmallVector<Value> operands;
-  for (auto [i, v] : llvm::enumerate(init))
-    if (i >= n || !invariant[i])
-      flatten(v, operands);
-  SmallVector<Type> types(ValueRange(operands).getTypes());
-  SmallVector<Location> locs(types.size(), c.loc);
-  Operation *op = createWithRegions(c, hlo::WhileOp::getOperationName(), operands, types, 2);
-  loop = op;
-  condition = Value();
-  outputs.clear();
-  auto discard = [&](Outcome outcome) {
-    op->erase();
-    c.ctx.clearFolded();
-    return outcome;
-  };
-  auto enter = [&](unsigned region, SmallVectorImpl<GraphValue> &values) {
-    Block *block = c.b.createBlock(&op->getRegion(region), {}, types, locs);
-    unsigned next = 0;
-    for (auto [i, v] : llvm::enumerate(init))
-      values.push_back(i < n && invariant[i] ? v : unflatten(v, block->getArguments(), next));
-    c.ctx.state = before;
-    for (auto [k, key] : llvm::enumerate(keys))
-      c.ctx.state[key] = values[n + k];
-  };
+  return true;
+}
 
-  {
-    OpBuilder::InsertionGuard guard(c.b);
-    GraphValues values, decision;
-    enter(0, values);
-    if (failed(c.ctx.lowerBody(cond, ArrayRef(values).take_front(n), decision)))
-      return discard(Outcome::Failed);
-    if (decision.size() != 1) {
-      (void)c.error("the condition must have one result");
-      return discard(Outcome::Failed);
-    }
-    condition = c.ctx.materialize(decision[0], c.loc);
-    if (!condition) {
-      (void)c.error("the condition is no tensor");
-      return discard(Outcome::Failed);
-    }
-    if (c.rank(condition) != 0) {
-      // TensorFlow's Switch refuses it; as the truth of a tensor that has elements, it would never be false
-      (void)c.error("the condition must be a scalar, found rank " + Twine(c.rank(condition)));
-      return discard(Outcome::Failed);
-    }
-    condition = conditionOf(c, condition);
-    if (!condition)
-      return discard(Outcome::Failed);
-    hlo::ReturnOp::create(c.b, c.loc, c.reshape(condition, ArrayRef<int64_t>()));
+/// Begins a region: its block, and what the loop's values are there.
+void Loop::enter(unsigned region, SmallVectorImpl<GraphValue> &values) {
+  Block *block = c.b.createBlock(&loop->getRegion(region), {}, types, SmallVector<Location>(types.size(), c.loc));
+  unsigned next = 0;
+  for (auto [i, v] : llvm::enumerate(init))
+    values.push_back(isInvariant(i) ? v : unflatten(v, block->getArguments(), next));
+  c.ctx.state = before;
+  for (auto [k, key] : llvm::enumerate(keys))
+    c.ctx.state[key] = values[c.numInputs() + k];
+}
+
+bool Loop::emitCondition() {
+  OpBuilder::InsertionGuard guard(c.b);
+  auto refuse = [&](const Twine &text) {
+    (void)c.error(text);
+    return false;
+  };
+  GraphValues values, decision;
+  enter(0, values);
+  if (failed(c.ctx.lowerBody(cond, ArrayRef(values).take_front(c.numInputs()), decision)))
+    return false;
+  if (decision.size() != 1)
+    return refuse("the condition must have one result");
+  condition = c.ctx.materialize(decision[0], c.loc);
+  if (!condition)
+    return refuse("the condition is no tensor");
+  // TensorFlow's Switch refuses it; as the truth of a tensor that has elements, it would never be false
+  if (c.rank(condition) != 0)
+    return refuse("the condition must be a scalar, found rank " + Twine(c.rank(condition)));
+  condition = conditionOf(c, condition);
+  if (!condition)
+    return false;
+  hlo::ReturnOp::create(c.b, c.loc, c.reshape(condition, ArrayRef<int64_t>()));
+  return true;
+}
+
+/// Begins to carry the value of a key that was not known before the loop; Done where there is no need to.
+Loop::Outcome Loop::carryNew(StringRef key, const GraphValue &value) {
+  // The gradient of an array from outside belongs outside, too.
+  int64_t array = -1;
+  if (key.starts_with("array ") && !key.drop_front(6).getAsInteger(10, array) && c.ctx.arrays[array].source >= 0 &&
+      before.count(c.ctx.arrayKey(c.ctx.arrays[array].source))) {
+    GraphValue start = GraphValue::ofList(c.ctx.newArrayContents(array));
+    start.list.length = c.ctx.resolve(value.list.length);
+    keys.push_back(key);
+    init.push_back(start);
+    before[key] = start;
+    return Outcome::Again;
   }
-  {
-    OpBuilder::InsertionGuard guard(c.b);
-    GraphValues values;
-    enter(1, values);
-    if (failed(c.ctx.lowerBody(body, ArrayRef(values).take_front(n), outputs)))
-      return discard(Outcome::Failed);
-    if (outputs.size() != n) {
-      (void)c.error("the body must have as many results as arguments");
-      return discard(Outcome::Failed);
-    }
-    // Variables that the body writes are carried, which needs another attempt.
-    bool again = false;
-    for (auto &[key, value] : c.ctx.state) {
-      if (llvm::is_contained(keys, key))
-        continue;
-      auto it = before.find(key);
-      if (it != before.end() && sameValue(c.ctx, it->second, value))
-        continue;
-      if (it == before.end()) {
-        // The gradient of an array from outside belongs outside, too.
-        int64_t array = -1;
-        if (StringRef(key).starts_with("array ") && !StringRef(key).drop_front(6).getAsInteger(10, array) &&
-            c.ctx.arrays[array].source >= 0 && before.count(c.ctx.arrayKey(c.ctx.arrays[array].source))) {
-          keys.push_back(key);
-          GraphValue start = GraphValue::ofList(c.ctx.newArrayContents(array));
-          start.list.length = c.ctx.resolve(value.list.length);
-          init.push_back(start);
-          before[key] = start;
-          again = true;
-          break;
-        }
-        auto variable = llvm::find_if(c.ctx.variables, [name = key](const VariableInfo &v) { return v.name == name; });
-        if (variable == c.ctx.variables.end())
-          continue;
-        if (value.tensor && value.tensor == variable->argument) {
-          before[key] = value;
-          continue;
-        }
-        State now = c.ctx.state;
-        c.ctx.state = before;
-        auto start = c.ctx.readVariable(key, c.loc);
-        before = c.ctx.state;
-        c.ctx.state = now;
-        if (failed(start))
-          return discard(Outcome::Failed);
-        keys.push_back(key);
-        init.push_back(*start);
-        again = true;
-        break;
-      }
+  auto variable = llvm::find_if(c.ctx.variables, [&](const VariableInfo &v) { return v.name == key; });
+  if (variable == c.ctx.variables.end())
+    return Outcome::Done;
+  if (value.tensor && value.tensor == variable->argument) {
+    before[key] = value;
+    return Outcome::Done;
+  }
+  State now = c.ctx.state;
+  c.ctx.state = before;
+  auto start = c.ctx.readVariable(key, c.loc);
+  before = c.ctx.state;
+  c.ctx.state = now;
+  if (failed(start))
+    return Outcome::Failed;
+  keys.push_back(key);
+  init.push_back(*start);
+  return Outcome::Again;
+}
+
+/// Variables that the body writes are carried, which needs another attempt.
+Loop::Outcome Loop::carryWritten() {
+  Outcome result = Outcome::Done;
+  for (auto &[key, value] : c.ctx.state) {
+    if (llvm::is_contained(keys, key))
+      continue;
+    auto it = before.find(key);
+    if (it == before.end()) {
+      Outcome outcome = carryNew(key, value);
+      if (outcome != Outcome::Done)
+        return outcome; // it may have changed the state that is walked
+    } else if (!sameValue(c.ctx, it->second, value)) {
       keys.push_back(key);
       init.push_back(it->second);
-      again = true;
+      result = Outcome::Again;
     }
-    if (again)
-      return discard(Outcome::Again);
-    SmallVector<Value> returned;
-    for (size_t i = 0; i < init.size(); ++i) {
-      if (i < n && invariant[i])
-        continue;
-      std::string what = i < n ? ("loop variable " + Twine(i)).str() : ("variable " + keys[i - n]).str();
-      Outcome outcome = reconcile(what, init[i], values[i], i < n ? outputs[i] : c.ctx.state[keys[i - n]], returned);
-      if (outcome == Outcome::Failed)
-        return discard(outcome);
-      again |= outcome == Outcome::Again;
-    }
-    if (again)
-      return discard(Outcome::Again);
-    hlo::ReturnOp::create(c.b, c.loc, returned);
   }
+  return result;
+}
+
+Loop::Outcome Loop::emitBody() {
+  const unsigned n = c.numInputs();
+  OpBuilder::InsertionGuard guard(c.b);
+  GraphValues values;
+  enter(1, values);
+  if (failed(c.ctx.lowerBody(body, ArrayRef(values).take_front(n), outputs)))
+    return Outcome::Failed;
+  if (outputs.size() != n) {
+    (void)c.error("the body must have as many results as arguments");
+    return Outcome::Failed;
+  }
+  if (Outcome carried = carryWritten(); carried != Outcome::Done)
+    return carried;
+  SmallVector<Value> returned;
+  bool again = false;
+  for (size_t i = 0; i < init.size(); ++i) {
+    if (isInvariant(i))
+      continue;
+    std::string what = i < n ? ("loop variable " + Twine(i)).str() : ("variable " + keys[i - n]).str();
+    Outcome outcome = reconcile(what, init[i], values[i], i < n ? outputs[i] : c.ctx.state[keys[i - n]], returned);
+    if (outcome == Outcome::Failed)
+      return outcome;
+    again |= outcome == Outcome::Again;
+  }
+  if (again)
+    return Outcome::Again;
+  hlo::ReturnOp::create(c.b, c.loc, returned);
+  return Outcome::Done;
+}
+
+/// What the graph sees behind the loop.
+void Loop::makeResults() {
+  const unsigned n = c.numInputs();
   // Unified sizes have changed types on the way.
-  for (auto [result, operand] : llvm::zip(op->getResults(), op->getOperands()))
+  for (auto [result, operand] : llvm::zip(loop->getResults(), loop->getOperands()))
     result.setType(operand.getType());
   unsigned next = 0;
   for (auto [i, v] : llvm::enumerate(init)) {
-    GraphValue out = i < n && invariant[i] ? v : unflatten(v, op->getResults(), next);
+    GraphValue out = isInvariant(i) ? v : unflatten(v, loop->getResults(), next);
     if (out.kind == Kind::List && out.list.count && out.list.finalLength >= 0) {
       out.list.buffer = c.sliceDim(out.list.buffer, 0, c.size(0), c.size(out.list.finalLength));
       out.list.length = c.size(out.list.finalLength);
@@ -446,7 +458,29 @@ Loop::Outcome Loop::attempt() {
     else
       before[keys[i - n]] = out;
   }
-  return Outcome::Done;
+}
+
+Loop::Outcome Loop::attempt() {
+  before = c.ctx.state;
+  auto restore = llvm::scope_exit([&] { c.ctx.state = before; });
+  if (!prepareInit())
+    return Outcome::Failed;
+  SmallVector<Value> operands;
+  for (auto [i, v] : llvm::enumerate(init))
+    if (!isInvariant(i))
+      flatten(v, operands);
+  types = llvm::to_vector(ValueRange(operands).getTypes());
+  loop = createWithRegions(c, hlo::WhileOp::getOperationName(), operands, types, 2);
+  condition = Value();
+  outputs.clear();
+  Outcome outcome = emitCondition() ? emitBody() : Outcome::Failed;
+  if (outcome == Outcome::Done) {
+    makeResults();
+    return outcome;
+  }
+  loop->erase();
+  c.ctx.clearFolded();
+  return outcome;
 }
 
 LogicalResult Loop::run() {
