@@ -123,6 +123,10 @@ private:
   std::optional<Work> workOf(Operation *op);
   std::optional<Work> workOf(Block &block);
   Step describe(Operation *op);
+  struct Window;
+  void place(Window &window, const Step &step);
+  bool share(Window &window);
+  size_t reorder(const Window &window, std::vector<Step> &steps, size_t first);
   std::optional<size_t> group(std::vector<Step> &steps, size_t first);
 
   KernelSet &kernels;
@@ -196,105 +200,121 @@ SideBySide::Step SideBySide::describe(Operation *op) {
   return step;
 }
 
-/// Makes a group of the ops that begin with `first`; where the ops behind it begin. Reorders the steps as
-/// their ops.
-std::optional<size_t> SideBySide::group(std::vector<Step> &steps, size_t first) {
-  size_t end = first;
+/// One window: which side each of its ops belongs to, while the ops are read in order.
+struct SideBySide::Window {
+  size_t end = 0;
   llvm::DenseMap<Operation *, int> placeOf; ///< those not Before
   llvm::IntEqClasses sides;
   std::vector<Work> workOfSide; ///< by leader
   std::vector<bool> ahead;      ///< by leader: it turned out to be what others read, and goes before them
-  for (; end < steps.size() && end < first + windowSize && !steps[end].fixed; ++end) {
-    const Step &step = steps[end];
-    bool behind = false;
-    llvm::SmallSetVector<int, 4> longer, shorter;
-    forEachRead(step.op, [&](Value v) {
-      auto place = placeOf.find(v.getDefiningOp());
-      if (place == placeOf.end())
-        return;
-      if (place->second == Behind) {
-        behind = true;
-        return;
-      }
-      const int side = sides.findLeader(place->second);
-      if (!ahead[side])
-        (workOfSide[side].alone >= least ? longer : shorter).insert(side);
-    });
-    if (behind || longer.size() > 1 || (step.spread && !longer.empty())) {
-      placeOf[step.op] = Behind;
-      continue;
-    }
-    // what is short and read by something long, or by a kernel that all threads share, may as well run before
-    // them
-    if (step.spread || !longer.empty() || step.work.alone >= least) {
-      for (int side : shorter)
-        ahead[side] = true;
-      shorter.clear();
-    }
-    if (step.spread)
-      continue;
-    int side;
-    if (!longer.empty()) {
-      side = longer.front();
-    } else if (!shorter.empty()) {
-      side = shorter.front();
-      for (int other : ArrayRef<int>(shorter.getArrayRef()).drop_front()) {
-        const Work both{workOfSide[side].alone + workOfSide[other].alone,
-                        workOfSide[side].shared + workOfSide[other].shared};
-        side = sides.join(side, other);
-        workOfSide[side] = both;
-      }
-    } else {
-      if (step.work.alone == 0)
-        continue;
-      side = static_cast<int>(workOfSide.size());
-      sides.grow(side + 1);
-      workOfSide.emplace_back();
-      ahead.push_back(false);
-    }
-    workOfSide[side] += step.work;
-    placeOf[step.op] = side;
-  }
+  llvm::DenseMap<int, int64_t> threadOf; ///< of a leader: the side that its ops belong to in the end
+  size_t numThreads = 0;
 
-  // the longest first, each to the thread that is done first
+  int newSide() {
+    int side = static_cast<int>(workOfSide.size());
+    sides.grow(side + 1);
+    workOfSide.emplace_back();
+    ahead.push_back(false);
+    return side;
+  }
+  int join(int a, int b) {
+    Work both = workOfSide[a];
+    both += workOfSide[b];
+    int side = sides.join(a, b);
+    workOfSide[side] = both;
+    return side;
+  }
+  /// The thread whose side the op runs on, if it does.
+  std::optional<int64_t> threadOfOp(Operation *op) const {
+    auto place = placeOf.find(op);
+    if (place == placeOf.end() || place->second < 0)
+      return std::nullopt;
+    auto it = threadOf.find(sides.findLeader(place->second));
+    return it == threadOf.end() ? std::nullopt : std::optional<int64_t>(it->second);
+  }
+};
+
+/// Puts a step to the side that it reads from, behind all sides, or nowhere.
+void SideBySide::place(Window &window, const Step &step) {
+  bool behind = false;
+  llvm::SmallSetVector<int, 4> longer, shorter;
+  forEachRead(step.op, [&](Value v) {
+    auto place = window.placeOf.find(v.getDefiningOp());
+    if (place == window.placeOf.end())
+      return;
+    if (place->second == Behind) {
+      behind = true;
+      return;
+    }
+    const int side = window.sides.findLeader(place->second);
+    if (!window.ahead[side])
+      (window.workOfSide[side].alone >= least ? longer : shorter).insert(side);
+  });
+  if (behind || longer.size() > 1 || (step.spread && !longer.empty())) {
+    window.placeOf[step.op] = Behind;
+    return;
+  }
+  // what is short and read by something long, or by a kernel that all threads share, may as well run before them
+  if (step.spread || !longer.empty() || step.work.alone >= least) {
+    for (int side : shorter)
+      window.ahead[side] = true;
+    shorter.clear();
+  }
+  if (step.spread)
+    return;
+  int side;
+  if (!longer.empty()) {
+    side = longer.front();
+  } else if (!shorter.empty()) {
+    side = shorter.front();
+    for (int other : ArrayRef<int>(shorter.getArrayRef()).drop_front())
+      side = window.join(side, other);
+  } else {
+    if (step.work.alone == 0)
+      return;
+    side = window.newSide();
+  }
+  window.workOfSide[side] += step.work;
+  window.placeOf[step.op] = side;
+}
+
+/// Shares the sides out over threads: the longest first, each to the thread that is done first. False where that
+/// gains nothing.
+bool SideBySide::share(Window &window) {
   SmallVector<int> leaders;
   double before = 0;
-  for (unsigned side = 0; side < workOfSide.size(); ++side)
-    if (sides.findLeader(side) == side && !ahead[side] && workOfSide[side].alone >= least) {
+  for (unsigned side = 0; side < window.workOfSide.size(); ++side)
+    if (window.sides.findLeader(side) == side && !window.ahead[side] && window.workOfSide[side].alone >= least) {
       leaders.push_back(side);
-      before += workOfSide[side].shared;
+      before += window.workOfSide[side].shared;
     }
   if (leaders.size() < 2) {
     ++stats.refusedAlone;
-    return std::nullopt;
+    return false;
   }
-  llvm::stable_sort(leaders, [&](int a, int b) { return workOfSide[a].alone > workOfSide[b].alone; });
+  llvm::stable_sort(leaders, [&](int a, int b) { return window.workOfSide[a].alone > window.workOfSide[b].alone; });
   std::vector<double> threads(std::min<size_t>(options.threads, leaders.size()));
-  llvm::DenseMap<int, int64_t> number; ///< of a leader's thread: the side that its ops belong to in the end
   for (int side : leaders) {
     auto thread = llvm::min_element(threads);
-    *thread += workOfSide[side].alone;
-    number[side] = thread - threads.begin();
+    *thread += window.workOfSide[side].alone;
+    window.threadOf[side] = thread - threads.begin();
   }
+  window.numThreads = threads.size();
   if (*llvm::max_element(threads) + fork > 0.75 * before) {
     ++stats.refusedNotFaster;
-    return std::nullopt;
+    return false;
   }
+  return true;
+}
 
-  auto sideOfStep = [&](const Step &step) -> std::optional<int64_t> {
-    auto place = placeOf.find(step.op);
-    if (place == placeOf.end() || place->second < 0)
-      return std::nullopt;
-    auto it = number.find(sides.findLeader(place->second));
-    return it == number.end() ? std::nullopt : std::optional<int64_t>(it->second);
-  };
-  // what the sides need goes before them, the rest behind
+/// Brings the ops of a window in order: what the sides need goes before them, the rest behind. Where that begins.
+size_t SideBySide::reorder(const Window &window, std::vector<Step> &steps, size_t first) {
   llvm::DenseSet<Operation *> needed;
   std::vector<Step> ordered, tail;
-  std::vector<std::vector<Step>> inSides(threads.size());
-  for (size_t i = end; i-- > first;) {
+  std::vector<std::vector<Step>> inSides(window.numThreads);
+  for (size_t i = window.end; i-- > first;) {
     Operation *op = steps[i].op;
-    std::optional<int64_t> side = sideOfStep(steps[i]);
+    std::optional<int64_t> side = window.threadOfOp(op);
     if (side || needed.contains(op))
       forEachRead(op, [&](Value v) { needed.insert(v.getDefiningOp()); });
     (side ? inSides[*side] : needed.contains(op) ? ordered : tail).push_back(steps[i]);
@@ -309,13 +329,25 @@ std::optional<size_t> SideBySide::group(std::vector<Step> &steps, size_t first) 
   }
   const size_t behind = first + ordered.size();
   ordered.insert(ordered.end(), tail.rbegin(), tail.rend());
-  Operation *last = steps[end - 1].op->getNextNode();
-  for (size_t i = first; i < end; ++i) {
+  Operation *last = steps[window.end - 1].op->getNextNode();
+  for (size_t i = first; i < window.end; ++i) {
     steps[i] = ordered[i - first];
     steps[i].op->moveBefore(last);
   }
+  return behind;
+}
+
+/// Makes a group of the ops that begin with `first`; where the ops behind it begin. Reorders the steps as
+/// their ops.
+std::optional<size_t> SideBySide::group(std::vector<Step> &steps, size_t first) {
+  Window window;
+  for (window.end = first; window.end < steps.size() && window.end < first + windowSize && !steps[window.end].fixed; ++window.end)
+    place(window, steps[window.end]);
+  if (!share(window))
+    return std::nullopt;
+  const size_t behind = reorder(window, steps, first);
   ++stats.groups;
-  stats.sides += static_cast<int64_t>(threads.size());
+  stats.sides += static_cast<int64_t>(window.numThreads);
   return behind;
 }
 

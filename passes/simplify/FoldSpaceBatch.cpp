@@ -80,6 +80,94 @@ bool isUnitReshape(RankedTensorType small, RankedTensorType large) {
   return true;
 }
 
+/// What stands around a convolution: blocks of space to the batch before it, back behind it.
+struct SpaceBatch {
+  SmallVector<int64_t> blocks;
+  hlo::ReshapeOp splitIn, joined; ///< the first and the last op of it
+  int64_t first = 0;              ///< spatial dimension of the convolution that the first block is for
+  bool row = false;               ///< the convolution is over one dimension and comes as images of one row
+};
+
+std::optional<SpaceBatch> match(hlo::ConvolutionOp op) {
+  auto input = cast<RankedTensorType>(op.getLhs().getType()), result = cast<RankedTensorType>(op.getType());
+  const int64_t spatial = input.getRank() - 2;
+  auto before = op.getLhs().getDefiningOp<hlo::ReshapeOp>();
+  auto after = dyn_cast<hlo::ReshapeOp>(*op->user_begin());
+  if (!before || !after)
+    return std::nullopt;
+  SpaceBatch found;
+  hlo::ReshapeOp splitOut;
+  found.blocks = matchBlocks(before, false, found.splitIn);
+  if (found.blocks.empty()) {
+    auto source = before.getOperand().getDefiningOp<hlo::ReshapeOp>();
+    found.row = source && source->hasOneUse() && isUnitReshape(cast<RankedTensorType>(source.getType()), input) &&
+                isUnitReshape(cast<RankedTensorType>(after.getType()), result) && after->hasOneUse();
+    if (!found.row)
+      return std::nullopt;
+    found.first = 1;
+    found.blocks = matchBlocks(source, false, found.splitIn);
+    after = dyn_cast<hlo::ReshapeOp>(*after->user_begin());
+  }
+  if (found.blocks.empty() || !after || !after->hasOneUse())
+    return std::nullopt;
+  auto transpose = dyn_cast<hlo::TransposeOp>(*after->user_begin());
+  found.joined = transpose && transpose->hasOneUse() ? dyn_cast<hlo::ReshapeOp>(*transpose->user_begin()) : nullptr;
+  if (!found.joined || matchBlocks(found.joined, true, splitOut) != found.blocks || splitOut != after ||
+      found.first + static_cast<int64_t>(found.blocks.size()) > spatial)
+    return std::nullopt;
+  return found;
+}
+
+/// Takes a pad with zeros in front of the blocks into the padding; what it pads, or `x`.
+Value takePad(const SpaceBatch &around, Value x, hlo::PaddingList &padding) {
+  auto pad = x.getDefiningOp<hlo::PadOp>();
+  auto onlySpatial = [&](ArrayRef<int64_t> list) {
+    for (auto [i, v] : llvm::enumerate(list))
+      if (v && (i < 1 || i > around.blocks.size()))
+        return false;
+    return llvm::all_of(list, [](int64_t v) { return v >= 0; });
+  };
+  if (!pad || !isSplat(pad.getPaddingValue(), 0) || !onlySpatial(pad.getEdgePaddingLow()) ||
+      !onlySpatial(pad.getEdgePaddingHigh()) || !llvm::all_of(pad.getInteriorPadding(), [](int64_t v) { return v == 0; }))
+    return x;
+  for (size_t i = 0; i < around.blocks.size(); ++i) {
+    padding[around.first + i].first += pad.getEdgePaddingLow()[1 + i];
+    padding[around.first + i].second += pad.getEdgePaddingHigh()[1 + i];
+  }
+  return pad.getOperand();
+}
+
+/// Takes a crop behind the blocks out of the padding; the crop, or the last op of the blocks. `sizes` become those of
+/// its result.
+Operation *takeCrop(const SpaceBatch &around, hlo::PaddingList &padding, SmallVector<AffineExpr> &sizes) {
+  hlo::ReshapeOp joined = around.joined;
+  sizes = hlo::getDims(cast<RankedTensorType>(joined.getType()));
+  auto crop = joined->hasOneUse() ? dyn_cast<hlo::SliceOp>(*joined->user_begin()) : nullptr;
+  if (!crop || !llvm::all_of(crop.getStrides(), [](int64_t s) { return s == 1; }))
+    return joined;
+  hlo::PaddingList cropped = padding;
+  auto starts = crop.getStartExprs();
+  SmallVector<AffineExpr> kept = hlo::getDims(cast<RankedTensorType>(crop.getType()));
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    std::optional<int64_t> start = hlo::constantValue(starts[i]), end = hlo::constantValue(hlo::simplify(sizes[i] - starts[i] - kept[i]));
+    if (!start || !end)
+      return joined;
+    if (*start == 0 && *end == 0)
+      continue;
+    if (i < 1 || i > around.blocks.size())
+      return joined;
+    auto &[low, high] = cropped[around.first + i - 1];
+    low -= *start;
+    high -= *end;
+    // what is cut must be what the padding made
+    if (low < 0 || high < 0)
+      return joined;
+  }
+  padding = cropped;
+  sizes = kept;
+  return crop;
+}
+
 bool fold(hlo::ConvolutionOp op) {
   auto input = cast<RankedTensorType>(op.getLhs().getType()), result = cast<RankedTensorType>(op.getType());
   if (!op->hasOneUse() || !hlo::hasKnownDims(input) || !hlo::hasKnownDims(result) || op.getBatchGroupCount() != 1 ||
@@ -91,100 +179,31 @@ bool fold(hlo::ConvolutionOp op) {
   };
   if (!ones(op.getWindowStrides()) || !ones(op.getLhsDilation()))
     return false;
-
-  auto before = op.getLhs().getDefiningOp<hlo::ReshapeOp>();
-  auto after = dyn_cast<hlo::ReshapeOp>(*op->user_begin());
-  if (!before || !after)
-    return false;
-  // convolutions over one dimension come as images of one row
-  hlo::ReshapeOp splitIn, splitOut;
-  bool row = false;
-  SmallVector<int64_t> blocks = matchBlocks(before, false, splitIn);
-  if (blocks.empty()) {
-    auto source = before.getOperand().getDefiningOp<hlo::ReshapeOp>();
-    row = source && source->hasOneUse() && isUnitReshape(cast<RankedTensorType>(source.getType()), input) &&
-          isUnitReshape(cast<RankedTensorType>(after.getType()), result) && after->hasOneUse();
-    if (!row)
-      return false;
-    blocks = matchBlocks(source, false, splitIn);
-    after = dyn_cast<hlo::ReshapeOp>(*after->user_begin());
-  }
-  if (blocks.empty() || !after || !after->hasOneUse())
-    return false;
-  auto transpose = dyn_cast<hlo::TransposeOp>(*after->user_begin());
-  auto joined = transpose && transpose->hasOneUse() ? dyn_cast<hlo::ReshapeOp>(*transpose->user_begin()) : nullptr;
-  if (!joined || matchBlocks(joined, true, splitOut) != blocks || splitOut != after)
-    return false;
-  const int64_t first = row ? 1 : 0; // spatial dimension of the convolution that the first block is for
-  if (first + static_cast<int64_t>(blocks.size()) > spatial)
+  std::optional<SpaceBatch> around = match(op);
+  if (!around)
     return false;
 
-  // the pad and the crop around it
-  Value x = splitIn.getOperand();
-  hlo::PaddingList padding = hlo::getPadding(op.getPaddingAttr(), spatial);
-  SmallVector<int64_t> dilation = hlo::getListOr(op.getRhsDilation(), spatial, 1);
-  for (auto [i, block] : llvm::enumerate(blocks)) {
-    padding[first + i].first *= block;
-    padding[first + i].second *= block;
-    dilation[first + i] *= block;
+  hlo::ConvWindow window;
+  window.padding = hlo::getPadding(op.getPaddingAttr(), spatial);
+  window.rhsDilation = hlo::getListOr(op.getRhsDilation(), spatial, 1);
+  for (auto [i, block] : llvm::enumerate(around->blocks)) {
+    window.padding[around->first + i].first *= block;
+    window.padding[around->first + i].second *= block;
+    window.rhsDilation[around->first + i] *= block;
   }
-  auto onlySpatial = [&](ArrayRef<int64_t> list) {
-    for (auto [i, v] : llvm::enumerate(list))
-      if (v && (i < 1 || i > blocks.size()))
-        return false;
-    return llvm::all_of(list, [](int64_t v) { return v >= 0; });
-  };
-  if (auto pad = x.getDefiningOp<hlo::PadOp>();
-      pad && isSplat(pad.getPaddingValue(), 0) && onlySpatial(pad.getEdgePaddingLow()) && onlySpatial(pad.getEdgePaddingHigh()) &&
-      llvm::all_of(pad.getInteriorPadding(), [](int64_t v) { return v == 0; })) {
-    for (size_t i = 0; i < blocks.size(); ++i) {
-      padding[first + i].first += pad.getEdgePaddingLow()[1 + i];
-      padding[first + i].second += pad.getEdgePaddingHigh()[1 + i];
-    }
-    x = pad.getOperand();
-  }
-  auto shape = cast<RankedTensorType>(joined.getType());
-  Operation *last = joined;
-  SmallVector<AffineExpr> sizes = hlo::getDims(shape);
-  if (auto crop = joined->hasOneUse() ? dyn_cast<hlo::SliceOp>(*joined->user_begin()) : nullptr) {
-    hlo::PaddingList cropped = padding;
-    bool fits = llvm::all_of(crop.getStrides(), [](int64_t s) { return s == 1; });
-    auto starts = crop.getStartExprs();
-    SmallVector<AffineExpr> kept = hlo::getDims(cast<RankedTensorType>(crop.getType()));
-    for (int64_t i = 0; i < shape.getRank() && fits; ++i) {
-      std::optional<int64_t> start = hlo::constantValue(starts[i]), end = hlo::constantValue(hlo::simplify(sizes[i] - starts[i] - kept[i]));
-      fits = start && end;
-      if (!fits || (*start == 0 && *end == 0))
-        continue;
-      fits = i >= 1 && i <= static_cast<int64_t>(blocks.size());
-      if (!fits)
-        break;
-      auto &[low, high] = cropped[first + i - 1];
-      low -= *start;
-      high -= *end;
-      // what is cut must be what the padding made
-      fits = low >= 0 && high >= 0;
-    }
-    if (fits) {
-      padding = cropped;
-      sizes = kept;
-      last = crop;
-    }
-  }
+  Value x = takePad(*around, around->splitIn.getOperand(), window.padding);
+  SmallVector<AffineExpr> sizes;
+  Operation *last = takeCrop(*around, window.padding, sizes);
 
   OpBuilder b(op);
   Location loc = op.getLoc();
-  auto source = cast<RankedTensorType>(x.getType());
   AffineExpr one = hlo::constantExpr(b.getContext(), 1);
-  if (row) {
-    SmallVector<AffineExpr> dims = hlo::getDims(source);
+  if (around->row) {
+    SmallVector<AffineExpr> dims = hlo::getDims(cast<RankedTensorType>(x.getType()));
     dims.insert(dims.begin() + 1, one);
     x = hlo::ReshapeOp::create(b, loc, x, dims);
     sizes.insert(sizes.begin() + 1, one);
   }
-  hlo::ConvWindow window;
-  window.padding = padding;
-  window.rhsDilation = dilation;
   auto made = hlo::ConvolutionOp::create(b, loc, x, op.getRhs(), window, op.getDimensionNumbers(), op.getFeatureGroupCount(), 1,
                                          result.getElementType());
   made.setPrecisionConfigAttr(op.getPrecisionConfigAttr());
@@ -193,7 +212,7 @@ bool fold(hlo::ConvolutionOp op) {
     made->erase();
     return false;
   }
-  if (row)
+  if (around->row)
     y = hlo::ReshapeOp::create(b, loc, y, hlo::getDims(cast<RankedTensorType>(last->getResult(0).getType())));
   last->getResult(0).replaceAllUsesWith(y);
   return true;
