@@ -65,6 +65,28 @@ static std::shared_ptr<void> alignedBuffer(size_t bytes) {
   });
 }
 
+/// Elements of a Resource or Variant tensor. Objects hold tensors, whose objects hold tensors again, as deep as a loop of the
+/// graph nests them: where one is freed while another is, it waits until that is done, so that no nest needs a deep stack.
+static std::shared_ptr<std::vector<ObjectPtr>> objectArray(std::vector<ObjectPtr> objects) {
+  using Array = std::unique_ptr<std::vector<ObjectPtr>>;
+  return {new std::vector<ObjectPtr>(std::move(objects)), [](std::vector<ObjectPtr> *freed) {
+            thread_local std::vector<Array> *waiting = nullptr;
+            if (waiting) {
+              waiting->emplace_back(freed);
+              return;
+            }
+            std::vector<Array> arrays;
+            arrays.emplace_back(freed);
+            waiting = &arrays;
+            while (!arrays.empty()) {
+              Array last = std::move(arrays.back());
+              arrays.pop_back();
+              last.reset(); // may add to the arrays
+            }
+            waiting = nullptr;
+          }};
+}
+
 /// As operator new does where memory ends: the command line's handler reports it, what calls kernels catches it.
 [[noreturn]] static void outOfMemory() {
   if (std::new_handler handler = std::get_new_handler())
@@ -82,7 +104,7 @@ Tensor Tensor::allocate(DType type, std::vector<int64_t> dims) {
   if (type == DType::String)
     t.values = std::make_shared<std::vector<std::string>>(t.count);
   else if (holdsObjects(type))
-    t.things = std::make_shared<std::vector<ObjectPtr>>(t.count);
+    t.things = objectArray(std::vector<ObjectPtr>(t.count));
   else {
     t.buffer = alignedBuffer(t.count * dtypeSize(type));
     if (!t.buffer)
@@ -115,7 +137,7 @@ absl::StatusOr<Tensor> Tensor::tryAllocate(DType type, std::vector<int64_t> dims
   if (type == DType::String)
     t.values = std::make_shared<std::vector<std::string>>(t.count);
   else if (holdsObjects(type))
-    t.things = std::make_shared<std::vector<ObjectPtr>>(t.count);
+    t.things = objectArray(std::vector<ObjectPtr>(t.count));
   else if (!(t.buffer = alignedBuffer(bytes)))
     return absl::ResourceExhaustedError(absl::StrCat("out of memory for a tensor of ", bytes, " bytes; tensors hold ",
                                                      memoryInUse(), " bytes of at most ", memoryBudget()));
@@ -150,7 +172,7 @@ Tensor Tensor::fromObjects(DType type, std::vector<int64_t> dims, std::vector<Ob
   t.count = static_cast<int64_t>(values.size());
   assert(checkedNumElements(dims).value_or(-1) == t.count && "objects do not fill the shape");
   t.shape = std::move(dims);
-  t.things = std::make_shared<std::vector<ObjectPtr>>(std::move(values));
+  t.things = objectArray(std::move(values));
   return t;
 }
 
@@ -172,7 +194,7 @@ const std::vector<ObjectPtr> &Tensor::objects() const {
 
 std::vector<ObjectPtr> &Tensor::mutableObjects() {
   if (!things)
-    things = std::make_shared<std::vector<ObjectPtr>>();
+    things = objectArray({});
   return *things;
 }
 
@@ -195,7 +217,7 @@ Tensor Tensor::clone() const {
   if (values)
     t.values = std::make_shared<std::vector<std::string>>(*values);
   if (things)
-    t.things = std::make_shared<std::vector<ObjectPtr>>(*things);
+    t.things = objectArray(*things);
   if (buffer) {
     t.buffer = alignedBuffer(sizeBytes());
     if (!t.buffer)

@@ -8,7 +8,33 @@
 
 namespace lathe::rt {
 
+namespace {
+
+// Zeros and sums go down into variants by recursion.
+constexpr int kMostNestedVariants = 1000;
+
+/// How deep the calling thread is in variants that hold variants.
+class Nested {
+public:
+  Nested() { ++depth; }
+  ~Nested() { --depth; }
+  absl::Status check() const {
+    if (depth > kMostNestedVariants)
+      return absl::InvalidArgumentError(absl::StrCat("variants nest more than ", kMostNestedVariants, " deep"));
+    return absl::OkStatus();
+  }
+
+private:
+  static thread_local int depth;
+};
+thread_local int Nested::depth = 0;
+
+} // namespace
+
 absl::StatusOr<Tensor> zerosLikeTensor(const Tensor &t) {
+  Nested nested;
+  if (absl::Status s = nested.check(); !s.ok())
+    return s;
   Tensor out = Tensor::allocate(t.dtype(), t.dims());
   for (int64_t i = 0; t.dtype() == DType::Variant && i < t.numElements(); ++i) {
     const ObjectPtr &object = t.objects()[i];
@@ -34,6 +60,9 @@ void addAll(Tensor &out, const Tensor &a, const Tensor &b) {
 } // namespace
 
 absl::StatusOr<Tensor> addTensors(const Tensor &a, const Tensor &b) {
+  Nested nested;
+  if (absl::Status s = nested.check(); !s.ok())
+    return s;
   if (a.dtype() != b.dtype() || a.dims() != b.dims())
     return absl::InvalidArgumentError(absl::StrCat("tensors of shapes ", dimsToString(a.dims()), " and ",
                                                    dimsToString(b.dims()), " cannot be added"));

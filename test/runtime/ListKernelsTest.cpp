@@ -1,6 +1,8 @@
 // Tensor arrays, lists, maps, stacks and optionals; what lists infer and refuse follows TensorFlow.
 #include "test/runtime/KernelTest.h"
 
+#include <functional>
+
 namespace lathe::rt {
 namespace {
 
@@ -176,6 +178,49 @@ TEST(Variants, addAndBecomeZeros) {
   EXPECT_EQ(*ops.one("OptionalGetValue", get, {ops.one("AddN", pair, {some, some})}).data<float>(), 8);
   EXPECT_EQ(ops.run("AddN", pair, {some, none}).status().code(), kInvalid);
   EXPECT_EQ(ops.run("AddN", pair, {some, a}).status().code(), kInvalid);
+}
+
+// A loop of a graph nests variants as deep as it likes; freeing them takes no stack, adding them is refused.
+TEST(Variants, deepNests) {
+  constexpr int kDeep = 300000;
+  Ops ops;
+  const std::vector<DType> variant{DType::Variant};
+  const AttrMap ofVariants = {{"element_dtype", DType::Variant}};
+  Tensor map = ops.one("EmptyTensorMap", {}, {});
+  Tensor list = ops.one("EmptyTensorList", {{"element_dtype", DType::Variant}, {"shape_type", DType::Int32}}, {ints({}), int0(-1)});
+  auto alone = [](const Tensor &inner) { return std::vector<Value>{inner}; };
+  struct Nest {
+    const char *op;
+    AttrMap attrs;
+    std::function<std::vector<Value>(const Tensor &)> around;
+    bool adds;
+  };
+  const Nest nests[] = {
+      {"OptionalFromValue", {{"Toutput_types", variant}}, alone, true},
+      {"CompositeTensorVariantFromComponents", {{"metadata", std::string()}, {"Tcomponents", variant}}, alone, false},
+      {"TensorListPushBack", ofVariants, [&](const Tensor &inner) { return std::vector<Value>{list, inner}; }, true},
+      {"TensorMapInsert",
+       {{"key_dtype", DType::Int32}, {"value_dtype", DType::Variant}},
+       [&](const Tensor &inner) { return std::vector<Value>{map, int0(1), inner}; },
+       true},
+  };
+  for (const Nest &nest : nests) {
+    KernelTest node(nest.op, nest.attrs, ops.resources);
+    Tensor inner = list;
+    for (int i = 0; i < kDeep; ++i) {
+      Result r = node.run(nest.around(inner));
+      ASSERT_TRUE(r.ok()) << nest.op << ": " << r.status();
+      inner = (*r)[0];
+      if (i == 100 && nest.adds) {
+        EXPECT_TRUE(ops.run("ZerosLike", {{"T", DType::Variant}}, {inner}).ok()) << nest.op;
+      }
+    }
+    EXPECT_EQ(ops.run("ZerosLike", {{"T", DType::Variant}}, {inner}).status().code(), kInvalid);
+    EXPECT_EQ(ops.run("AddN", {{"T", DType::Variant}, {"N", int64_t(2)}}, {inner, inner}).status().code(), kInvalid);
+    std::weak_ptr<Object> innermost = inner.objects()[0];
+    inner = Tensor();
+    EXPECT_TRUE(innermost.expired()) << nest.op;
+  }
 }
 
 TEST(Stacks, bothForms) {
