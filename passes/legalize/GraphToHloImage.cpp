@@ -245,7 +245,7 @@ SmallVector<Value> rgbToHsv(NodeContext &c, ArrayRef<Value> rgb) {
   Value value = c.max(r, c.max(g, b)), range = c.sub(value, c.min(r, c.min(g, b)));
   Value zero = c.like(r, 0), positive = c.compare(Compare::GT, value, zero);
   Value saturation = c.select(positive, c.div(range, value), zero);
-  Value norm = c.div(c.like(r, 1.0 / 6.0), range);
+  Value norm = c.mul(c.div(c.like(r, 1), range), c.like(r, 1.0 / 6.0));
   Value hueR = c.mul(norm, c.sub(g, b));
   Value hueG = c.add(c.mul(norm, c.sub(b, r)), c.like(r, 2.0 / 6.0));
   Value hueB = c.add(c.mul(norm, c.sub(r, g)), c.like(r, 4.0 / 6.0));
@@ -276,14 +276,12 @@ SmallVector<Value> hsvToRgb(NodeContext &c, ArrayRef<Value> hsv) {
   return rgb;
 }
 
+/// In the type of the image, whose roundings after each step are TensorFlow's: hues of bfloat16 differ visibly without them.
 LogicalResult lowerColour(NodeContext &c, SmallVector<Value> (*fn)(NodeContext &, ArrayRef<Value>)) {
   Value x = c.input(0);
   if (failed(expectRgb(c, x)))
     return failure();
-  Type element = c.elementType(x);
-  if (element.getIntOrFloatBitWidth() < 32)
-    x = c.convert(x, c.b.getF32Type());
-  return c.setResult(0, c.convert(c.concat(fn(c, channels(c, x)), c.rank(x) - 1), element));
+  return c.setResult(0, c.concat(fn(c, channels(c, x)), c.rank(x) - 1));
 }
 
 LogicalResult lowerAdjust(NodeContext &c, bool hue) {
