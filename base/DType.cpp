@@ -14,6 +14,9 @@ struct Row {
   Kind kind;
 };
 
+// Types of one byte that are fed, fetched, kept and handed on by their number, and that nothing computes with.
+constexpr DType carried(int32_t number) { return static_cast<DType>(number); }
+
 constexpr Row kRows[] = {
     {DType::Float32, "float32", "float", 4, Float},
     {DType::Float64, "float64", "double", 8, Float},
@@ -42,6 +45,9 @@ constexpr Row kRows[] = {
     {DType::Float8E4M3FN, "float8_e4m3fn", nullptr, 1, Float},
     {DType::Int4, "int4", nullptr, 1, Signed},
     {DType::UInt4, "uint4", nullptr, 1, Unsigned},
+    {carried(26), "float8_e4m3fnuz", nullptr, 1, Other},
+    {carried(27), "float8_e4m3b11fnuz", nullptr, 1, Other},
+    {carried(28), "float8_e5m2fnuz", nullptr, 1, Other},
 };
 
 const Row *find(DType type) {

@@ -140,8 +140,11 @@ DType storageOf(DType type) {
   case DType::UInt4:
     return DType::UInt8;
   default:
-    return dtypeCarrier(type);
+    break;
   }
+  // a type that is only carried is bytes
+  const bool isCarried = dtypeSize(type) == 1 && type != DType::Bool && !isInteger(type) && !isQuantized(type);
+  return isCarried ? DType::UInt8 : dtypeCarrier(type);
 }
 
 void appendUtf8(std::string &out, uint32_t c) {

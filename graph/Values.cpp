@@ -142,9 +142,10 @@ std::vector<char> listedBytes(const tf::TensorProto &p, DType type) {
   case DType::BFloat16: return copyValues<uint16_t>(p.half_val());
   case DType::Complex64: return copyValues<float>(p.scomplex_val());
   case DType::Complex128: return copyValues<double>(p.dcomplex_val());
-  case DType::Float8E5M2:
-  case DType::Float8E4M3FN: return {p.float8_val().begin(), p.float8_val().end()};
-  default: return {};
+  default:
+    if (dtypeSize(type) == 1) // floats of 8 bits
+      return {p.float8_val().begin(), p.float8_val().end()};
+    return {};
   }
 }
 

@@ -49,7 +49,7 @@ RankedTensorType AttributeReader::constantType(DType dtype, const std::vector<in
   }
   // a string takes an attribute of its own
   int64_t elementSize = dtype == DType::String ? 32 : static_cast<int64_t>(dtypeSize(dtype));
-  if (elementSize == 0) {
+  if (elementSize == 0 || isa<graph::VariantType>(element)) {
     error = std::string("a constant of type ") + dtypeName(dtype) + " is not supported";
     return {};
   }

@@ -13,8 +13,12 @@ Type toMlirType(MLIRContext *context, DType dtype) {
   case DType::String: return StringType::get(context);
   case DType::Resource: return ResourceType::get(context);
   case DType::Variant: return VariantType::get(context);
-  default: return toElementType(context, dtype);
+  default: break;
   }
+  if (Type type = toElementType(context, dtype))
+    return type;
+  // what is only carried (base/DType.cpp) is as opaque as a variant, and stays on the host as these do
+  return dtypeSize(dtype) ? VariantType::get(context) : Type();
 }
 
 DType toDType(Type type) {

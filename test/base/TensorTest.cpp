@@ -7,12 +7,14 @@
 using namespace lathe;
 
 TEST(DTypeTest, NamesAndNumbersRoundTrip) {
-  for (int n = 1; n <= 30; ++n)
+  for (int n = 1; n <= 34; ++n)
     if (auto type = dtypeFromNumber(n))
       EXPECT_EQ(parseDType(dtypeName(*type)), type);
   EXPECT_EQ(parseDType("float"), DType::Float32);
   EXPECT_EQ(dtypeFromNumber(101), DType::Float32);
-  EXPECT_EQ(dtypeFromNumber(26), std::nullopt);
+  EXPECT_EQ(dtypeFromNumber(31), std::nullopt);
+  EXPECT_STREQ(dtypeName(*dtypeFromNumber(27)), "float8_e4m3b11fnuz");
+  EXPECT_FALSE(isFloating(*dtypeFromNumber(27))); // carried only
   EXPECT_EQ(parseDType("floaty"), std::nullopt);
   EXPECT_EQ(dtypeSize(DType::Complex128), 16u);
   EXPECT_EQ(dtypeSize(DType::Resource), 0u);

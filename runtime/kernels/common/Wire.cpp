@@ -214,11 +214,11 @@ absl::Status fillFrom(Tensor &t, const Fields &fields) {
   case DType::UInt4:
     fill<int8_t>(t, fields.ints);
     break;
-  case DType::Float8E5M2:
-  case DType::Float8E4M3FN:
-    fill<char>(t, std::vector<char>(fields.float8.begin(), fields.float8.end()));
-    break;
   default:
+    if (dtypeSize(t.dtype()) == 1 && !isQuantized(t.dtype())) { // floats of 8 bits
+      fill<char>(t, std::vector<char>(fields.float8.begin(), fields.float8.end()));
+      break;
+    }
     return invalid("a TensorProto of ", dtypeName(t.dtype()), " cannot be read");
   }
   return absl::OkStatus();
