@@ -46,11 +46,13 @@ struct Comparison {
       high = std::max(high, w);
     }
   }
-  /// Largest error as a share of the range, or the share of integers that differ.
+  /// Largest error as a share of the range, or the share of integers that differ. The range of an output that hardly changes (one
+  /// number, say) says nothing of what is large: then the share is that of its size.
   double error() const {
     if (!real)
       return count ? double(differ) / double(count) : 0;
-    return largest == 0 ? 0 : largest / std::max(high - low, 1e-30);
+    const double size = std::max(std::abs(low), std::abs(high)), range = high - low;
+    return largest == 0 ? 0 : largest / std::max(range > 1e-3 * size ? range : size, 1e-30);
   }
 };
 
@@ -59,13 +61,13 @@ public:
   Quantizer(ModuleOp module, const Session &session) : module(module), session(session), bits(session.options.kind == "int16x8" ? 16 : 8) {}
 
   FailureOr<Report> run() {
-    if (session.options.kind != "int8" && session.options.kind != "int16x8")
-      return emitError(module.getLoc()) << "--quantize " << session.options.kind << " is not supported";
+    report.kind = session.options.kind;
+    if (isWeightsOnly(session.options.kind))
+      return weightsOnly();
     auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
     if (functions.size() != 1 || module->hasAttr("hlo.variables"))
       return emitError(module.getLoc()) << "--quantize: expected a model of one entry without variables";
     function = functions.front();
-    report.kind = session.options.kind;
     if (failed(runPasses(module, [&](PassManager &pm) { buildPreparePipeline(pm, session.foldBytes); })))
       return failure();
     auto feeds = readFeeds(function, session.options.calibrate, session.maxBytes);
@@ -91,6 +93,38 @@ private:
   std::vector<Feed> calibration, heldOut;
   std::vector<std::vector<Tensor>> reference; ///< the float model's results on held-out feeds
 
+  /// No feeds are needed; where there are some, they say how much the outputs differ.
+  FailureOr<Report> weightsOnly() {
+    if (failed(runPasses(module, [&](PassManager &pm) { buildPreparePipeline(pm, session.foldBytes); })))
+      return failure();
+    auto narrow = [&](PassManager &pm) {
+      HloQuantizeWeightsOptions o;
+      o.kind = report.kind;
+      pm.addPass(createHloQuantizeWeights(o));
+    };
+    if (!session.options.calibrate.empty()) {
+      auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
+      if (functions.size() != 1 || module->hasAttr("hlo.variables"))
+        return emitError(module.getLoc()) << "--calibrate: expected a model of one entry without variables";
+      function = functions.front();
+      auto feeds = readFeeds(function, session.options.calibrate, session.maxBytes);
+      if (failed(feeds))
+        return failure();
+      heldOut = std::move(*feeds);
+      report.feeds = report.heldOut = heldOut.size();
+      OwningOpRef<ModuleOp> clone = module.clone();
+      if (failed(keepReference()) || failed(runPasses(*clone, narrow)) || failed(compare(std::move(clone), report.outputs)))
+        return failure();
+      for (const OutputReport &o : report.outputs)
+        if (session.options.maxError >= 0 && !o.exact && o.largestError > session.options.maxError)
+          return emitError(module.getLoc()) << "--max-error " << session.options.maxError << ": output '" << o.name << "' is off by "
+                                            << o.largestError << " of its range; --quantize " << report.kind << " keeps no nodes float";
+    }
+    if (!session.annotate && failed(runPasses(module, narrow)))
+      return failure();
+    return std::move(report);
+  }
+
   LogicalResult runPasses(ModuleOp on, llvm::function_ref<void(PassManager &)> build) {
     PassManager pm(on.getContext());
     if (session.configurePassManager && failed(session.configurePassManager(pm)))
@@ -105,12 +139,14 @@ private:
       pm.addPass(createHloQuantizeSelect(o));
     });
   }
-  /// From marks with ranges to integers.
-  LogicalResult rewrite(ModuleOp on, const std::string &io, bool isolate) {
+  /// From marks with ranges to integers; `annotate`: to types on the marked ops.
+  LogicalResult rewrite(ModuleOp on, const std::string &io, bool isolate, bool annotate = false) {
     return runPasses(on, [&](PassManager &pm) {
       HloQuantizeParametersOptions p;
       p.bits = bits;
       pm.addPass(createHloQuantizeParameters(p));
+      if (annotate)
+        return;
       HloQuantizeRewriteOptions r;
       r.io = io;
       r.isolate = isolate;
@@ -126,13 +162,7 @@ private:
     progress("calibrate");
     if (failed(select(module)) || failed(observe(function, calibration, session)))
       return failure();
-    auto keep = [&](size_t, std::vector<Tensor> &results) {
-      results.resize(function.getNumResults());
-      for (Tensor &t : results)
-        t = t.clone();
-      reference.push_back(std::move(results));
-    };
-    if (failed(runOn(OwningOpRef<ModuleOp>(module.clone()), heldOut, session, keep)))
+    if (failed(keepReference()))
       return failure();
     std::vector<Unit> units = chosenUnits(function); // before anything is kept
     if (failed(measureUnits(units)))
@@ -158,9 +188,36 @@ private:
     }
     addFloatProducts();
     progress("quantize");
-    if (failed(rewrite(module, session.options.io, false)))
+    if (failed(rewrite(module, session.options.io, false, session.annotate)))
       return failure();
     return std::move(report);
+  }
+
+  /// The float model's results on the held-out feeds.
+  LogicalResult keepReference() {
+    auto keep = [&](size_t, std::vector<Tensor> &results) {
+      results.resize(function.getNumResults());
+      for (Tensor &t : results)
+        t = t.clone();
+      reference.push_back(std::move(results));
+    };
+    return runOn(OwningOpRef<ModuleOp>(module.clone()), heldOut, session, keep);
+  }
+
+  /// Results of another form of the model against those.
+  LogicalResult compare(OwningOpRef<ModuleOp> other, std::vector<OutputReport> &outputs) {
+    std::vector<Comparison> all(function.getNumResults());
+    auto take = [&](size_t i, std::vector<Tensor> &results) {
+      for (size_t k = 0; k < all.size(); ++k)
+        all[k].add(reference[i][k], results[k]);
+    };
+    if (failed(runOn(std::move(other), heldOut, session, take)))
+      return failure();
+    for (auto [k, c] : llvm::enumerate(all)) {
+      auto name = function.getResultAttrOfType<StringAttr>(k, "hlo.name");
+      outputs.push_back({name ? name.getValue().str() : std::to_string(k), decibels(c.signal, c.noise), c.error(), !c.real});
+    }
+    return success();
   }
 
   static int64_t bytesOf(Value v) {
@@ -238,20 +295,9 @@ private:
     progress("compare with " + std::to_string(count) + " nodes kept float");
     keepFloat(units, order, count);
     OwningOpRef<ModuleOp> clone = module.clone();
-    if (failed(select(*clone)) || failed(rewrite(*clone, "float", false)))
-      return failure();
-    std::vector<Comparison> all(function.getNumResults());
-    auto take = [&](size_t i, std::vector<Tensor> &results) {
-      for (size_t k = 0; k < all.size(); ++k)
-        all[k].add(reference[i][k], results[k]);
-    };
-    if (failed(runOn(std::move(clone), heldOut, session, take)))
-      return failure();
     std::vector<OutputReport> outputs;
-    for (auto [k, c] : llvm::enumerate(all)) {
-      auto name = function.getResultAttrOfType<StringAttr>(k, "hlo.name");
-      outputs.push_back({name ? name.getValue().str() : std::to_string(k), decibels(c.signal, c.noise), c.error(), !c.real});
-    }
+    if (failed(select(*clone)) || failed(rewrite(*clone, "float", false)) || failed(compare(std::move(clone), outputs)))
+      return failure();
     return outputs;
   }
 

@@ -24,6 +24,7 @@ struct Session {
   QuantizeOptions options;
   int64_t foldBytes = int64_t(1) << 30;
   int64_t maxBytes = int64_t(16) << 30; ///< of feeds
+  bool annotate = false;                ///< leave the float model with hlo.quantized on each unit, for an exporter
   std::function<llvm::Expected<std::function<llvm::Expected<std::vector<Tensor>>(llvm::ArrayRef<Tensor>)>>(mlir::OwningOpRef<mlir::ModuleOp>)> makeRunnable;
   std::function<mlir::LogicalResult(mlir::PassManager &)> configurePassManager;
   std::function<void(const std::string &)> progress;
@@ -59,7 +60,10 @@ struct Report {
   std::string json() const;
 };
 
-/// Quantizes the one entry of a legalized module in place. Errors are diagnostics with the node's name.
+/// Kinds that store weights in fewer bits and need no feeds.
+inline bool isWeightsOnly(llvm::StringRef kind) { return kind == "dynamic" || kind == "float16"; }
+
+/// Quantizes the one entry of a legalized module in place, or says how on its ops (Session::annotate). Errors are diagnostics with the node's name.
 mlir::FailureOr<Report> quantizeModule(mlir::ModuleOp module, const Session &session);
 
 } // namespace lathe::quantize

@@ -40,9 +40,26 @@ static std::string errorText(double v) {
   return text;
 }
 
+/// A line for each output.
+static std::string outputText(llvm::ArrayRef<OutputReport> outputs) {
+  std::string all;
+  llvm::raw_string_ostream os(all);
+  for (const OutputReport &o : outputs) {
+    if (o.exact)
+      os << llvm::format("output '%s': %.3g of its elements differ\n", o.name.c_str(), o.largestError);
+    else
+      os << llvm::format("output '%s': largest error %.3g of its range, SQNR %s dB\n", o.name.c_str(), o.largestError, decibelText(o.sqnr).c_str());
+  }
+  return all;
+}
+
 std::string Report::text() const {
   std::string all;
   llvm::raw_string_ostream os(all);
+  if (units.empty()) { // weights alone were narrowed
+    os << llvm::format("%s: errors over %lld feeds\n", kind.c_str(), (long long)heldOut);
+    return all + outputText(outputs);
+  }
   size_t width = 4;
   for (const UnitReport &u : units)
     width = std::max(width, std::min<size_t>(u.node.size(), 60));
@@ -57,13 +74,7 @@ std::string Report::text() const {
   }
   os << llvm::format("%s: %.1f %% of the multiply-adds in integers, weights %.2f MB instead of %.2f MB; errors over %lld of %lld feeds\n", kind.c_str(),
                      100 * share(), double(after) / 1e6, double(before) / 1e6, (long long)heldOut, (long long)feeds);
-  for (const OutputReport &o : outputs) {
-    if (o.exact)
-      os << llvm::format("output '%s': %.3g of its elements differ\n", o.name.c_str(), o.largestError);
-    else
-      os << llvm::format("output '%s': largest error %.3g of its range, SQNR %s dB\n", o.name.c_str(), o.largestError, decibelText(o.sqnr).c_str());
-  }
-  return all;
+  return all + outputText(outputs);
 }
 
 std::string Report::json() const {

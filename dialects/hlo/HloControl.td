@@ -44,11 +44,15 @@ def HLO_CheckOp : HLO_Op<"check"> {
   let assemblyFormat = "$pred `,` $message attr-dict `:` type($pred)";
 }
 
+// Operators of other formats take and make quantized numbers, whose type says what they stand for.
+def HLO_Quantized : Type<CPred<"::llvm::isa<::mlir::quant::QuantizedType>($_self)">, "quantized number">;
+def HLO_OpaqueTensor : HLO_TensorOf<[HLO_Element, HLO_Quantized], "ranked tensor of a supported or quantized element type">;
+
 def HLO_CustomCallOp : HLO_Op<"custom_call"> {
-  let arguments = (ins Variadic<HLO_Tensor>:$inputs, StrAttr:$call_target_name,
+  let arguments = (ins Variadic<HLO_OpaqueTensor>:$inputs, StrAttr:$call_target_name,
                        DefaultValuedOptionalAttr<BoolAttr, "false">:$has_side_effect,
                        OptionalAttr<AnyAttr>:$backend_config, OptionalAttr<I32Attr>:$api_version);
-  let results = (outs Variadic<HLO_Tensor>);
+  let results = (outs Variadic<HLO_OpaqueTensor>);
 }
 
 #endif

@@ -32,8 +32,8 @@ static int64_t channelsOf(const Unit &unit) {
 }
 
 FailureOr<Weights> quantizeWeights(const Unit &unit, Params input, int64_t bits) {
-  Weights w;
   Tensor real;
+  int64_t channelDim = 0;
   if (unit.kind == UnitKind::Scale) {
     // one factor a channel: what a convolution of one tap over each channel does
     const int64_t channels = channelsOf(unit);
@@ -54,10 +54,16 @@ FailureOr<Weights> quantizeWeights(const Unit &unit, Params input, int64_t bits)
     if (failed(t))
       return failure();
     real = *t;
-    w.channelDim = real.rank() - 1;
+    channelDim = real.rank() - 1;
     if (auto dot = dyn_cast<hlo::DotGeneralOp>(unit.root))
-      w.channelDim = 1 - dot.getDotDimensionNumbers().getRhsContractingDimensions()[0];
+      channelDim = 1 - dot.getDotDimensionNumbers().getRhsContractingDimensions()[0];
   }
+  return quantizeChannels(real, channelDim, unit.bias, input, bits);
+}
+
+FailureOr<Weights> quantizeChannels(const Tensor &real, int64_t channelDim, ArrayRef<double> biases, Params input, int64_t bits) {
+  Weights w;
+  w.channelDim = channelDim;
   const int64_t channels = real.dim(w.channelDim), n = real.numElements();
   int64_t inner = 1;
   for (int64_t d = w.channelDim + 1; d < real.rank(); ++d)
@@ -70,7 +76,7 @@ FailureOr<Weights> quantizeWeights(const Unit &unit, Params input, int64_t bits)
       return failure();
     most[channelOf(i)] = std::max<double>(most[channelOf(i)], std::abs(x[i]));
   }
-  auto biasOf = [&](int64_t c) { return unit.bias.empty() ? 0.0 : unit.bias[unit.bias.size() == 1 ? 0 : size_t(c)]; };
+  auto biasOf = [&](int64_t c) { return biases.empty() ? 0.0 : biases[biases.size() == 1 ? 0 : size_t(c)]; };
   // sums need room beside the bias
   const double room = bits == 16 ? double(int64_t(1) << 46) : double(1 << 30);
   for (int64_t c = 0; c < channels; ++c) {
@@ -86,7 +92,7 @@ FailureOr<Weights> quantizeWeights(const Unit &unit, Params input, int64_t bits)
   w.values = Tensor::allocate(DType::Int8, real.dims());
   for (int64_t i = 0; i < n; ++i)
     w.values.data<int8_t>()[i] = int8_t(std::clamp<double>(std::round(double(x[i]) / w.scales[channelOf(i)]), -127, 127));
-  if (!unit.bias.empty())
+  if (!biases.empty())
     for (int64_t c = 0; c < channels; ++c)
       w.bias.push_back(std::llround(std::clamp(biasOf(c) / (double(input.scale) * w.scales[c]), -room, room)));
   return w;

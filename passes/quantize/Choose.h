@@ -23,6 +23,11 @@ struct Weights {
 /// inputs). Failure for numbers that are not finite.
 mlir::FailureOr<Weights> quantizeWeights(const Unit &unit, Params input, int64_t bits);
 
+/// The same of f32 numbers with one bias, one for each channel, or none.
+mlir::FailureOr<Weights> quantizeChannels(const Tensor &real, int64_t channelDim, ArrayRef<double> biases, Params input, int64_t bits);
+/// The numbers of f32 rounded to f16; none where one is beyond its range or no number.
+std::optional<Tensor> toHalf(const Tensor &values);
+
 } // namespace lathe::quantize
 
 #endif

@@ -3,6 +3,7 @@
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Shape.h"
 #include "passes/quantize/Choose.h"
+#include "passes/quantize/Kernels.h"
 #include "passes/simplify/Match.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -37,15 +38,43 @@ std::optional<UnitTypes> typesOf(const Unit &unit) {
   return types;
 }
 
-namespace {
-
-Range fullRange(int64_t bits) { return bits == 16 ? Range(-32768, 32767) : Range(-128, 127); }
+static Range fullRange(int64_t bits) { return bits == 16 ? Range(-32768, 32767) : Range(-128, 127); }
 
 int64_t quantizeNumber(double x, Params p, int64_t bits) {
   Range r = fullRange(bits);
   double q = std::round(x / p.scale) + double(p.zeroPoint);
   return std::isnan(q) ? p.zeroPoint : int64_t(std::clamp(q, double(r.first), double(r.second)));
 }
+
+FailureOr<SmallVector<int64_t>> tableEntries(const Unit &unit, const UnitTypes &types) {
+  std::vector<float> points;
+  for (int64_t q = -128; q <= 127; ++q)
+    points.push_back(types.inputs[0].scale * float(q - types.inputs[0].zeroPoint));
+  auto real = evaluateTable(unit, points);
+  if (failed(real))
+    return failure();
+  SmallVector<int64_t> entries;
+  for (float v : *real)
+    entries.push_back(quantizeNumber(v, types.output, 8));
+  return entries;
+}
+
+std::optional<Tensor> quantizedTensor(Value x, Params params, int64_t bits) {
+  auto t = constantValue(x) ? hlo::readConstant(x) : FailureOr<Tensor>(failure());
+  if (failed(t) || t->dtype() != DType::Float32)
+    return std::nullopt;
+  Tensor q = Tensor::allocate(bits == 16 ? DType::Int16 : DType::Int8, t->dims());
+  for (int64_t i = 0; i < t->numElements(); ++i) {
+    int64_t v = quantizeNumber(t->data<float>()[i], params, bits);
+    if (bits == 16)
+      q.data<int16_t>()[i] = int16_t(v);
+    else
+      q.data<int8_t>()[i] = int8_t(v);
+  }
+  return q;
+}
+
+namespace {
 
 class Former {
 public:
@@ -96,8 +125,9 @@ private:
 
   Type sumType() { return wide ? e.b.getI64Type() : e.b.getI32Type(); }
 
-  /// Adds the bias less what the input's zero point adds to each sum, and scales to the output.
-  Value finishSums(Value sums, const Weights &w, bool zeroPointInSums) {
+  /// Adds the bias less what the input's zero point adds to each sum, and scales to the output. `real`: by factors in double, as
+  /// products of matrices are.
+  Value finishSums(Value sums, const Weights &w, bool zeroPointInSums, bool real = false) {
     const int64_t channels = w.scales.size(), last = Emitter::rank(sums) - 1, zero = zeroPointInSums ? types.inputs[0].zeroPoint : 0;
     SmallVector<int64_t> terms(channels, 0);
     if (zero) {
@@ -111,9 +141,12 @@ private:
       terms[c] += w.bias[c];
     if (llvm::any_of(terms, [](int64_t t) { return t != 0; }))
       sums = e.add(sums, e.broadcastInDim(e.constantInts(terms, sumType()), e.dims(sums), {last}));
-    SmallVector<Multiplier> factors;
+    SmallVector<double> exact;
     for (float s : w.scales)
-      factors.push_back(multiplierOf(double(types.inputs[0].scale) * double(s) / double(types.output.scale)));
+      exact.push_back(double(types.inputs[0].scale) * double(s) / double(types.output.scale));
+    if (real)
+      return finish(e, multiplyReal(e, sums, exact), types.output.zeroPoint, range, element);
+    SmallVector<Multiplier> factors = llvm::map_to_vector(exact, multiplierOf);
     Value scaled = wide ? multiplyWide(e, sums, factors, last) : multiplyByEach(e, sums, factors, last);
     return finish(e, scaled, types.output.zeroPoint, range, element);
   }
@@ -164,7 +197,7 @@ private:
       return {};
     auto numbers = cast<hlo::DotGeneralOp>(unit.root).getDotDimensionNumbers();
     Value sums = e.make<hlo::DotGeneralOp>(in[0], e.constant(w->values), numbers, sumType());
-    return finishSums(sums, *w, true);
+    return finishSums(sums, *w, true, true);
   }
 
   Value scale() {
@@ -187,7 +220,7 @@ private:
       y = e.convert(y, i16);
     }
     Value sums = e.make<hlo::DotGeneralOp>(x, y, numbers, sumType());
-    Multiplier factor = multiplierOf(double(types.inputs[0].scale) * double(types.inputs[1].scale) / double(types.output.scale));
+    Multiplier factor = multiplierOf(double(types.inputs[0].scale * types.inputs[1].scale) / double(types.output.scale));
     Value scaled = wide ? multiplyWide(e, sums, factor, Emitter::rank(sums) - 1) : multiplyBy(e, sums, factor);
     return finish(e, scaled, types.output.zeroPoint, range, element);
   }
@@ -208,16 +241,8 @@ private:
   }
 
   Value table() {
-    std::vector<float> points;
-    for (int64_t q = -128; q <= 127; ++q)
-      points.push_back(types.inputs[0].scale * float(q - types.inputs[0].zeroPoint));
-    auto real = evaluateTable(unit, points);
-    if (failed(real))
-      return {};
-    SmallVector<int64_t> entries;
-    for (float v : *real)
-      entries.push_back(quantizeNumber(v, types.output, 8));
-    return lookUp(e, in[0], entries, element);
+    auto entries = tableEntries(unit, types);
+    return failed(entries) ? Value() : lookUp(e, in[0], *entries, element);
   }
 
   Value move() {
@@ -256,18 +281,8 @@ Value quantizeConstant(Emitter &e, Value x, Params params, int64_t bits) {
   Type element = e.b.getIntegerType(unsigned(bits));
   if (auto number = splatNumber(x))
     return e.splatInt(quantizeNumber(*number, params, bits), e.dims(x), element);
-  auto t = constantValue(x) ? hlo::readConstant(x) : FailureOr<Tensor>(failure());
-  if (failed(t) || t->dtype() != DType::Float32)
-    return {};
-  Tensor q = Tensor::allocate(bits == 16 ? DType::Int16 : DType::Int8, t->dims());
-  for (int64_t i = 0; i < t->numElements(); ++i) {
-    int64_t v = quantizeNumber(t->data<float>()[i], params, bits);
-    if (bits == 16)
-      q.data<int16_t>()[i] = int16_t(v);
-    else
-      q.data<int8_t>()[i] = int8_t(v);
-  }
-  return e.constant(q);
+  auto q = quantizedTensor(x, params, bits);
+  return q ? e.constant(*q) : Value();
 }
 
 } // namespace lathe::quantize

@@ -22,6 +22,13 @@ Params paramsOf(mlir::quant::UniformQuantizedType type);
 /// The unit's result from its quantized inputs, at the emitter's insertion point; null after an error.
 Value emitUnit(Emitter &e, const Unit &unit, const UnitTypes &types, ArrayRef<Value> inputs);
 
+/// The integer of `bits` that stands for x, clamped.
+int64_t quantizeNumber(double x, Params params, int64_t bits);
+/// The 256 results of a Table for the inputs from -128 on. Failure where its function has no numbers.
+mlir::FailureOr<mlir::SmallVector<int64_t>> tableEntries(const Unit &unit, const UnitTypes &types);
+/// The integers of a constant of f32; none for other values.
+std::optional<Tensor> quantizedTensor(Value x, Params params, int64_t bits);
+
 /// A float value in integers of `bits`; rounded to nearest, ties away from zero, clamped.
 Value quantizeValue(Emitter &e, Value x, Params params, int64_t bits);
 Value dequantizeValue(Emitter &e, Value q, Params params);

@@ -55,4 +55,20 @@ def HloQuantizeRewrite : Quantize_Pass<"hlo-quantize-rewrite"> {
   ];
 }
 
+def HloQuantizeWeights : Quantize_Pass<"hlo-quantize-weights"> {
+  let summary = "Stores constant weights in fewer bits.";
+  let description = [{
+    Of products with a constant matrix and of convolutions, where the weights have at least `least` elements. `dynamic`: int8 with one
+    scale an output channel; the other operand is quantized as the model runs, each row of a product and each image of a
+    convolution with its own scale and zero point, as hybrid operators do. `float16`: f16, widened in front of the op.
+  }];
+  let options = [
+    Option<"kind", "kind", "std::string", /*default=*/"\"dynamic\"", "dynamic or float16">,
+    Option<"least", "least", "int64_t", /*default=*/"1024", "elements below which weights stay">
+  ];
+  let statistics = [
+    Statistic<"numNarrowed", "narrowed", "weights stored in fewer bits">
+  ];
+}
+
 #endif

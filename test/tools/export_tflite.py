@@ -1,8 +1,10 @@
-"""export_tflite.py --lathe LATHE --out DIR [--tol 1e-5] [--refused NAME ...] MODEL...
+"""export_tflite.py --lathe LATHE --out DIR [--tol 1e-5] [--refused NAME ...] [--quantize KIND [--io TYPE] [--litert]] MODEL...
 
 Writes each model as a .tflite file, runs that file and compares with recorded results: MODEL is a folder of the samples (graph.pb,
 inputs.npz, expected.npz) or a .tflite file with its .npz beside it ("want/NAME" are results). --refused names models that must not
-be written. Exit status 1 when one differs, or when a refused one is written."""
+be written. With --quantize the models are folders, calibrated with their own inputs, and the file gives the bits of the object
+that is quantized alike; --litert asks LiteRT's reference kernels for them too. Exit status 1 when one differs, or when a refused
+one is written."""
 import argparse
 import json
 import os
@@ -51,11 +53,52 @@ def check(lathe, model, stem, tol):
     return "\n  ".join(bad), True
 
 
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    return done.stderr.strip() or f"status {done.returncode}" if done.returncode else ""
+
+
+def litert(path, feeds):
+    """What LiteRT's reference kernels give for the file."""
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+    interpreter = Interpreter(model_path=path, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    runner = interpreter.get_signature_runner()
+    return runner(**feeds)
+
+
+def check_quantized(a, model, stem):
+    source, inputs = os.path.join(model, "graph.pb"), os.path.join(model, "inputs.npz")
+    tol = a.tol if a.quantize == "float16" else 0  # sums of f32 may be in another order
+    options = ["--quantize", a.quantize, "--calibrate", inputs] + (["--io", a.io] if a.io else [])
+    problem = run(a.lathe, "compile", source, "-o", stem, "--emit", "tflite", *options)
+    if problem:
+        return problem, False
+    feeds = dict(np.load(inputs))
+    if a.io:  # numbers of the type, whatever they stand for
+        rng = np.random.default_rng(1)
+        low, high = np.iinfo(a.io).min, np.iinfo(a.io).max
+        feeds = {k: rng.integers(low, high + 1, v.shape).astype(a.io) if v.dtype == np.float32 else v for k, v in feeds.items()}
+    np.savez(stem + ".feeds.npz", **feeds)
+    for path, out, more in ((source, ".want.npz", options), (stem + ".tflite", ".out.npz", [])):
+        problem = run(a.lathe, "run", path, "--feeds", stem + ".feeds.npz", "--out", stem + out, *more)
+        if problem:
+            return problem, True
+    want, got = ({k.removesuffix(":0"): v for k, v in np.load(stem + out).items()} for out in (".want.npz", ".out.npz"))
+    bad = [f"{k}: {text}" for k, v in want.items() for text in [compare(got[k], v, tol) if k in got else "missing"] if text]
+    if a.litert:
+        theirs = litert(stem + ".tflite", {k.removesuffix(":0"): v for k, v in feeds.items()})
+        bad += [f"LiteRT: {k}: {text}" for k, v in theirs.items() for text in [compare(got[k], v, 0) if k in got else "missing"] if text]
+    return "\n  ".join(bad), True
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--lathe", required=True)
     p.add_argument("--out", required=True)
     p.add_argument("--tol", type=float, default=1e-5)
+    p.add_argument("--quantize")
+    p.add_argument("--io")
+    p.add_argument("--litert", action="store_true")
     p.add_argument("--refused", action="append", default=[])
     p.add_argument("models", nargs="+")
     a = p.parse_args()
@@ -63,7 +106,8 @@ def main():
     failed = 0
     for model in a.models:
         name = os.path.splitext(os.path.basename(model.rstrip("/")))[0]
-        problem, written = check(a.lathe, model, os.path.join(a.out, name), a.tol)
+        stem = os.path.join(a.out, name)
+        problem, written = check_quantized(a, model, stem) if a.quantize else check(a.lathe, model, stem, a.tol)
         if (name in a.refused) != (not written) or (written and problem):
             failed += 1
             print(f"{name}:\n  {problem or 'was written'}")

@@ -8,6 +8,7 @@
 #include "passes/simplify/Portable.h"
 #include "runtime/session/Executable.h"
 #include "tools/lathe/HostRun.h"
+#include "tools/lathe/Quantizing.h"
 #include "tools/lathe/Session.h"
 
 #include "mlir/IR/AsmState.h"
@@ -92,11 +93,26 @@ llvm::Error writeTflite(Compiler &compiler, const CompileArgs &a) {
   mlir::PassManager pm(compiler.module().getContext());
   if (compiler.configurePassManager && mlir::failed(compiler.configurePassManager(pm)))
     return llvm::createStringError("");
-  simplify::SimplifyOptions options;
-  options.foldBytes = a.model.options.maxFoldBytes;
-  options.exact = a.model.options.exact;
-  simplify::buildPortableSimplifyPipeline(pm, options);
-  tflwrite::buildTflitePipeline(pm);
+  const QuantizeOptions &how = a.model.options.quantize;
+  if (how.kind.empty()) {
+    simplify::SimplifyOptions options;
+    options.foldBytes = a.model.options.maxFoldBytes;
+    options.exact = a.model.options.exact;
+    simplify::buildPortableSimplifyPipeline(pm, options);
+  } else {
+    // which simplifies as far as that goes, and says on the ops how they are quantized
+    quantize::Session session;
+    session.options = how;
+    session.foldBytes = a.model.options.maxFoldBytes;
+    session.maxBytes = a.model.options.maxMemory;
+    session.annotate = true;
+    session.makeRunnable = compiler.makeRunnable;
+    session.configurePassManager = compiler.configurePassManager;
+    auto report = quantize::quantizeModule(compiler.module(), session);
+    if (mlir::failed(report) || !tellQuantized(*report, how.report))
+      return llvm::createStringError("");
+  }
+  tflwrite::buildTflitePipeline(pm, how.io, quantize::isWeightsOnly(how.kind) ? how.kind : "");
   if (mlir::failed(pm.run(compiler.module())))
     return llvm::createStringError("");
   // one entry alone is called main, whatever its signature
@@ -116,8 +132,6 @@ int execute(CompileArgs &a) {
     if (!known.count(kind))
       return fail("--emit " + kind + ": expected obj, header, so, a, asm, llvm, ptx, hlo, kernel, graph or tflite");
   const bool tflite = wanted.count("tflite");
-  if (tflite && !a.model.options.quantize.kind.empty())
-    return fail("--emit tflite: not with --quantize; quantized models are compiled to objects");
   if (tflite && (wanted.count("graph") + 1 != wanted.size()))
     return fail("--emit tflite: alone or with graph: everything else is made of a module that is simplified for our kernels");
   if (!a.model.finish())
@@ -184,6 +198,7 @@ int execute(CompileArgs &a) {
     if (tflite && last == Phase::Legalize)
       if (llvm::Error error = writeTflite(compiler, a))
         return failed(llvm::toString(std::move(error)));
+    fprintf(stderr, "%s", errors.c_str()); // warnings
     return written && tellQuantized(compiler) ? Fine : BadInput;
   }
 

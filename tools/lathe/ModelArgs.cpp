@@ -92,7 +92,7 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
   QuantizeOptions &q = options.quantize;
-  app.add_option("--quantize", q.kind, "Post-training quantization: int8, or int16x8 (16-bit activations)")
+  app.add_option("--quantize", q.kind, "Post-training quantization: int8, int16x8 (16-bit activations), or of weights alone: dynamic, float16")
       ->type_name("KIND")
       ->check(CLI::IsMember({"int8", "int16x8", "dynamic", "float16"}));
   app.add_option("--calibrate", q.calibrate, "Inputs to quantize for: npz files, and folders of them; every second feed measures the error")
@@ -171,6 +171,10 @@ bool ModelArgs::finish() {
   }
   if ((q.kind == "int8" || q.kind == "int16x8") && q.calibrate.empty()) {
     fail("--quantize " + q.kind + ": expected --calibrate FEEDS.npz, inputs that say which numbers there are");
+    return false;
+  }
+  if ((q.kind == "dynamic" || q.kind == "float16") && q.maxError >= 0 && q.calibrate.empty()) {
+    fail("--max-error: expected --calibrate FEEDS.npz as well");
     return false;
   }
   if (q.io != "float" && q.kind != "int8") {

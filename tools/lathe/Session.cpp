@@ -3,8 +3,8 @@
 #include "compiler/driver/WriteFiles.h"
 #include "compiler/jit/RunModule.h"
 #include "compiler/jit/Tune.h"
-#include "compiler/quantize/Quantize.h"
 #include "compiler/support/Diagnostics.h"
+#include "tools/lathe/Quantizing.h"
 #include "tools/lathe/Sanitize.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -65,16 +65,17 @@ void useQuantizing(Compiler &compiler) {
   compiler.makeRunnable = [](mlir::OwningOpRef<mlir::ModuleOp> module) { return lathe::makeRunnable(std::move(module)); };
 }
 
-bool tellQuantized(const Compiler &compiler) {
-  const quantize::Report *report = compiler.quantized();
-  if (!report)
-    return true;
-  fprintf(stderr, "%s", report->text().c_str());
-  const std::string &path = compiler.options().quantize.report;
+bool tellQuantized(const quantize::Report &report, const std::string &path) {
+  fprintf(stderr, "%s", report.text().c_str());
   if (path.empty())
     return true;
-  llvm::Error error = writeTextFile(path, report->json() + "\n");
+  llvm::Error error = writeTextFile(path, report.json() + "\n");
   return !error || fail(std::move(error)) == Fine;
+}
+
+bool tellQuantized(const Compiler &compiler) {
+  const quantize::Report *report = compiler.quantized();
+  return !report || tellQuantized(*report, compiler.options().quantize.report);
 }
 
 std::string sizesHint(const ModelArgs &args, Compiler &compiler, const std::string &why) {

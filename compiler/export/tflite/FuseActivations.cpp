@@ -2,6 +2,7 @@
 #include "compiler/export/tflite/Operators.h"
 #include "compiler/export/tflite/Passes.h"
 
+#include "mlir/Dialect/Quant/IR/Quant.h"
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;

@@ -1,6 +1,7 @@
 // What is known of TensorFlow Lite's operators: element types, ranks, activations (LiteRT 2.3's kernels).
 #include "compiler/export/tflite/Operators.h"
 
+#include "mlir/Dialect/Quant/IR/QuantTypes.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -30,6 +31,11 @@ int64_t intOption(Operation *op, StringRef name, int64_t otherwise) {
 double floatOption(Operation *op, StringRef name, double otherwise) {
   auto number = dyn_cast_or_null<FloatAttr>(option(op, name));
   return number ? number.getValueAsDouble() : otherwise;
+}
+
+ArrayRef<double> scalesOption(Operation *op) {
+  auto scales = dyn_cast_or_null<DenseF64ArrayAttr>(option(op, "scales"));
+  return scales ? scales.asArrayRef() : ArrayRef<double>();
 }
 
 StringRef textOption(Operation *op, StringRef name) {
@@ -92,7 +98,22 @@ static char letter(Type element) {
   return 0;
 }
 
+/// Operators with kernels for integers that have a scale: of 8 bits (1), of 16 (2).
+static int quantizedBits(StringRef name) {
+  static const llvm::StringMap<int> table = {
+      {"ADD", 3}, {"SUB", 3}, {"MUL", 3}, {"CONV_2D", 3}, {"DEPTHWISE_CONV_2D", 3}, {"TRANSPOSE_CONV", 3}, {"FULLY_CONNECTED", 3},
+      {"BATCH_MATMUL", 3}, {"AVERAGE_POOL_2D", 3}, {"MAX_POOL_2D", 3}, {"MEAN", 3}, {"SOFTMAX", 1}, {"LOGISTIC", 1}, {"TANH", 1},
+      {"EXP", 1}, {"MAXIMUM", 3}, {"MINIMUM", 3}, {"RESHAPE", 3}, {"TRANSPOSE", 3}, {"SLICE", 3}, {"STRIDED_SLICE", 3},
+      {"CONCATENATION", 3}, {"PAD", 3}, {"PADV2", 3}, {"GATHER", 3}, {"GATHER_ND", 3}, {"BROADCAST_TO", 3}, {"DYNAMIC_UPDATE_SLICE", 1},
+      {"SELECT_V2", 3}, {"SHAPE", 3}, {"REVERSE_V2", 2}};
+  return table.lookup(name);
+}
+
+bool isReal(Type element) { return element.isF32() || isa<quant::UniformQuantizedType>(element); }
+
 bool takesType(StringRef name, Type element) {
+  if (auto quantized = dyn_cast<quant::UniformQuantizedType>(element))
+    return quantizedBits(name) & (quantized.getStorageTypeIntegralWidth() == 16 ? 2 : 1);
   auto at = facts().find(name);
   char wanted = letter(element);
   return at != facts().end() && wanted && StringRef(at->second.types).contains(wanted);

@@ -23,10 +23,16 @@ llvm::StringRef operatorName(mlir::Operation *op);
 /// An option of an operator, or the value that the format gives it when it is absent.
 int64_t intOption(mlir::Operation *op, llvm::StringRef name, int64_t otherwise = 0);
 double floatOption(mlir::Operation *op, llvm::StringRef name, double otherwise = 0);
+llvm::ArrayRef<double> scalesOption(mlir::Operation *op); ///< of a constant; none where its type says the scale
 llvm::StringRef textOption(mlir::Operation *op, llvm::StringRef name);
 void setOption(mlir::Operation *op, llvm::StringRef name, mlir::Attribute value);
 
-/// Whether the kernels of an operator take this element type without scale and zero point.
+/// A constant with scales: its operand is hlo.constant. No operator of the format but one of its tensors.
+constexpr llvm::StringLiteral constantOperator = "CONSTANT";
+
+/// f32, or integers with a scale.
+bool isReal(mlir::Type element);
+/// Whether the kernels of an operator take this element type, with a scale and zero point where it is quantized.
 bool takesType(llvm::StringRef name, mlir::Type element);
 /// The largest rank of tensors that an operator broadcasts.
 int64_t broadcastRank(llvm::StringRef name);

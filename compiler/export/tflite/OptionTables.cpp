@@ -2,6 +2,8 @@
 #include "compiler/export/tflite/OptionTables.h"
 
 #include "dialects/types/ElementTypes.h"
+
+#include "mlir/Dialect/Quant/IR/QuantTypes.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -94,6 +96,7 @@ const Entry entries[] = {
        d.options2Type = tfl::BuiltinOptions2::DilateOptions;
        d.options = tfl::CreateDilateOptions(b).Union();
      }},
+    EMPTY(DEQUANTIZE, DequantizeOptions),
     WITH(DIV, FILL { set(d, tfl::CreateDivOptions(b, activation(op))); }),
     EMPTY(DYNAMIC_UPDATE_SLICE, DynamicUpdateSliceOptions),
     PLAIN(ELU),
@@ -103,7 +106,8 @@ const Entry entries[] = {
     EMPTY(FLOOR_DIV, FloorDivOptions),
     EMPTY(FLOOR_MOD, FloorModOptions),
     WITH(FULLY_CONNECTED, FILL {
-      set(d, tfl::CreateFullyConnectedOptions(b, activation(op), tfl::FullyConnectedOptionsWeightsFormat::DEFAULT, flag(op, "keep_num_dims")));
+      set(d, tfl::CreateFullyConnectedOptions(b, activation(op), tfl::FullyConnectedOptionsWeightsFormat::DEFAULT, flag(op, "keep_num_dims"),
+                                              flag(op, "asymmetric_quantize_inputs")));
     }),
     WITH(GATHER, FILL { set(d, tfl::CreateGatherOptions(b, number(op, "axis"), number(op, "batch_dims"))); }),
     EMPTY(GATHER_ND, GatherNdOptions),
@@ -131,6 +135,7 @@ const Entry entries[] = {
     EMPTY(PADV2, PadV2Options),
     EMPTY(POW, PowOptions),
     EMPTY(RANGE, RangeOptions),
+    EMPTY(QUANTIZE, QuantizeOptions),
     WITH(REDUCE_ALL, reducer),
     WITH(REDUCE_ANY, reducer),
     WITH(REDUCE_MAX, reducer),
@@ -170,6 +175,21 @@ const Entry entries[] = {
     EMPTY(WHERE, WhereOptions),
 };
 
+/// The oldest version with kernels for quantized integers of 8 and of 16 bits.
+int quantizedVersion(StringRef name, bool wide) {
+  struct Versions {
+    int narrow, wide;
+  };
+  static const llvm::StringMap<Versions> table = {
+      {"ADD", {2, 3}}, {"SUB", {2, 5}}, {"MUL", {2, 4}}, {"CONV_2D", {3, 4}}, {"DEPTHWISE_CONV_2D", {3, 5}}, {"TRANSPOSE_CONV", {3, 4}},
+      {"FULLY_CONNECTED", {12, 12}}, {"BATCH_MATMUL", {2, 3}}, {"AVERAGE_POOL_2D", {2, 3}}, {"MAX_POOL_2D", {2, 3}}, {"MEAN", {2, 3}},
+      {"SOFTMAX", {2, 3}}, {"LOGISTIC", {2, 3}}, {"TANH", {2, 3}}, {"EXP", {2, 2}}, {"MAXIMUM", {2, 4}}, {"MINIMUM", {2, 4}},
+      {"TRANSPOSE", {2, 4}}, {"SLICE", {2, 4}}, {"STRIDED_SLICE", {2, 4}}, {"CONCATENATION", {2, 3}}, {"PAD", {2, 3}}, {"PADV2", {2, 3}},
+      {"GATHER", {2, 4}}, {"SELECT_V2", {1, 1}}, {"QUANTIZE", {1, 3}}, {"DEQUANTIZE", {2, 3}}, {"BROADCAST_TO", {2, 3}}};
+  auto at = table.find(name);
+  return at == table.end() ? 1 : wide ? at->second.wide : at->second.narrow;
+}
+
 /// The oldest version that has what this use needs.
 int versionOf(Operation *op, StringRef name) {
   auto rank = [&](unsigned i) { return i < op->getNumOperands() ? cast<RankedTensorType>(op->getOperand(i).getType()).getRank() : 0; };
@@ -177,6 +197,24 @@ int versionOf(Operation *op, StringRef name) {
   int64_t largest = 0;
   for (unsigned i = 0; i < op->getNumOperands(); ++i)
     largest = std::max<int64_t>(largest, rank(i));
+  int version = 1;
+  SmallVector<Value> all(op->getOperands());
+  all.append(op->result_begin(), op->result_end());
+  for (Value v : all)
+    if (auto type = dyn_cast<quant::UniformQuantizedType>(hlo::elementType(v)))
+      version = std::max(version, quantizedVersion(name, type.getStorageTypeIntegralWidth() == 16));
+  if (version > 1)
+    return std::max(version, largest > 4 && name == "SLICE" ? 5 : largest > 4 && name == "TRANSPOSE" ? 4 : 1);
+  if (name == "DEQUANTIZE")
+    return element(0).isF16() ? 3 : 1;
+  if (op->getNumOperands() > 1 && element(1).isInteger(8)) { // weights alone: hybrid
+    if (name == "FULLY_CONNECTED")
+      return 12;
+    if (name == "DEPTHWISE_CONV_2D")
+      return 6;
+    if (name == "CONV_2D")
+      return 5;
+  }
   if (name == "FULLY_CONNECTED")
     return op->getNumOperands() == 2 ? 6 : intOption(op, "keep_num_dims") ? 5 : 1;
   if (name == "DEPTHWISE_CONV_2D")

@@ -5,14 +5,16 @@
 #include "mlir/Pass/Pass.h"
 
 #include <memory>
+#include <string>
 
 namespace lathe::tflwrite {
 
 #define GEN_PASS_DECL
 #include "compiler/export/tflite/Passes.h.inc"
 
-/// The passes in order: raise, fuse activations.
-void buildTflitePipeline(mlir::OpPassManager &pm);
+/// The passes in order: raise what is quantized (inputs and results as `io` says), raise, fuse activations, and with `weights`
+/// (dynamic or float16) store weights in fewer bits.
+void buildTflitePipeline(mlir::OpPassManager &pm, const std::string &io = "float", const std::string &weights = "");
 
 /// Registers the passes and the pipeline `lathe-tflite`.
 void registerTflitePhase();

@@ -5,6 +5,7 @@
 #include "compiler/export/tflite/Passes.h"
 #include "compiler/export/tflite/Raiser.h"
 
+#include "mlir/Dialect/Quant/IR/Quant.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -93,12 +94,10 @@ struct RaisePass : impl::TfliteRaiseBase<RaisePass> {
   bool raise(Operation *op, Raiser &r) {
     r.start(op);
     (void)r.takeReason();
-    if (auto at = handlers().find(op->getName().stripDialect()); at != handlers().end())
-      for (Handler handler : at->second)
-        if (succeeded(handler(op, r))) {
-          ++numRaised;
-          return true;
-        }
+    if (succeeded(raiseOp(op, r))) {
+      ++numRaised;
+      return true;
+    }
     std::string reason = r.takeReason();
     emitError(op->getLoc()) << op->getName() << " has no TensorFlow Lite operator" << (reason.empty() ? "" : ": ") << reason;
     return false;
@@ -107,9 +106,25 @@ struct RaisePass : impl::TfliteRaiseBase<RaisePass> {
 
 } // namespace
 
-void buildTflitePipeline(OpPassManager &pm) {
+LogicalResult raiseOp(Operation *op, Raiser &r) {
+  if (auto at = handlers().find(op->getName().stripDialect()); at != handlers().end())
+    for (Handler handler : at->second)
+      if (succeeded(handler(op, r)))
+        return success();
+  return failure();
+}
+
+void buildTflitePipeline(OpPassManager &pm, const std::string &io, const std::string &weights) {
+  TfliteRaiseQuantizedOptions quantized;
+  quantized.io = io;
+  pm.addPass(createTfliteRaiseQuantized(quantized));
   pm.addPass(createTfliteRaise());
   pm.addPass(createTfliteFuseActivations());
+  if (!weights.empty()) {
+    TfliteNarrowWeightsOptions narrow;
+    narrow.kind = weights;
+    pm.addPass(createTfliteNarrowWeights(narrow));
+  }
 }
 
 #define GEN_PASS_REGISTRATION

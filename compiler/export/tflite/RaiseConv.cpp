@@ -27,6 +27,7 @@ struct Conv {
   hlo::PaddingList padding;
   int64_t groups = 1;
   SmallVector<AffineExpr> result; ///< [batch, space..., channels]
+  Type element;                   ///< of the result
 };
 
 SmallVector<int64_t> join(int64_t first, ArrayRef<int64_t> middle, ArrayRef<int64_t> rest) {
@@ -65,6 +66,7 @@ FailureOr<Conv> plain(hlo::ConvolutionOp op, Raiser &r) {
   c.padding = hlo::getPadding(op.getPaddingAttr(), n);
   c.groups = op.getFeatureGroupCount();
   RankedTensorType type = hlo::tensorType(op.getResult());
+  c.element = type.getElementType();
   for (int64_t d : join(dims.getOutputBatchDimension(), dims.getOutputSpatialDimensions(), {dims.getOutputFeatureDimension()}))
     c.result.push_back(hlo::getDim(type, d));
   if (n == 1) {
@@ -108,7 +110,7 @@ Value convolution(Conv &c, Value bias, Raiser &r) {
     if (!x)
       return {};
   }
-  RankedTensorType type = hlo::makeType(c.result, image.getElementType());
+  RankedTensorType type = hlo::makeType(c.result, c.element);
   const int64_t channels = filter.getShape().back(), perGroup = filter.getDimSize(n), in = image.getShape().back();
   if (n == 3) {
     if (c.groups != 1) {
@@ -161,7 +163,7 @@ Value transposedConvolution(Conv &c, Raiser &r) {
   bool whole = llvm::all_of(low, [](int64_t v) { return v == 0; }) && llvm::all_of(high, [](int64_t v) { return v == 0; });
   Value weights = r.transpose(r.reverse(c.filter, {0, 1}), {3, 0, 1, 2});
   ArrayRef<AffineExpr> dims = same && !whole ? c.result : full;
-  Value y = r.make("TRANSPOSE_CONV", {r.sizes(dims), weights, c.image}, hlo::makeType(dims, image.getElementType()),
+  Value y = r.make("TRANSPOSE_CONV", {r.sizes(dims), weights, c.image}, hlo::makeType(dims, c.element),
                    {{"padding", r.text(same && !whole ? "SAME" : "VALID")}, {"stride_h", r.number(c.inputDilations[0])},
                     {"stride_w", r.number(c.inputDilations[1])}});
   return same || whole ? y : r.pad(y, low, high);

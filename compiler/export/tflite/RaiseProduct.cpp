@@ -62,7 +62,8 @@ Value raiseDot(hlo::DotGeneralOp op, Value bias, Raiser &r) {
   Side rhs = sideOf(op.getRhs(), dims.getRhsBatchingDimensions(), dims.getRhsContractingDimensions());
   RankedTensorType type = hlo::tensorType(op.getResult());
   Type element = type.getElementType();
-  if (!element.isF32() || !hlo::elementType(lhs.value).isF32() || !hlo::elementType(rhs.value).isF32()) {
+  auto alike = [&](Value v) { return hlo::elementType(v).isF32() == element.isF32(); };
+  if (!isReal(element) || !isReal(hlo::elementType(lhs.value)) || !alike(lhs.value) || !alike(rhs.value)) {
     (void)r.refuse("products are of f32 only");
     return {};
   }

@@ -6,6 +6,8 @@
 #include "dialects/hlo/Running.h"
 #include "passes/simplify/Match.h"
 
+#include "mlir/Dialect/Quant/IR/QuantTypes.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -58,6 +60,19 @@ struct Pool {
   int64_t count = 1; ///< elements of a window
 };
 
+/// What no element is below: of quantized numbers the lowest integer.
+Value lowest(Type element, Raiser &r) {
+  auto type = dyn_cast<quant::UniformQuantizedType>(element);
+  if (!type)
+    return r.scalar(-std::numeric_limits<double>::infinity(), element);
+  Tensor t = Tensor::allocate(type.getStorageTypeIntegralWidth() == 16 ? DType::Int16 : DType::Int8, {});
+  if (t.dtype() == DType::Int16)
+    t.data<int16_t>()[0] = int16_t(type.getStorageTypeMin());
+  else
+    t.data<int8_t>()[0] = int8_t(type.getStorageTypeMin());
+  return r.quantized(t, element);
+}
+
 /// The tensor as an image whose space is the window's dimensions, and the way back.
 Value pooled(Value x, const Pool &pool, RankedTensorType type, Kind kind, bool average, Raiser &r) {
   RankedTensorType from = hlo::tensorType(x);
@@ -101,7 +116,7 @@ Value pooled(Value x, const Pool &pool, RankedTensorType type, Kind kind, bool a
     y = y ? r.make("NEG", y, hlo::tensorType(y)) : y;
   // an average pool does not count what lies outside
   if (padding.empty() || (kind == Kind::Sum && padding == "SAME")) {
-    Value outside = kind == Kind::Sum ? Value() : r.scalar(-std::numeric_limits<double>::infinity(), from.getElementType());
+    Value outside = kind == Kind::Sum ? Value() : lowest(from.getElementType(), r);
     y = r.pad(y, {0, sides[0].low, sides[1].low, 0}, {0, sides[0].high, sides[1].high, 0}, outside);
     padding = "VALID";
   }
@@ -123,7 +138,8 @@ Value pooled(Value x, const Pool &pool, RankedTensorType type, Kind kind, bool a
   return r.transpose(r.reshape(y, ordered), back);
 }
 
-/// Null with a reason. `average`: divided by the number of elements of the window.
+} // namespace
+
 Value raisePool(hlo::ReduceWindowOp op, bool average, Raiser &r) {
   auto refuse = [&](const Twine &why) {
     (void)r.refuse(why);
@@ -138,7 +154,7 @@ Value raisePool(hlo::ReduceWindowOp op, bool average, Raiser &r) {
   auto one = [](int64_t v) { return v == 1; };
   if (!llvm::all_of(hlo::getListOr(op.getBaseDilations(), rank, 1), one) || !llvm::all_of(hlo::getListOr(op.getWindowDilations(), rank, 1), one))
     return refuse("the window is dilated");
-  if (!from.getElementType().isF32())
+  if (!isReal(from.getElementType()))
     return refuse("windows are of f32 only");
   ArrayRef<int64_t> window = op.getWindowDimensions();
   SmallVector<int64_t> strides = hlo::getListOr(op.getWindowStrides(), rank, 1);
@@ -165,6 +181,8 @@ Value raisePool(hlo::ReduceWindowOp op, bool average, Raiser &r) {
   }
   return x;
 }
+
+namespace {
 
 LogicalResult running(Operation *op, Raiser &r) {
   auto windows = cast<hlo::ReduceWindowOp>(op);

@@ -57,7 +57,7 @@ Value Raiser::make(StringRef name, ValueRange operands, RankedTensorType type, A
     if (!v)
       return {};
   // what comes first may be a condition, indices or sizes
-  const unsigned subject = llvm::is_contained({"SELECT_V2", "SCATTER_ND", "TRANSPOSE_CONV"}, name) ? 1 : 0;
+  const unsigned subject = name == "TRANSPOSE_CONV" ? 2 : name == "SELECT_V2" || name == "SCATTER_ND" ? 1 : 0;
   Type element = hlo::elementType(operands[subject]);
   if (!takesType(name, element)) {
     std::string type;
@@ -71,6 +71,16 @@ Value Raiser::make(StringRef name, ValueRange operands, RankedTensorType type, A
 Value Raiser::numbers(ArrayRef<int64_t> values) { return hlo::makeVector(b, loc, values, b.getI32Type()); }
 
 Value Raiser::scalar(double value, Type elementType) { return hlo::makeScalar(b, loc, value, elementType); }
+
+Value Raiser::quantized(const Tensor &values, Type element) {
+  Value integers = hlo::makeConstant(b, loc, values);
+  return makeMany(constantOperator, integers, hlo::withElementType(hlo::tensorType(integers), element))->getResult(0);
+}
+
+Value Raiser::scaled(Value constant, ArrayRef<double> scales, int64_t dimension) {
+  return makeMany(constantOperator, constant, constant.getType(), {{"scales", b.getDenseF64ArrayAttr(scales)}, {"dimension", number(dimension)}})
+      ->getResult(0);
+}
 
 /// Where a symbol's value comes from: the size of an argument, or what an op of the function writes at run time.
 Value Raiser::symbol(unsigned position) {

@@ -8,6 +8,7 @@
 #ifndef LATHE_COMPILER_EXPORT_TFLITE_RAISER_H
 #define LATHE_COMPILER_EXPORT_TFLITE_RAISER_H
 
+#include "base/Tensor.h"
 #include "compiler/export/tflite/Operators.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -58,6 +59,8 @@ public:
   /// Constants.
   Value numbers(ArrayRef<int64_t> values);     ///< a vector of i32
   Value scalar(double value, Type elementType);
+  Value quantized(const Tensor &values, Type element); ///< integers that stand for the element type's numbers
+  Value scaled(Value constant, ArrayRef<double> scales, int64_t dimension); ///< integers with one scale an index of a dimension
   AffineExpr expr(int64_t v) { return hlo::constantExpr(b.getContext(), v); }
   Value emptyOperand() { return {}; }
 
@@ -114,11 +117,16 @@ void addWindowHandlers(HandlerTable &table);
 void addShapeHandlers(HandlerTable &table);
 void addIndexHandlers(HandlerTable &table);
 
+/// Replaces an op by what the first handler that takes it makes; failure with a reason where none does.
+LogicalResult raiseOp(Operation *op, Raiser &r);
+
 /// The bias of an addition: a constant vector along the last dimension, broadcast. Null for anything else.
 Value matchBias(Value v, RankedTensorType type);
 /// A convolution or product as its operator with a bias, which may be null; `result` replaces its type. Null with a reason.
 Value raiseConvolution(hlo::ConvolutionOp op, Value bias, Raiser &r);
 Value raiseDot(hlo::DotGeneralOp op, Value bias, Raiser &r);
+/// A window over a tensor; `average`: a sum divided by the number of elements of the window. Null with a reason.
+Value raisePool(hlo::ReduceWindowOp op, bool average, Raiser &r);
 
 /// The op of a value if it has one of this kind, a broadcast or reshape-free definition.
 template <typename Op>

@@ -6,6 +6,7 @@
 #include "passes/simplify/Match.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Quant/IR/QuantTypes.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -38,6 +39,7 @@ private:
   using Tensors = llvm::DenseMap<Value, int32_t>;
 
   void write(const Body &body);
+  void describe(RankedTensorType type, ModelWriter::TensorDesc &desc);
   int32_t tensorOf(Value v, int32_t subgraph, Tensors &tensors);
   void writeOp(Operation *op, int32_t subgraph, Tensors &tensors);
   void writeWhile(hlo::WhileOp op, int32_t subgraph, Tensors &tensors);
@@ -52,15 +54,31 @@ private:
   bool ok = true;
 };
 
+/// A constant, with or without scales: a tensor of the file, never an operator.
+bool isConstantTensor(Operation *op) { return isa_and_nonnull<hlo::ConstantOp>(op) || operatorName(op) == constantOperator; }
+
 /// Values that regions read from outside, constants left out: those are written into each subgraph.
 SmallVector<Value> outsideOf(MutableArrayRef<Region> regions) {
   llvm::SetVector<Value> values;
   getUsedValuesDefinedAbove(regions, values);
   SmallVector<Value> list;
   for (Value v : values)
-    if (!v.getDefiningOp<hlo::ConstantOp>())
+    if (!isConstantTensor(v.getDefiningOp()))
       list.push_back(v);
   return list;
+}
+
+/// Element type, scale and sizes of a type.
+void Writer::describe(RankedTensorType type, ModelWriter::TensorDesc &desc) {
+  if (auto quantized = dyn_cast<quant::UniformQuantizedType>(type.getElementType())) {
+    desc.type = quantized.getStorageTypeIntegralWidth() == 16 ? DType::Int16 : quantized.isSigned() ? DType::Int8 : DType::UInt8;
+    desc.scales = {float(quantized.getScale())};
+    desc.zeroPoints = {quantized.getZeroPoint()};
+  } else {
+    desc.type = elementDType(type.getElementType());
+  }
+  for (int64_t d : type.getShape())
+    desc.dims.push_back(ShapedType::isDynamic(d) ? -1 : d);
 }
 
 int32_t Writer::tensorOf(Value v, int32_t subgraph, Tensors &tensors) {
@@ -68,17 +86,24 @@ int32_t Writer::tensorOf(Value v, int32_t subgraph, Tensors &tensors) {
     return at->second;
   ModelWriter::TensorDesc desc;
   auto type = cast<RankedTensorType>(v.getType());
-  desc.type = elementDType(type.getElementType());
+  describe(type, desc);
   auto given = portNames.find(v);
   desc.name = given == portNames.end() ? nameOf(v.getLoc()) : given->second;
-  for (int64_t d : type.getShape())
-    desc.dims.push_back(ShapedType::isDynamic(d) ? -1 : d);
   if (!tensorTypeOf(desc.type)) {
     emitError(v.getLoc()) << "a tensor of type " << type << " has no form in a TensorFlow Lite file";
     ok = false;
     desc.type = DType::Float32;
   }
-  if (auto constant = v.getDefiningOp<hlo::ConstantOp>()) {
+  Operation *source = v.getDefiningOp();
+  if (operatorName(source) == constantOperator) {
+    if (ArrayRef<double> scales = scalesOption(source); !scales.empty()) {
+      desc.scales.assign(scales.begin(), scales.end());
+      desc.zeroPoints.assign(scales.size(), 0);
+      desc.quantizedDim = int(intOption(source, "dimension"));
+    }
+    source = source->getOperand(0).getDefiningOp();
+  }
+  if (auto constant = dyn_cast_or_null<hlo::ConstantOp>(source)) {
     auto tensor = hlo::readConstant(constant.getValue());
     if (failed(tensor) || tensor->sizeBytes() > (int64_t(1) << 31)) {
       emitError(v.getLoc()) << "a constant of type " << type << " does not fit into a TensorFlow Lite file";
@@ -126,11 +151,8 @@ void Writer::writeWhile(hlo::WhileOp op, int32_t subgraph, Tensors &tensors) {
     desc.outputs.push_back(tensorOf(v, subgraph, tensors));
   for (Value v : outside) {
     desc.inputs.push_back(tensorOf(v, subgraph, tensors));
-    auto type = cast<RankedTensorType>(v.getType());
     ModelWriter::TensorDesc copy;
-    copy.type = elementDType(type.getElementType());
-    for (int64_t d : type.getShape())
-      copy.dims.push_back(ShapedType::isDynamic(d) ? -1 : d);
+    describe(cast<RankedTensorType>(v.getType()), copy);
     desc.outputs.push_back(writer.addTensor(subgraph, std::move(copy)));
   }
   desc.optionsType = tfl::BuiltinOptions::WhileOptions;
@@ -164,7 +186,7 @@ void Writer::write(const Body &body) {
   for (Value v : body.outside)
     inputs.push_back(tensorOf(v, body.subgraph, tensors));
   for (Operation &op : body.block->without_terminator())
-    if (!isa<hlo::ConstantOp>(op))
+    if (!isConstantTensor(&op))
       writeOp(&op, body.subgraph, tensors);
   for (Value v : body.block->getTerminator()->getOperands())
     outputs.push_back(tensorOf(v, body.subgraph, tensors));

@@ -4,6 +4,7 @@
 #define LATHE_COMPILER_FRONTEND_TFLITE_HYBRID_H
 
 #include "compiler/frontend/tflite/Requantize.h"
+#include "passes/quantize/Kernels.h"
 
 namespace lathe::tflite {
 
@@ -18,12 +19,8 @@ Value finishSums(OpContext &c, Value sums, unsigned bias, ArrayRef<Multiplier> f
 /// sums + bias - less, where the two become one constant.
 Value addBias(OpContext &c, Value sums, unsigned bias, Value less);
 
-/// Rows as i8 values with a scale (and zero point) each; scales and zero points keep the reduced axes as size 1.
-struct QuantizedRows {
-  Value values, scales, zeroPoints;
-};
-/// Quantizes over `axes`: into [-128, 127] with a zero point, or into [-127, 127] around 0.
-QuantizedRows quantizeRows(OpContext &c, Value x, ArrayRef<int64_t> axes, bool asymmetric);
+using quantize::quantizeRows;
+using quantize::QuantizedRows;
 /// The scales of int8 weights: a scalar, or a vector whose only axis is `axis` of a result of rank `axis` + 1.
 FailureOr<Value> weightScales(OpContext &c, unsigned input, int64_t channelAxis, int64_t axis);
 

@@ -68,39 +68,6 @@ Value finishSums(OpContext &c, Value sums, unsigned bias, ArrayRef<Multiplier> f
   return finish(c, scaled, output.second, range, c.elementOf(c.outputInfo(0)));
 }
 
-QuantizedRows quantizeRows(OpContext &c, Value x, ArrayRef<int64_t> axes, bool asymmetric) {
-  const int64_t rank = Emitter::rank(x);
-  Type f32 = c.b.getF32Type(), i8 = c.b.getI8Type(), i32 = c.b.getI32Type();
-  Value high = c.keepDims(c.reduceMax(x, axes), axes, rank), low = c.keepDims(c.reduceMin(x, axes), axes, rank);
-  Value zero = c.like(high, 0), one = c.like(high, 1);
-  QuantizedRows rows;
-  if (!asymmetric) {
-    Value range = c.max(c.unary<hlo::AbsOp>(low), c.unary<hlo::AbsOp>(high));
-    Value none = c.compare(Compare::EQ, range, zero);
-    rows.scales = c.select(none, one, c.div(range, c.like(range, 127)));
-    Value inverse = c.select(none, zero, c.div(c.like(range, 127), range));
-    Value rounded = c.unary<hlo::RoundOp>(c.mul(x, inverse));
-    rows.values = c.convert(c.max(c.min(rounded, c.like(rounded, 127)), c.like(rounded, -127)), i8);
-    rows.zeroPoints = c.likeInt(c.convert(zero, i32), 0);
-    return rows;
-  }
-  low = c.min(low, zero);
-  high = c.max(high, zero);
-  Value none = c.compare(Compare::EQ, low, high);
-  Value scale = c.select(none, one, c.div(c.sub(high, low), c.like(high, 255)));
-  Value fromLow = c.sub(c.like(low, -128), c.div(low, scale)), fromHigh = c.sub(c.like(high, 127), c.div(high, scale));
-  Value errorLow = c.add(c.like(low, 128), c.unary<hlo::AbsOp>(c.div(low, scale)));
-  Value errorHigh = c.add(c.like(high, 127), c.unary<hlo::AbsOp>(c.div(high, scale)));
-  Value zeroPoint = c.select(c.compare(Compare::LT, errorLow, errorHigh), fromLow, fromHigh);
-  zeroPoint = c.unary<hlo::RoundOp>(c.max(c.min(zeroPoint, c.like(zeroPoint, 127)), c.like(zeroPoint, -128)));
-  zeroPoint = c.select(none, zero, zeroPoint);
-  Value q = c.unary<hlo::RoundOp>(c.add(c.mul(x, c.div(one, scale)), zeroPoint));
-  rows.values = c.convert(c.max(c.min(q, c.like(q, 127)), c.like(q, -128)), i8);
-  rows.scales = c.convert(scale, f32);
-  rows.zeroPoints = c.convert(zeroPoint, i32);
-  return rows;
-}
-
 FailureOr<Value> weightScales(OpContext &c, unsigned input, int64_t channelAxis, int64_t axis) {
   const Quantization &w = c.inputInfo(input).quantization;
   if (w.isOther || !w)
@@ -141,19 +108,7 @@ Value typedDot(OpContext &c, Value x, Value y, ArrayRef<int64_t> batch, int64_t 
 Value finishReal(OpContext &c, Value sums, unsigned bias, ArrayRef<double> factors, std::pair<float, int64_t> output,
                  std::pair<int64_t, int64_t> range, Value less) {
   sums = addBias(c, sums, bias, less);
-  if (!sums)
-    return sums;
-  Tensor t = Tensor::allocate(DType::Float64, {int64_t(factors.size())});
-  llvm::copy(factors, t.data<double>());
-  Value f = c.constant(t), real = c.convert(sums, c.b.getF64Type());
-  if (!f || !real)
-    return {};
-  if (factors.size() == 1)
-    f = c.reshape(f, ArrayRef<AffineExpr>());
-  Value rounded = c.unary<hlo::RoundOp>(c.mul(real, f));
-  // within what i32 holds, with room for the zero point
-  rounded = c.max(c.min(rounded, c.like(rounded, 1 << 30)), c.like(rounded, -(1 << 30)));
-  return finish(c, c.convert(rounded, c.b.getI32Type()), output.second, range, c.elementOf(c.outputInfo(0)));
+  return finish(c, quantize::multiplyReal(c, sums, factors), output.second, range, c.elementOf(c.outputInfo(0)));
 }
 
 LogicalResult quantizedFullyConnected(OpContext &c, Value x, Value weights, const Dims &resultDims, Activation activation) {

@@ -1,5 +1,7 @@
 #include "compiler/frontend/tflite/Requantize.h"
 
+#include "passes/quantize/Kernels.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -49,15 +51,7 @@ FailureOr<SmallVector<int64_t>> tableOf(OpContext &c, llvm::function_ref<float(f
   auto in = c.perTensor(c.inputInfo(0)), out = c.perTensor(c.outputInfo(0));
   if (failed(in) || failed(out))
     return failure();
-  auto range = rangeOf(c.inputInfo(0).type), to = rangeOf(c.outputInfo(0).type);
-  const float inverse = 1 / out->first;
-  SmallVector<int64_t> table;
-  for (int64_t v = range.first; v <= range.second; ++v) {
-    const float real = in->first * float(v - in->second);
-    const float rounded = std::round(function(real) * inverse);
-    table.push_back(std::clamp<int64_t>(int64_t(rounded + float(out->second)), to.first, to.second));
-  }
-  return table;
+  return quantize::functionTable(paramsOf(*in), rangeOf(c.inputInfo(0).type), paramsOf(*out), rangeOf(c.outputInfo(0).type), function);
 }
 
 } // namespace lathe::tflite

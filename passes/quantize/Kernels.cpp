@@ -1,0 +1,68 @@
+#include "passes/quantize/Kernels.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace lathe::quantize {
+
+Value multiplyReal(Emitter &e, Value x, ArrayRef<double> factors) {
+  if (!x)
+    return x;
+  Tensor t = Tensor::allocate(DType::Float64, {int64_t(factors.size())});
+  llvm::copy(factors, t.data<double>());
+  Value f = e.constant(t), real = e.convert(x, e.b.getF64Type());
+  if (!f || !real)
+    return {};
+  if (factors.size() == 1)
+    f = e.reshape(f, ArrayRef<AffineExpr>());
+  Value rounded = e.unary<hlo::RoundOp>(e.mul(real, f));
+  // within what i32 holds, with room for the zero point
+  rounded = e.max(e.min(rounded, e.like(rounded, 1 << 30)), e.like(rounded, -(1 << 30)));
+  return e.convert(rounded, e.b.getI32Type());
+}
+
+SmallVector<int64_t> functionTable(Params in, Range from, Params out, Range to, llvm::function_ref<float(float)> function) {
+  const float inverse = 1 / out.scale;
+  SmallVector<int64_t> table;
+  for (int64_t v = from.first; v <= from.second; ++v) {
+    const float real = in.scale * float(v - in.zeroPoint), rounded = std::round(function(real) * inverse) + float(out.zeroPoint);
+    table.push_back(int64_t(std::clamp(rounded, float(to.first), float(to.second))));
+  }
+  return table;
+}
+
+QuantizedRows quantizeRows(Emitter &e, Value x, ArrayRef<int64_t> axes, bool asymmetric) {
+  const int64_t rank = Emitter::rank(x);
+  Type f32 = e.b.getF32Type(), i8 = e.b.getI8Type(), i32 = e.b.getI32Type();
+  Value high = e.keepDims(e.reduceMax(x, axes), axes, rank), low = e.keepDims(e.reduceMin(x, axes), axes, rank);
+  Value zero = e.like(high, 0), one = e.like(high, 1);
+  QuantizedRows rows;
+  if (!asymmetric) {
+    Value range = e.max(e.unary<hlo::AbsOp>(low), e.unary<hlo::AbsOp>(high));
+    Value none = e.compare(legalize::Compare::EQ, range, zero);
+    rows.scales = e.select(none, one, e.div(range, e.like(range, 127)));
+    Value inverse = e.select(none, zero, e.div(e.like(range, 127), range));
+    Value rounded = e.unary<hlo::RoundOp>(e.mul(x, inverse));
+    rows.values = e.convert(e.max(e.min(rounded, e.like(rounded, 127)), e.like(rounded, -127)), i8);
+    rows.zeroPoints = e.likeInt(e.convert(zero, i32), 0);
+    return rows;
+  }
+  low = e.min(low, zero);
+  high = e.max(high, zero);
+  Value none = e.compare(legalize::Compare::EQ, low, high);
+  Value scale = e.select(none, one, e.div(e.sub(high, low), e.like(high, 255)));
+  Value fromLow = e.sub(e.like(low, -128), e.div(low, scale)), fromHigh = e.sub(e.like(high, 127), e.div(high, scale));
+  Value errorLow = e.add(e.like(low, 128), e.unary<hlo::AbsOp>(e.div(low, scale)));
+  Value errorHigh = e.add(e.like(high, 127), e.unary<hlo::AbsOp>(e.div(high, scale)));
+  Value zeroPoint = e.select(e.compare(legalize::Compare::LT, errorLow, errorHigh), fromLow, fromHigh);
+  zeroPoint = e.unary<hlo::RoundOp>(e.max(e.min(zeroPoint, e.like(zeroPoint, 127)), e.like(zeroPoint, -128)));
+  zeroPoint = e.select(none, zero, zeroPoint);
+  Value q = e.unary<hlo::RoundOp>(e.add(e.mul(x, e.div(one, scale)), zeroPoint));
+  rows.values = e.convert(e.max(e.min(q, e.like(q, 127)), e.like(q, -128)), i8);
+  rows.scales = e.convert(scale, f32);
+  rows.zeroPoints = e.convert(zeroPoint, i32);
+  return rows;
+}
+
+} // namespace lathe::quantize

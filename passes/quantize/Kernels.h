@@ -1,0 +1,26 @@
+// Arithmetic of single operators' reference kernels: products of matrices by real factors, tables of functions, activations that are
+// quantized as the operator runs (hybrid operators, which have float inputs and 8-bit weights).
+#ifndef LATHE_PASSES_QUANTIZE_KERNELS_H
+#define LATHE_PASSES_QUANTIZE_KERNELS_H
+
+#include "passes/quantize/Arithmetic.h"
+
+namespace lathe::quantize {
+
+/// x (i32 or i64) times the factors as they are, in double and rounded once to i32, ties away from zero: the reference kernel of
+/// FULLY_CONNECTED. One factor, or one for each index of the last axis.
+Value multiplyReal(Emitter &e, Value x, ArrayRef<double> factors);
+
+/// The table of a function on real numbers between two types of elements, rounded in float.
+SmallVector<int64_t> functionTable(Params in, Range from, Params out, Range to, llvm::function_ref<float(float)> function);
+
+/// Rows as i8 values with a scale (and zero point, i32) each; scales and zero points keep the reduced axes as size 1.
+struct QuantizedRows {
+  Value values, scales, zeroPoints;
+};
+/// Quantizes x (f32) over `axes`: into [-128, 127] with a zero point, or into [-127, 127] around 0.
+QuantizedRows quantizeRows(Emitter &e, Value x, ArrayRef<int64_t> axes, bool asymmetric);
+
+} // namespace lathe::quantize
+
+#endif
