@@ -239,6 +239,7 @@ EmitOptions Compiler::emitOptions() const {
   o.profile = opts.profile;
   o.releaseConstants = opts.releaseConstants;
   o.bf16 = opts.precision == "bf16";
+  o.tf32 = opts.precision == "tf32";
   o.externalWeights = opts.weights != "embed";
   o.hosted = hosted;
   return o;

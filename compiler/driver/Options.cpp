@@ -136,7 +136,7 @@ absl::Status setOption(CompilerOptions &o, const std::string &name, const std::s
   if (name == "max-fold-bytes")
     return setNumber(name, value, 0, most, o.maxFoldBytes);
   if (name == "precision")
-    return setAmong(name, value, {"f32", "bf16"}, o.precision);
+    return setAmong(name, value, {"f32", "bf16", "tf32"}, o.precision);
   if (name == "sanitize")
     return setAmong(name, value, {"address"}, o.sanitize);
   if (name == "output") {

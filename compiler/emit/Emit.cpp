@@ -144,9 +144,10 @@ std::string makeIdentifier(StringRef name) {
 }
 
 void buildPreparePipeline(mlir::PassManager &pm, const ResolvedTarget &target, const EmitOptions &options) {
-  if (options.bf16 && !target.backend->properties().bf16)
+  const codegen::Properties granted = target.backend->properties();
+  if ((options.bf16 && !granted.bf16) || (options.tf32 && !granted.tf32))
     mlir::emitWarning(mlir::UnknownLoc::get(pm.getContext()))
-        << "--precision bf16: not with the " << options.backend << " backend: products and convolutions stay f32";
+        << "--precision " << (options.bf16 ? "bf16" : "tf32") << ": not with the " << options.backend << " backend: products and convolutions stay f32";
   target.backend->addPreparePasses(pm, {options.releaseConstants, options.plans.empty() ? nullptr : &options.plans});
 }
 

@@ -47,6 +47,7 @@ struct EmitOptions {
   bool profile = false;              ///< call lathe_run_args.trace around each kernel
   bool releaseConstants = false;     ///< free what is packed or written: nothing else may use the module's constants
   bool externalWeights = false;      ///< constants go to CompiledArtifact::weights instead of into the object
+  bool tf32 = false;                 ///< products and convolutions of operands rounded to tf32, where the backend is a device's
   codegen::PlanTable plans;          ///< of a tuning file, for this target
   const HostedPayload *hosted = nullptr; ///< the object calls host kernels
   bool wantAsm = false, wantLlvm = false;

@@ -121,7 +121,7 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
 }
 
 codegen::Target ResolvedTarget::description(const EmitOptions &options) const {
-  return {options.backend, {triple, cpu, kernelFeatures, options.threads, options.exact, options.bf16}};
+  return {options.backend, {triple, cpu, kernelFeatures, options.threads, options.exact, options.bf16, options.tf32}};
 }
 
 std::string tuningTarget(const ResolvedTarget &target) {

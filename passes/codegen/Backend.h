@@ -40,6 +40,7 @@ struct Processor {
   int threads = 1;      ///< never changes a result but by which algorithm pays
   bool exact = false;   ///< no algorithm that trades accuracy for speed
   bool bf16 = false;    ///< products and convolutions of bf16 operands, where the processor has them
+  bool tf32 = false;    ///< the same of operands rounded to 11 bits, as TensorFlow has them on GPUs; not with bf16
 };
 
 /// What others ask about the code that a backend makes.
@@ -49,6 +50,7 @@ struct Properties {
   double multiplyAdds = 1;  ///< of f32, that a thread does in a cycle at best
   int64_t cacheBytes = 1 << 20; ///< of the cache that a thread has to itself
   bool bf16 = false;       ///< Processor::bf16 is a wish that can be granted
+  bool tf32 = false;       ///< Processor::tf32 is
 };
 
 struct PrepareOptions {

@@ -22,7 +22,7 @@ void setTarget(ModuleOp module, const Target &target) {
       entry("backend", b.getStringAttr(target.backend)), entry("triple", b.getStringAttr(p.triple)),
       entry("cpu", b.getStringAttr(p.cpu)),              entry("features", b.getStringAttr(p.features)),
       entry("threads", b.getI32IntegerAttr(p.threads)),  entry("exact", b.getBoolAttr(p.exact)),
-      entry("precision", b.getStringAttr(p.bf16 ? "bf16" : "f32"))};
+      entry("precision", b.getStringAttr(p.bf16 ? "bf16" : p.tf32 ? "tf32" : "f32"))};
   module->setAttr(kTargetAttr, TargetDeviceSpecAttr::get(context, entries));
 }
 
@@ -52,9 +52,10 @@ FailureOr<Target> targetOf(ModuleOp module) {
                                              : nullptr;
     if (auto value = dyn_cast<StringAttr>(entry.getValue()); value && text)
       *text = value.getValue().str();
-    else if (auto value = dyn_cast<StringAttr>(entry.getValue()); value && name == "precision")
+    else if (auto value = dyn_cast<StringAttr>(entry.getValue()); value && name == "precision") {
       p.bf16 = value.getValue() == "bf16";
-    else if (auto value = dyn_cast<BoolAttr>(entry.getValue()); value && name == "exact")
+      p.tf32 = value.getValue() == "tf32";
+    } else if (auto value = dyn_cast<BoolAttr>(entry.getValue()); value && name == "exact")
       p.exact = value.getValue();
     else if (auto value = dyn_cast<IntegerAttr>(entry.getValue()); value && name == "threads" && value.getInt() >= 1)
       p.threads = int(value.getInt());

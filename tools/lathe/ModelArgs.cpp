@@ -88,8 +88,8 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
       ->type_name("embed|FILE")
       ->capture_default_str();
   app.add_option("--precision", options.precision,
-                 "Operands of products and convolutions: f32, or bf16 with f32 sums where --cpu has AVX512_BF16")
-      ->check(CLI::IsMember({"f32", "bf16"}))
+                 "Operands of products and convolutions: f32; bf16 with f32 sums, on a device or where --cpu has AVX512_BF16; tf32, on a device")
+      ->check(CLI::IsMember({"f32", "bf16", "tf32"}))
       ->capture_default_str();
   QuantizeOptions &q = options.quantize;
   app.add_option("--quantize", q.kind, "Post-training quantization: int8, int16x8 (16-bit activations), or of weights alone: dynamic, float16")
@@ -161,7 +161,7 @@ bool ModelArgs::finish() {
     return false;
   }
   if (options.tune && (options.precision != "f32" || !options.sanitize.empty())) {
-    fail("--tune: not with --precision bf16 or --sanitize");
+    fail("--tune: not with another --precision than f32 or --sanitize");
     return false;
   }
   QuantizeOptions &q = options.quantize;

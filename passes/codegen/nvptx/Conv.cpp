@@ -1,9 +1,9 @@
-// Convolutions as products: lines of the left operand are pixels of the result, its depth taps and channels, read from the images in
-// place; the filter is the right operand as it lies.
+// Convolutions as products: lines of the left operand are pixels of the result, its depth taps and channels,
+// read from the images in place; the filter is the right operand as it lies.
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/nvptx/Forms.h"
-#include "passes/codegen/nvptx/Tile.h"
+#include "passes/codegen/nvptx/MmaTile.h"
 #include "passes/codegen/plain/Core.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -35,7 +35,8 @@ std::string whyNoConv(Operation *op) {
     return "groups";
   if (llvm::any_of(conv.getLhsDilation(), [](int64_t d) { return d != 1; }))
     return "a dilated input";
-  RankedTensorType in = hlo::tensorType(conv.getInput()), filter = hlo::tensorType(conv.getFilter()), out = conv.getAccType();
+  RankedTensorType in = hlo::tensorType(conv.getInput()), filter = hlo::tensorType(conv.getFilter()),
+                   out = conv.getAccType();
   for (RankedTensorType type : {in, filter})
     if (!type.getElementType().isF32() && !type.getElementType().isF16() && !type.getElementType().isBF16())
       return "operands of another type than f32, f16 and bf16";
@@ -58,13 +59,15 @@ namespace {
 /// The images as elements [pixel of the result, tap and channel].
 class Images {
 public:
-  Images(KernelBuilder &b, kernel::ConvOp op, Type sum);
+  /// `depth`: steps of a tile. `widest`: bytes of an access.
+  Images(KernelBuilder &b, kernel::ConvOp op, int64_t depth, int64_t widest);
   TileOperand operand();
 
 private:
   void begin(int64_t slot, Value pixel);
-  Value load(int64_t slot, Value k);
+  TilePlace at(int64_t slot, Value first, Value k);
   Value word(int64_t v) { return b.cstI(b.getI32Type(), v); }
+  Value narrow(Value v) { return arith::TruncIOp::create(b, b.getI32Type(), v); }
   Value times(Value x, int64_t n) { return n == 1 ? x : arith::MulIOp::create(b, x, word(n)).getResult(); }
   Value plus(Value x, Value y) { return arith::AddIOp::create(b, x, y); }
   bool mayLeave(size_t i) const;
@@ -72,29 +75,27 @@ private:
   struct Pixel {
     Value base;               ///< i64, in elements: where the image begins
     SmallVector<Value> first; ///< i32: where the window begins
+    Value corner;             ///< i32, in elements of the image: the same place, which may lie outside
   };
   KernelBuilder &b;
   mutable kernel::ConvOp op;
-  Type sum;
   RankedTensorType in, filter, out;
-  const int64_t channels;
-  int64_t vector = 1;
+  const int64_t channels, widest;
+  const bool oneTap; ///< the steps of a tile belong to the same tap
   SmallVector<Pixel> pixels;
 };
 
 } // namespace
 
-Images::Images(KernelBuilder &b, kernel::ConvOp op, Type sum)
-    : b(b), op(op), sum(sum), in(hlo::tensorType(op.getInput())), filter(hlo::tensorType(op.getFilter())), out(op.getAccType()),
-      channels(in.getShape().back()) {
-  if (channels % 4 == 0)
-    vector = 4;
-}
+Images::Images(KernelBuilder &b, kernel::ConvOp op, int64_t depth, int64_t widest)
+    : b(b), op(op), in(hlo::tensorType(op.getInput())), filter(hlo::tensorType(op.getFilter())),
+      out(op.getAccType()), channels(in.getShape().back()), widest(widest), oneTap(channels % depth == 0) {}
 
 /// Whether a window may lie in part outside of the image along spatial dimension i.
 bool Images::mayLeave(size_t i) const {
   const int64_t low = op.getPadding()[2 * i];
-  const int64_t last = (out.getDimSize(i + 1) - 1) * op.getStrides()[i] - low + (filter.getDimSize(i) - 1) * op.getRhsDilation()[i];
+  const int64_t last = (out.getDimSize(i + 1) - 1) * op.getStrides()[i] - low +
+                       (filter.getDimSize(i) - 1) * op.getRhsDilation()[i];
   return low > 0 || last >= in.getDimSize(i + 1);
 }
 
@@ -104,18 +105,22 @@ void Images::begin(int64_t slot, Value pixel) {
   SmallVector<Value> place = b.delinearize(pixel, ArrayRef<Value>(sizes).drop_back());
   Pixel p;
   p.base = b.mul(place[0], b.i64(imageElements(in)));
+  p.corner = word(0);
   pixels.resize(std::max<size_t>(pixels.size(), slot + 1));
   for (size_t i = 0; i < spatial; ++i) {
-    Value at = arith::TruncIOp::create(b, b.getI32Type(), place[i + 1]);
-    p.first.push_back(plus(times(at, op.getStrides()[i]), word(-op.getPadding()[2 * i])));
+    p.first.push_back(plus(times(narrow(place[i + 1]), op.getStrides()[i]), word(-op.getPadding()[2 * i])));
+    p.corner = plus(times(p.corner, in.getDimSize(i + 1)), p.first.back());
   }
+  p.corner = times(p.corner, channels);
   pixels[slot] = p;
 }
 
-Value Images::load(int64_t slot, Value k) {
+// What tap and channel a step is does not depend on the pixel, and where a tile has one tap, neither on the
+// thread: then one division serves all accesses, and each adds two numbers and compares.
+TilePlace Images::at(int64_t slot, Value first, Value k) {
   const Pixel &p = pixels[slot];
   const size_t spatial = in.getRank() - 2;
-  Value rest = arith::TruncIOp::create(b, b.getI32Type(), k);
+  Value rest = narrow(oneTap ? first : b.add(first, k));
   auto split = [&](int64_t n) { // the remainder; the quotient is left
     if (n == 1)
       return word(0);
@@ -123,68 +128,134 @@ Value Images::load(int64_t slot, Value k) {
     rest = arith::DivUIOp::create(b, rest, word(n));
     return r;
   };
-  Value index = split(channels), inside;
+  Value offset = split(channels), inside;
   int64_t stride = channels;
   for (size_t i = spatial; i-- > 0;) {
-    Value tap = i == 0 ? rest : split(filter.getDimSize(i));
-    Value at = plus(p.first[i], times(tap, op.getRhsDilation()[i]));
+    Value tap = times(i == 0 ? rest : split(filter.getDimSize(i)), op.getRhsDilation()[i]);
     if (mayLeave(i)) { // as a number without sign, what lies below 0 is large
-      Value here = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, at, word(in.getDimSize(i + 1)));
+      Value here = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, plus(p.first[i], tap),
+                                         word(in.getDimSize(i + 1)));
       inside = inside ? b.both(inside, here) : here;
     }
-    index = plus(index, times(at, stride));
+    offset = plus(offset, times(tap, stride));
     stride *= in.getDimSize(i + 1);
   }
-  if (inside) // the first element serves for what is then a zero
+  if (oneTap)
+    offset = plus(narrow(k), offset);
+  Value index = plus(p.corner, offset);
+  if (inside) // the first elements serve for what are then zeros
     index = b.select(inside, index, word(0));
-  Value where = b.add(p.base, arith::ExtUIOp::create(b, b.getI64Type(), index));
-  Type element = in.getElementType();
-  const unsigned align = vector * codegen::elemBytes(element);
-  Value x = codegen::emitConvert(b, loadAligned(b, element, b.operands[0], where, vector, align), element, sum);
-  return inside ? b.select(inside, x, b.cstI(x.getType(), 0)) : x;
+  return {b.add(p.base, arith::ExtUIOp::create(b, b.getI64Type(), index)), inside};
 }
 
 TileOperand Images::operand() {
   TileOperand o;
-  o.vector = vector;
+  o.pointer = b.operands[0];
+  o.element = in.getElementType();
+  o.vector = widestVector(channels, o.element, widest);
   o.begin = [this](int64_t slot, Value line) { begin(slot, line); };
-  o.load = [this](int64_t slot, Value, Value k) { return load(slot, k); };
+  o.at = [this](int64_t slot, Value first, Value k) { return at(slot, first, k); };
   return o;
 }
 
-LogicalResult emitConv(Operation *op, KernelBuilder &b) {
-  auto conv = cast<kernel::ConvOp>(op);
-  plain::Elements elements = plain::bindOperands(op, b);
-  RankedTensorType filter = hlo::tensorType(conv.getFilter()), out = conv.getAccType();
+namespace {
+
+/// A convolution whose tile is still to be chosen.
+class ConvProduct {
+public:
+  ConvProduct(kernel::ConvOp op, KernelBuilder &b)
+      : b(b), op(op), elements(plain::bindOperands(op, b)), filter(hlo::tensorType(op.getFilter())),
+        out(op.getAccType()), columns(filter.getShape().back()), depth(filter.getNumElements() / columns),
+        dims(b.dims(out)) {
+    p.sum = out.getElementType();
+  }
+  int64_t pixels() const {
+    int64_t count = 1;
+    for (int64_t d : out.getShape().drop_back())
+      count *= d == ShapedType::kDynamic ? 4 : d; // small batches are what a device finds hard
+    return count;
+  }
+  /// As DenseProduct's, for tiles of `tileDepth` steps.
+  const TileProduct &describe(BlockFrame &frame, int64_t tileRows, int64_t tileColumns, int64_t tileDepth,
+                              llvm::function_ref<int64_t(Type)> widest);
+
+private:
+  KernelBuilder &b;
+  kernel::ConvOp op;
+  plain::Elements elements;
+  RankedTensorType filter, out;
+
+public:
+  const int64_t columns, depth;
   TileProduct p;
-  p.sum = out.getElementType();
-  const int64_t columns = filter.getShape().back();
-  ArrayRef<int64_t> shapeOut = out.getShape();
-  int64_t pixels = 1;
-  for (int64_t d : shapeOut.drop_back())
-    pixels *= d == ShapedType::kDynamic ? 4 : d; // small batches are what a device finds hard
-  const TileShape shape = chooseTile(pixels, columns, filter.getNumElements() / columns, 1, p.sum);
+
+private:
+  SmallVector<Value> dims;
+  std::optional<Images> images;
+};
+
+} // namespace
+
+const TileProduct &ConvProduct::describe(BlockFrame &frame, int64_t tileRows, int64_t tileColumns,
+                                         int64_t tileDepth, llvm::function_ref<int64_t(Type)> widest) {
   AffineExpr rows = hlo::numElements(ArrayRef<AffineExpr>(hlo::getDims(out)).drop_back(), b.getContext());
-  const int64_t across = llvm::divideCeil(columns, shape.columns);
-  BlockFrame frame(b, shape.threads());
-  frame.setBlocks(rows.ceilDiv(shape.rows) * across);
-  b.setWork(shape.rows * shape.columns * 64);
+  const int64_t across = llvm::divideCeil(columns, tileColumns);
+  frame.setBlocks(rows.ceilDiv(tileRows) * across);
   p.tileRow = b.divU(frame.block(), b.i64(across));
   p.tileColumn = b.remU(frame.block(), b.i64(across));
   p.rows = b.dim(rows);
   p.columns = b.i64(columns);
-  p.depth = b.i64(filter.getNumElements() / columns);
-  Images images(b, conv, p.sum);
-  p.lhs = images.operand();
-  auto flat = RankedTensorType::get({filter.getNumElements() / columns, columns}, filter.getElementType());
-  p.rhs = denseOperand(b, flat, 1, 0, b.operands[1], b.i64(0), p.sum);
-  SmallVector<Value> dims = b.dims(out);
-  p.store = [&](Value row, Value column, Value sum) -> LogicalResult {
+  p.depth = b.i64(depth);
+  images.emplace(b, op, tileDepth, widest(hlo::elementType(op.getInput())));
+  p.lhs = images->operand();
+  auto flat = RankedTensorType::get({depth, columns}, filter.getElementType());
+  p.rhs = denseOperand(b, flat, 1, 0, b.operands[1], b.i64(0), widest(flat.getElementType()));
+  p.store = [this](Value row, Value column, Value sum) -> LogicalResult {
     SmallVector<Value> index = b.delinearize(row, ArrayRef<Value>(dims).drop_back());
     index.push_back(column);
-    return storeResults(b, elements, conv.getAcc(), index, sum, b.add(b.mul(row, b.i64(columns)), column));
+    return storeResults(b, elements, op.getAcc(), index, sum, b.add(b.mul(row, b.i64(columns)), column));
   };
-  return emitTile(frame, shape, p);
+  return p;
+}
+
+LogicalResult emitConv(Operation *op, KernelBuilder &b) {
+  ConvProduct product(cast<kernel::ConvOp>(op), b);
+  // single elements, each with a tap of its own, take registers that the largest tile lacks
+  const bool large = hlo::tensorType(cast<kernel::ConvOp>(op).getInput()).getShape().back() % 4 == 0;
+  const TileShape shape =
+      chooseTile(product.pixels(), product.columns, product.depth, 1, product.p.sum, large);
+  b.setWork(shape.rows * shape.columns * 64);
+  BlockFrame frame(b, shape.threads());
+  return emitTile(frame, shape,
+                  product.describe(frame, shape.rows, shape.columns, shape.depth,
+                                   [](Type element) { return 4 * codegen::elemBytes(element); }));
+}
+
+/// The elements that tensor cores would multiply, or why they do not.
+static std::string mmaKindOf(kernel::ConvOp conv, MmaKind &kind) {
+  return chooseMmaKind(conv, hlo::elementType(conv.getInput()), hlo::elementType(conv.getFilter()),
+                       conv.getAccType().getElementType(), kind);
+}
+
+std::string whyNoMmaConv(Operation *op) {
+  if (std::string why = whyNoConv(op); !why.empty())
+    return why;
+  MmaKind kind;
+  return mmaKindOf(cast<kernel::ConvOp>(op), kind);
+}
+
+LogicalResult emitMmaConv(Operation *op, KernelBuilder &b) {
+  auto conv = cast<kernel::ConvOp>(op);
+  MmaKind kind;
+  mmaKindOf(conv, kind);
+  ConvProduct product(conv, b);
+  const bool wide = hlo::tensorType(conv.getInput()).getShape().back() % 4 == 0 && product.columns % 4 == 0;
+  const MmaShape shape = chooseMmaShape(product.pixels(), product.columns, 1, wide);
+  b.setWork(shape.rows * shape.columns * 16);
+  BlockFrame frame(b, shape.threads());
+  auto widest = [&](Type element) { return mmaAccess(kind, element); };
+  return emitMmaTile(frame, kind, shape,
+                     product.describe(frame, shape.rows, shape.columns, mmaDepth(kind), widest));
 }
 
 } // namespace lathe::nvptx

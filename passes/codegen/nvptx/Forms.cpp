@@ -12,6 +12,8 @@ using namespace mlir;
 namespace lathe::nvptx {
 
 static constexpr Form forms[] = {
+    {"mma", whyNoMmaProduct, emitMmaProduct},
+    {"mma", whyNoMmaConv, emitMmaConv},
     {"tile", whyNoProduct, emitProduct},
     {"skinny", whyNoSkinny, emitSkinny},
     {"tile", whyNoConv, emitConv},

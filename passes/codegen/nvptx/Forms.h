@@ -20,6 +20,11 @@ const Form *findForm(mlir::Operation *op);
 std::string whyNoProduct(mlir::Operation *op);
 mlir::LogicalResult emitProduct(mlir::Operation *op, codegen::KernelBuilder &b);
 
+// the same, and convolutions, on tensor cores
+std::string whyNoMmaProduct(mlir::Operation *op);
+mlir::LogicalResult emitMmaProduct(mlir::Operation *op, codegen::KernelBuilder &b);
+std::string whyNoMmaConv(mlir::Operation *op);
+mlir::LogicalResult emitMmaConv(mlir::Operation *op, codegen::KernelBuilder &b);
 // products of few rows or columns (Skinny.cpp)
 std::string whyNoSkinny(mlir::Operation *op);
 mlir::LogicalResult emitSkinny(mlir::Operation *op, codegen::KernelBuilder &b);
@@ -34,14 +39,16 @@ mlir::LogicalResult emitReduceColumns(mlir::Operation *op, codegen::KernelBuilde
 std::string whyNoReduceRows(mlir::Operation *op);
 mlir::LogicalResult emitReduceRows(mlir::Operation *op, codegen::KernelBuilder &b);
 
-/// Why the epilogue of an op with a core cannot be given one sum at a time, at its own index; empty if it can.
+/// Why the epilogue of an op with a core cannot be given one sum at a time, at its own index; empty if it
+/// can.
 std::string whyNoEpilogue(mlir::Operation *op);
-/// Stores an op's results at `index`, where the core's result is `sum`. `place`: the index as one number, if it is known.
+/// Stores an op's results at `index`, where the core's result is `sum`. `place`: the index as one number, if
+/// it is known.
 mlir::LogicalResult storeResults(codegen::KernelBuilder &b, const plain::Elements &elements, mlir::Value core,
                                  mlir::ArrayRef<mlir::Value> index, mlir::Value sum, mlir::Value place = {});
 /// As KernelBuilder::loadElem, of elements that lie on a boundary of `align` bytes.
-mlir::Value loadAligned(codegen::KernelBuilder &b, mlir::Type element, mlir::Value pointer, mlir::Value index, unsigned lanes,
-                        unsigned align);
+mlir::Value loadAligned(codegen::KernelBuilder &b, mlir::Type element, mlir::Value pointer, mlir::Value index,
+                        unsigned lanes, unsigned align);
 
 } // namespace lathe::nvptx
 

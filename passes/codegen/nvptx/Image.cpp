@@ -168,6 +168,13 @@ bool isSelectable(const IntrinsicInst &call) {
   case Intrinsic::experimental_noalias_scope_decl:
   case Intrinsic::nvvm_read_ptx_sreg_ctaid_x: case Intrinsic::nvvm_read_ptx_sreg_tid_x:
   case Intrinsic::nvvm_barrier_cta_sync_aligned_all: case Intrinsic::nvvm_shfl_sync_bfly_i32: case Intrinsic::nvvm_shfl_sync_idx_i32:
+  case Intrinsic::nvvm_f2tf32_rna:
+  case Intrinsic::nvvm_mma_m16n8k8_row_col_tf32: case Intrinsic::nvvm_mma_m16n8k16_row_col_bf16:
+  case Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32: case Intrinsic::nvvm_mma_m16n8k32_row_col_s8:
+  case Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16: case Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16:
+  case Intrinsic::nvvm_cp_async_ca_shared_global_4_s: case Intrinsic::nvvm_cp_async_ca_shared_global_8_s:
+  case Intrinsic::nvvm_cp_async_cg_shared_global_16_s:
+  case Intrinsic::nvvm_cp_async_commit_group: case Intrinsic::nvvm_cp_async_wait_group:
     return true;
   default:
     return false;

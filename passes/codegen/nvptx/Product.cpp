@@ -1,8 +1,8 @@
 // Products whose operands are read as [batch..., lines, depth] in whatever order their dimensions lie.
+#include "passes/codegen/nvptx/Product.h"
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
-#include "passes/codegen/nvptx/Product.h"
-#include "passes/codegen/nvptx/Tile.h"
+#include "passes/codegen/nvptx/MmaTile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -55,7 +55,8 @@ std::string whyNoSums(Operation *op, const Roles &roles) {
     return "prepared for another backend";
   const codegen::Contraction &c = roles.what;
   Type sum = sumTypeOf(c.result);
-  if (!(sum.isF32() || sum.isF64() || (isa<IntegerType>(sum) && llvm::is_contained({32u, 64u}, sum.getIntOrFloatBitWidth()))))
+  if (!(sum.isF32() || sum.isF64() ||
+        (isa<IntegerType>(sum) && llvm::is_contained({32u, 64u}, sum.getIntOrFloatBitWidth()))))
     return "sums of another type than f32, f64, i32 and i64";
   if (!isScalarNumber(c.lhs.getElementType()) || !isScalarNumber(c.rhs.getElementType()))
     return "operands that are no numbers";
@@ -87,29 +88,29 @@ SmallVector<Value> stridesOf(KernelBuilder &b, RankedTensorType type) {
   return strides;
 }
 
-TileOperand denseOperand(KernelBuilder &b, RankedTensorType type, int64_t line, int64_t depth, Value pointer, Value base, Type sum) {
+TileOperand denseOperand(KernelBuilder &b, RankedTensorType type, int64_t line, int64_t depth, Value pointer,
+                         Value base, int64_t widest) {
   TileOperand operand;
-  const int64_t last = type.getRank() - 1, inner = type.getDimSize(last);
+  const int64_t last = type.getRank() - 1;
+  operand.pointer = pointer;
+  operand.element = type.getElementType();
   operand.alongDepth = line != last;
-  const int64_t most = 16 / codegen::elemBytes(sum);
-  if ((line == last || depth == last) && inner > 0 && inner % most == 0)
-    operand.vector = most;
+  if (line == last || depth == last)
+    operand.vector = widestVector(type.getDimSize(last), operand.element, widest);
   SmallVector<Value> strides = stridesOf(b, type);
-  Type element = type.getElementType();
   auto starts = std::make_shared<SmallVector<Value>>();
   operand.begin = [&b, starts, base, stride = strides[line]](int64_t slot, Value at) {
     starts->resize(slot + 1);
     (*starts)[slot] = b.add(base, b.mul(at, stride));
   };
-  operand.load = [&b, starts, pointer, stride = strides[depth], element, sum, lanes = operand.vector](int64_t slot, Value, Value k) {
-    Value index = b.add((*starts)[slot], b.mul(k, stride));
-    const unsigned align = lanes * codegen::elemBytes(element);
-    return codegen::emitConvert(b, loadAligned(b, element, pointer, index, lanes, align), element, sum);
+  operand.at = [&b, starts, stride = strides[depth]](int64_t slot, Value first, Value k) -> TilePlace {
+    return {b.add(b.add((*starts)[slot], b.mul(k, stride)), b.mul(first, stride)), {}};
   };
   return operand;
 }
 
-Value batchBase(KernelBuilder &b, RankedTensorType type, ArrayRef<int64_t> dims, ArrayRef<int64_t> batch, ArrayRef<Value> index) {
+Value batchBase(KernelBuilder &b, RankedTensorType type, ArrayRef<int64_t> dims, ArrayRef<int64_t> batch,
+                ArrayRef<Value> index) {
   SmallVector<Value> strides = stridesOf(b, type);
   Value base = b.i64(0);
   for (auto [i, d] : llvm::enumerate(batch))
@@ -118,54 +119,114 @@ Value batchBase(KernelBuilder &b, RankedTensorType type, ArrayRef<int64_t> dims,
   return base;
 }
 
-LogicalResult emitProduct(Operation *op, KernelBuilder &b) {
-  const Roles roles = *rolesOf(op);
-  const codegen::Contraction &c = roles.what;
-  plain::Elements elements = plain::bindOperands(op, b);
-  Value accumulator = kernel::hasCore(op) ? Value(op->getRegion(0).getArgument(0)) : op->getResult(0);
-  RankedTensorType out = hlo::tensorType(accumulator);
-  const SmallVector<AffineExpr> sizes = hlo::getDims(out);
-  const SmallVector<Value> dims = b.dims(out);
+namespace {
+
+/// A product whose tile is still to be chosen, and the reader of its epilogue.
+class DenseProduct {
+public:
+  DenseProduct(Operation *op, KernelBuilder &b)
+      : b(b), roles(*rolesOf(op)), elements(plain::bindOperands(op, b)),
+        accumulator(kernel::hasCore(op) ? Value(op->getRegion(0).getArgument(0)) : op->getResult(0)),
+        out(hlo::tensorType(accumulator)), dims(b.dims(out)) {
+    p.sum = sumTypeOf(roles.what.result);
+  }
+
+  // ShapedType::kDynamic where they are known at run time only
+  int64_t rows() const { return out.getDimSize(roles.row); }
+  int64_t columns() const { return out.getDimSize(roles.column); }
+  int64_t batch() const {
+    int64_t count = 1;
+    for (int64_t d : roles.batch)
+      count *= out.isDynamicDim(d) ? 1 : out.getDimSize(d);
+    return count;
+  }
+  /// Numbers the blocks, a tile each, and describes the one of this block. `widest`: bytes of an access to an
+  /// operand of this type.
+  const TileProduct &describe(BlockFrame &frame, int64_t tileRows, int64_t tileColumns,
+                              llvm::function_ref<int64_t(Type)> widest);
+
+  KernelBuilder &b;
+  const Roles roles;
   TileProduct p;
-  p.sum = sumTypeOf(c.result);
-  int64_t batch = 1;
+
+private:
+  plain::Elements elements;
+  Value accumulator;
+  RankedTensorType out;
+  SmallVector<Value> dims, entry; ///< entry: of the batch
+};
+
+} // namespace
+
+const TileProduct &DenseProduct::describe(BlockFrame &frame, int64_t tileRows, int64_t tileColumns,
+                                          llvm::function_ref<int64_t(Type)> widest) {
+  const codegen::Contraction &c = roles.what;
+  const SmallVector<AffineExpr> sizes = hlo::getDims(out);
   AffineExpr units = b.getAffineConstantExpr(1);
+  SmallVector<Value> counts;
   for (int64_t d : roles.batch) {
     units = units * sizes[d];
-    batch *= out.isDynamicDim(d) ? 1 : out.getDimSize(d);
-  }
-  auto known = [&](int64_t d) { return out.isDynamicDim(d) ? -1 : out.getDimSize(d); };
-  const TileShape shape = chooseTile(known(roles.row), known(roles.column), std::max<int64_t>(0, roles.depth()), batch, p.sum);
-  AffineExpr down = sizes[roles.row].ceilDiv(shape.rows), across = sizes[roles.column].ceilDiv(shape.columns);
-  b.setWork(shape.rows * shape.columns * 64);
-
-  BlockFrame frame(b, shape.threads());
-  frame.setBlocks(units * down * across);
-  SmallVector<Value> counts;
-  for (int64_t d : roles.batch)
     counts.push_back(dims[d]);
+  }
+  AffineExpr down = sizes[roles.row].ceilDiv(tileRows), across = sizes[roles.column].ceilDiv(tileColumns);
+  frame.setBlocks(units * down * across);
   counts.append({b.dim(down), b.dim(across)});
-  SmallVector<Value> place = b.delinearize(frame.block(), counts);
-  ArrayRef<Value> entry = ArrayRef<Value>(place).drop_back(2);
-  p.tileRow = place[place.size() - 2];
-  p.tileColumn = place.back();
+  entry = b.delinearize(frame.block(), counts);
+  p.tileColumn = entry.pop_back_val();
+  p.tileRow = entry.pop_back_val();
   p.rows = dims[roles.row];
   p.columns = dims[roles.column];
   p.depth = b.dims(c.lhs)[c.summed[0].first];
   p.rowsInner = roles.row == out.getRank() - 1;
   p.lhs = denseOperand(b, c.lhs, c.lhsDims[roles.row], c.summed[0].first, b.operands[0],
-                       batchBase(b, c.lhs, c.lhsDims, roles.batch, entry), p.sum);
+                       batchBase(b, c.lhs, c.lhsDims, roles.batch, entry), widest(c.lhs.getElementType()));
   p.rhs = denseOperand(b, c.rhs, c.rhsDims[roles.column], c.summed[0].second, b.operands[1],
-                       batchBase(b, c.rhs, c.rhsDims, roles.batch, entry), p.sum);
-  p.store = [&](Value row, Value column, Value sum) -> LogicalResult {
+                       batchBase(b, c.rhs, c.rhsDims, roles.batch, entry), widest(c.rhs.getElementType()));
+  p.store = [this](Value row, Value column, Value sum) -> LogicalResult {
     SmallVector<Value> index(out.getRank());
     for (auto [i, d] : llvm::enumerate(roles.batch))
       index[d] = entry[i];
     index[roles.row] = row;
     index[roles.column] = column;
-    return storeResults(b, elements, accumulator, index, codegen::emitConvert(b, sum, p.sum, c.result));
+    return storeResults(b, elements, accumulator, index,
+                        codegen::emitConvert(b, sum, p.sum, roles.what.result));
   };
-  return emitTile(frame, shape, p);
+  return p;
+}
+
+LogicalResult emitProduct(Operation *op, KernelBuilder &b) {
+  DenseProduct product(op, b);
+  const TileShape shape =
+      chooseTile(product.rows(), product.columns(), std::max<int64_t>(0, product.roles.depth()),
+                 product.batch(), product.p.sum);
+  b.setWork(shape.rows * shape.columns * 64);
+  BlockFrame frame(b, shape.threads());
+  return emitTile(frame, shape, product.describe(frame, shape.rows, shape.columns, [&](Type element) {
+    return 16 / codegen::elemBytes(product.p.sum) * codegen::elemBytes(element);
+  }));
+}
+
+std::string whyNoMmaProduct(Operation *op) {
+  if (std::string why = whyNoProduct(op); !why.empty())
+    return why;
+  const codegen::Contraction c = rolesOf(op)->what;
+  MmaKind kind;
+  return chooseMmaKind(op, c.lhs.getElementType(), c.rhs.getElementType(), sumTypeOf(c.result), kind);
+}
+
+LogicalResult emitMmaProduct(Operation *op, KernelBuilder &b) {
+  DenseProduct product(op, b);
+  const codegen::Contraction &c = product.roles.what;
+  MmaKind kind;
+  chooseMmaKind(op, c.lhs.getElementType(), c.rhs.getElementType(), product.p.sum, kind);
+  auto widest = [&](Type element) { return mmaAccess(kind, element); };
+  const bool wide = llvm::all_of(ArrayRef{c.lhs, c.rhs}, [&](RankedTensorType type) {
+    return widestVector(type.getShape().back(), type.getElementType(), 16) > 2;
+  });
+  const MmaShape shape = chooseMmaShape(product.rows(), product.columns(), product.batch(), wide);
+  b.setWork(shape.rows * shape.columns * 16);
+  BlockFrame frame(b, shape.threads());
+  return emitMmaTile(frame, kind, shape, product.describe(frame, shape.rows, shape.columns, widest));
 }
 
 } // namespace lathe::nvptx

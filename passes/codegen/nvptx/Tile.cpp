@@ -1,9 +1,11 @@
-// See Tile.h. The loop over k is fully unrolled within a tile; the next tile travels from memory to registers while this one is
-// used, and from there to the other stage.
+// See Tile.h. The loop over k is fully unrolled within a tile; the next tile travels from memory to registers
+// while this one is used, and from there to the other stage.
 #include "passes/codegen/nvptx/Tile.h"
 
+#include "passes/codegen/element/ElementEmitter.h"
 #include "passes/codegen/element/Expr.h"
 #include "passes/codegen/library/Sums.h"
+#include "passes/codegen/nvptx/Forms.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -15,24 +17,92 @@ namespace lathe::nvptx {
 
 using codegen::KernelBuilder;
 
-TileShape chooseTile(int64_t rows, int64_t columns, int64_t depth, int64_t batch, Type sum) {
-  constexpr int64_t large = 1024, enough = 96; // blocks that keep a device of a hundred multiprocessors busy
-  rows = rows < 0 ? large : rows;
-  columns = columns < 0 ? large : columns;
+int64_t tileEdge(int64_t rows, int64_t columns, int64_t batch, bool large) {
+  constexpr int64_t unknown = 1024,
+                    enough = 96; // blocks that keep a device of a hundred multiprocessors busy
+  rows = rows < 0 ? unknown : rows;
+  columns = columns < 0 ? unknown : columns;
   batch = batch < 0 ? 1 : batch;
-  auto blocks = [&](int64_t edge) { return llvm::divideCeil(rows, edge) * llvm::divideCeil(columns, edge) * batch; };
-  // what the edges waste
-  auto fits = [&](int64_t edge) {
-    return llvm::alignTo(rows, edge) * llvm::alignTo(columns, edge) <= 2 * llvm::alignTo(rows, 32) * llvm::alignTo(columns, 32);
-  };
-  if (codegen::elemBytes(sum) == 4 && blocks(128) >= enough && fits(128))
+  for (int64_t edge : {128, 64}) {
+    const int64_t blocks = llvm::divideCeil(rows, edge) * llvm::divideCeil(columns, edge) * batch;
+    // what the edges waste
+    const bool fits = llvm::alignTo(rows, edge) * llvm::alignTo(columns, edge) <=
+                      2 * llvm::alignTo(rows, 32) * llvm::alignTo(columns, 32);
+    if (blocks >= enough && fits && (large || edge < 128))
+      return edge;
+  }
+  return 32;
+}
+
+TileShape chooseTile(int64_t rows, int64_t columns, int64_t depth, int64_t batch, Type sum, bool large) {
+  constexpr int64_t unknown = 1024, few = 192; // blocks
+  const int64_t edge = tileEdge(rows, columns, batch, large && codegen::elemBytes(sum) == 4);
+  if (edge == 128)
     return {128, 128, 8, 8, 8};
-  if (blocks(64) >= enough && fits(64))
+  if (edge == 64)
     return {64, 64, 16, 4, 4};
   TileShape small{32, 32, 16, 4, 4};
-  if (depth >= 256 && blocks(32) < 2 * enough)
+  rows = rows < 0 ? unknown : rows;
+  columns = columns < 0 ? unknown : columns;
+  if (depth >= 256 &&
+      llvm::divideCeil(rows, 32) * llvm::divideCeil(columns, 32) * std::max<int64_t>(1, batch) < few)
     small.parts = codegen::elemBytes(sum) == 4 ? 4 : 2;
   return small;
+}
+
+int64_t widestVector(int64_t inner, Type element, int64_t widest) {
+  int64_t v = inner > 0 ? widest / codegen::elemBytes(element) : 1;
+  while (inner % v != 0)
+    v /= 2;
+  return v;
+}
+
+TileSide::TileSide(KernelBuilder &b, const TileOperand &operand, int64_t lines, int64_t depth, Value thread,
+                   int64_t threads, Value tile, Value count)
+    : operand(&operand), lines(lines), depth(depth) {
+  const int64_t v = operand.vector, inner = (operand.alongDepth ? depth : lines) / v, all = lines * depth / v;
+  for (int64_t i = 0; i < std::max<int64_t>(1, all / threads); ++i) {
+    Value in, out;
+    if (inner <= threads) {
+      in = b.remU(thread, b.i64(inner));
+      out = b.add(b.divU(thread, b.i64(inner)), b.i64(i * (threads / inner)));
+    } else {
+      const int64_t times = inner / threads;
+      in = b.add(thread, b.i64(i % times * threads));
+      out = b.i64(i / times);
+    }
+    in = b.mul(in, b.i64(v));
+    line.push_back(operand.alongDepth ? out : in);
+    k.push_back(operand.alongDepth ? in : out);
+    // lines beyond the operand repeat its last one, and their sums are dropped
+    const int64_t across = operand.alongDepth ? 1 : v;
+    operand.begin(i, b.min(b.add(b.mul(tile, b.i64(lines)), line.back()), b.sub(count, b.i64(across))));
+  }
+}
+
+TilePlace TileSide::at(KernelBuilder &b, size_t slot, Value step, Value count, int64_t together) const {
+  const std::optional<int64_t> known = codegen::constantOf(count);
+  auto clamp = [&](Value x, int64_t width) -> Value {
+    if (!known || *known >= (int64_t(1) << 30))
+      return b.min(x, b.sub(count, b.i64(width)));
+    auto narrow = [&](Value v) {
+      return arith::TruncIOp::create(b, b.getI32Type(), v).getResult();
+    }; // fewer registers
+    return arith::ExtUIOp::create(
+        b, b.getI64Type(), arith::MinSIOp::create(b, narrow(x), b.cstI(b.getI32Type(), *known - width)));
+  };
+  Value first = b.mul(step, b.i64(depth)), end = b.add(first, k[slot]);
+  TilePlace place;
+  if (known && *known % depth == 0) {
+    place = operand->at(slot, clamp(first, depth), k[slot]);
+    if (*known % (depth * together) == 0)
+      return place;
+  } else {
+    place = operand->at(slot, b.i64(0), clamp(end, operand->alongDepth ? operand->vector : 1));
+  }
+  Value within = b.lt(end, count);
+  place.inside = place.inside ? b.both(place.inside, within) : within;
+  return place;
 }
 
 namespace {
@@ -46,19 +116,12 @@ public:
   LogicalResult emit();
 
 private:
-  /// Where the elements of an operand that this thread loads are in the tile, and in shared memory.
-  struct Side {
-    const TileOperand *operand;
-    int64_t lines;           ///< of a tile
-    int64_t pitch;           ///< elements from one k to the next in shared memory
-    int64_t at;              ///< bytes to the first stage
-    int64_t slots = 0;       ///< accesses of a thread
-    SmallVector<Value> line; ///< of a slot, in the tile
-    SmallVector<Value> k;
-    SmallVector<Value> clamped; ///< line in the operand, the last one for lines beyond it
+  struct Side : TileSide {
+    int64_t pitch = 0; ///< elements from one k to the next in shared memory
+    int64_t start = 0; ///< bytes to the first stage
   };
 
-  Side makeSide(const TileOperand &operand, int64_t lines, int64_t at, Value tile, Value count);
+  Side makeSide(const TileOperand &operand, int64_t lines, int64_t start, Value tile, Value count);
   SmallVector<Value> load(const Side &side, Value step);
   void store(const Side &side, Value stage, ValueRange values);
   SmallVector<Value> fragment(const Side &side, Value stage, int64_t k, Value place, int64_t count);
@@ -82,53 +145,26 @@ private:
 
 } // namespace
 
-Tile::Side Tile::makeSide(const TileOperand &operand, int64_t lines, int64_t at, Value tile, Value count) {
-  Side side{&operand, lines, 0, at, 0, {}, {}, {}};
+Tile::Side Tile::makeSide(const TileOperand &operand, int64_t lines, int64_t start, Value tile, Value count) {
+  Side side;
+  static_cast<TileSide &>(side) =
+      TileSide(b, operand, lines, shape.depth, place, shape.groupThreads(), tile, count);
   // lines of 16 bytes more than a multiple of the banks: threads that store along k then use different ones
   side.pitch = lines + (operand.alongDepth ? wide : 0);
-  const int64_t v = operand.vector, inner = (operand.alongDepth ? shape.depth : lines) / v, all = lines * shape.depth / v;
-  const int64_t threads = shape.groupThreads();
-  side.slots = std::max<int64_t>(1, all / threads);
-  for (int64_t i = 0; i < side.slots; ++i) {
-    Value in, out;
-    if (inner <= threads) {
-      in = b.remU(place, b.i64(inner));
-      out = b.add(b.divU(place, b.i64(inner)), b.i64(i * (threads / inner)));
-    } else {
-      const int64_t times = inner / threads;
-      in = b.add(place, b.i64(i % times * threads));
-      out = b.i64(i / times);
-    }
-    in = b.mul(in, b.i64(v));
-    side.line.push_back(operand.alongDepth ? out : in);
-    side.k.push_back(operand.alongDepth ? in : out);
-    Value line = b.add(b.mul(tile, b.i64(lines)), side.line.back());
-    const int64_t across = operand.alongDepth ? 1 : v;
-    side.clamped.push_back(b.min(line, b.sub(count, b.i64(across))));
-    operand.begin(i, side.clamped.back());
-  }
+  side.start = start;
   return side;
 }
 
-// Lines beyond the operand repeat its last one, and their sums are dropped. Steps beyond the depth are zeros on both sides.
+// Steps beyond the depth are zeros on both sides.
 SmallVector<Value> Tile::load(const Side &side, Value step) {
   SmallVector<Value> values;
-  const int64_t v = side.operand->alongDepth ? side.operand->vector : 1;
-  const std::optional<int64_t> depth = codegen::constantOf(p.depth);
-  const bool whole = depth && *depth % (shape.depth * shape.parts) == 0;
-  for (int64_t i = 0; i < side.slots; ++i) {
-    Value k = b.add(b.mul(step, b.i64(shape.depth)), side.k[i]);
-    // beyond the last tile nothing is used
-    Value within = b.min(k, b.sub(p.depth, b.i64(v)));
-    if (depth && *depth < (int64_t(1) << 30)) { // fewer registers
-      auto narrow = [&](Value x) { return arith::TruncIOp::create(b, b.getI32Type(), x).getResult(); };
-      Value last = b.cstI(b.getI32Type(), *depth - v);
-      within = arith::ExtUIOp::create(b, b.getI64Type(), arith::MinSIOp::create(b, narrow(k), last));
-    }
-    Value x = side.operand->load(i, side.clamped[i], within);
-    if (!whole)
-      x = b.select(b.lt(k, p.depth), x, b.cstI(x.getType(), 0));
-    values.push_back(x);
+  const TileOperand &o = *side.operand;
+  for (size_t i = 0; i < side.slots(); ++i) {
+    const TilePlace place = side.at(b, i, step, p.depth, shape.parts);
+    Value x =
+        loadAligned(b, o.element, o.pointer, place.index, o.vector, o.vector * codegen::elemBytes(o.element));
+    x = codegen::emitConvert(b, x, o.element, p.sum);
+    values.push_back(place.inside ? b.select(place.inside, x, b.cstI(x.getType(), 0)) : x);
   }
   return values;
 }
@@ -137,9 +173,9 @@ void Tile::store(const Side &side, Value stage, ValueRange values) {
   auto put = [&](Value x, Value line, Value k) {
     Value offset = b.mul(b.add(b.mul(k, b.i64(side.pitch)), line), b.i64(bytes));
     const int64_t size = bytes * codegen::lanesOf(x.getType());
-    LLVM::StoreOp::create(b, x, at(b.add(b.add(stage, b.i64(side.at)), offset)), size);
+    LLVM::StoreOp::create(b, x, at(b.add(b.add(stage, b.i64(side.start)), offset)), size);
   };
-  for (int64_t i = 0; i < side.slots; ++i) {
+  for (size_t i = 0; i < side.slots(); ++i) {
     if (!side.operand->alongDepth || side.operand->vector == 1) {
       put(values[i], side.line[i], side.k[i]);
       continue;
@@ -154,7 +190,8 @@ SmallVector<Value> Tile::fragment(const Side &side, Value stage, int64_t k, Valu
   SmallVector<Value> values;
   const int64_t width = std::min(count, wide), spread = side.lines / groups(count);
   for (int64_t g = 0; g < groups(count); ++g) {
-    Value offset = b.add(b.mul(place, b.i64(width * bytes)), b.i64(side.at + (k * side.pitch + g * spread) * bytes));
+    Value offset =
+        b.add(b.mul(place, b.i64(width * bytes)), b.i64(side.start + (k * side.pitch + g * spread) * bytes));
     Type type = codegen::regType(p.sum, width);
     Value v = LLVM::LoadOp::create(b, type, at(b.add(stage, offset)), width * bytes);
     for (int64_t i = 0; i < width; ++i)
@@ -179,7 +216,8 @@ SmallVector<Value> Tile::multiply(Value stage, ValueRange before) {
 
 SmallVector<Value> Tile::sumUp() {
   const int64_t together = shape.depth * shape.parts;
-  Value steps = b.divU(b.add(p.depth, b.i64(together - 1)), b.i64(together)), mine = b.mul(group, b.i64(2 * stageBytes));
+  Value steps = b.divU(b.add(p.depth, b.i64(together - 1)), b.i64(together)),
+        mine = b.mul(group, b.i64(2 * stageBytes));
   SmallVector<Value> zeros(shape.threadRows * shape.threadColumns, adder.zero());
   auto number = [&](Value step) { return b.add(b.mul(step, b.i64(shape.parts)), group); };
   auto all = [&] {
@@ -188,7 +226,8 @@ SmallVector<Value> Tile::sumUp() {
     store(rhs, mine, y);
     frame.barrier();
     return b.loop(b.i64(0), steps, b.i64(1), zeros, [&](Value step, ValueRange sums) {
-      Value odd = b.mul(arith::AndIOp::create(b, step, b.i64(1)), b.i64(stageBytes)), next = number(b.add(step, b.i64(1)));
+      Value odd = b.mul(arith::AndIOp::create(b, step, b.i64(1)), b.i64(stageBytes)),
+            next = number(b.add(step, b.i64(1)));
       Value stage = b.add(mine, odd), other = b.add(mine, b.sub(b.i64(stageBytes), odd));
       SmallVector<Value> x = load(lhs, next), y = load(rhs, next);
       SmallVector<Value> after = multiply(stage, sums);
@@ -203,40 +242,52 @@ SmallVector<Value> Tile::sumUp() {
   return b.ifElse(b.lt(b.i64(0), p.depth), TypeRange(ValueRange(zeros)), all, [&] { return zeros; });
 }
 
-// The sums go through shared memory, a group of rows at a time, so that an epilogue is emitted once a group, not once a sum, and
-// neighbouring threads store neighbouring results.
+// The sums go through shared memory, a group of rows at a time, so that an epilogue is emitted once a group,
+// not once a sum, and neighbouring threads store neighbouring results.
 LogicalResult Tile::finish(ValueRange sums) {
-  const int64_t rowGroups = groups(shape.threadRows), rows = shape.rows / rowGroups, width = shape.threadRows / rowGroups;
+  const int64_t rowGroups = groups(shape.threadRows), rows = shape.rows / rowGroups,
+                width = shape.threadRows / rowGroups;
   const int64_t columnGroups = groups(shape.threadColumns), across = shape.threadColumns / columnGroups;
-  const int64_t pitch = shape.columns + (p.rowsInner ? 1 : wide), count = rows * shape.columns;
+  const int64_t pitch = shape.columns + (p.rowsInner ? 1 : wide);
   Value top = b.mul(p.tileRow, b.i64(shape.rows)), left = b.mul(p.tileColumn, b.i64(shape.columns));
-  const int64_t area = rows * pitch; // of a group of threads
-  LogicalResult ok = success();
+  const int64_t areaElements = rows * pitch; // of a group of threads
   for (int64_t g = 0; g < rowGroups; ++g) {
     if (g)
       frame.barrier();
     for (int64_t i = 0; i < width; ++i)
       for (int64_t j = 0; j < shape.threadColumns; ++j) {
         Value row = b.add(b.mul(threadRow, b.i64(width)), b.i64(i));
-        Value column = b.add(b.mul(threadColumn, b.i64(across)), b.i64(j / across * (shape.columns / columnGroups) + j % across));
-        Value at = b.add(b.add(b.mul(group, b.i64(area)), b.mul(row, b.i64(pitch))), column);
+        Value column = b.add(b.mul(threadColumn, b.i64(across)),
+                             b.i64(j / across * (shape.columns / columnGroups) + j % across));
+        Value at = b.add(b.add(b.mul(group, b.i64(areaElements)), b.mul(row, b.i64(pitch))), column);
         b.storeElem(p.sum, sums[(g * width + i) * shape.threadColumns + j], memory, at);
       }
     frame.barrier();
-    b.loop(frame.thread, b.i64(count), b.i64(frame.threads), [&](Value e) {
-      const int64_t inner = p.rowsInner ? rows : shape.columns;
-      Value in = b.remU(e, b.i64(inner)), out = b.divU(e, b.i64(inner));
-      Value r = p.rowsInner ? in : out, c = p.rowsInner ? out : in;
-      Value row = b.add(top, b.add(r, b.i64(g * rows))), column = b.add(left, c);
-      b.ifThen(b.both(b.lt(row, p.rows), b.lt(column, p.columns)), [&] {
-        Value at = b.add(b.mul(r, b.i64(pitch)), c), sum = b.loadElem(p.sum, memory, at);
-        for (int64_t part = 1; part < shape.parts; ++part)
-          sum = codegen::E(b, sum) + codegen::E(b, b.loadElem(p.sum, memory, b.add(at, b.i64(part * area))));
-        if (failed(p.store(row, column, sum)))
-          ok = failure();
-      });
-    });
+    TileSums area{memory, rows, shape.columns, pitch, shape.parts, areaElements, top, left, {}};
+    area.rowOf = [&](Value r) { return b.add(r, b.i64(g * rows)); };
+    if (failed(storeSums(frame, p, area)))
+      return failure();
   }
+  return success();
+}
+
+LogicalResult storeSums(BlockFrame &frame, const TileProduct &p, const TileSums &sums) {
+  KernelBuilder &b = frame.b;
+  LogicalResult ok = success();
+  const int64_t inner = p.rowsInner ? sums.rows : sums.columns;
+  b.loop(frame.thread, b.i64(sums.rows * sums.columns), b.i64(frame.threads), [&](Value e) {
+    Value in = b.remU(e, b.i64(inner)), out = b.divU(e, b.i64(inner));
+    Value r = p.rowsInner ? in : out, c = p.rowsInner ? out : in;
+    Value row = b.add(sums.top, sums.rowOf(r)), column = b.add(sums.left, c);
+    b.ifThen(b.both(b.lt(row, p.rows), b.lt(column, p.columns)), [&] {
+      Value at = b.add(b.mul(r, b.i64(sums.pitch)), c), sum = b.loadElem(p.sum, sums.memory, at);
+      for (int64_t part = 1; part < sums.parts; ++part)
+        sum = codegen::E(b, sum) +
+              codegen::E(b, b.loadElem(p.sum, sums.memory, b.add(at, b.i64(part * sums.partElements))));
+      if (failed(p.store(row, column, sum)))
+        ok = failure();
+    });
+  });
   return ok;
 }
 

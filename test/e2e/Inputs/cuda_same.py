@@ -1,12 +1,15 @@
-"""cuda_same.py A B: whether two files hold the same arrays up to roundings of sums."""
+"""cuda_same.py A B [PREFIX=BOUND...]: whether two files hold the same arrays up to roundings of sums. The bound is in terms of an array's
+largest element; arrays whose names begin with a prefix have one of their own."""
 import sys
 
 import numpy as np
 
 a, b = np.load(sys.argv[1]), np.load(sys.argv[2])
+bounds = dict(arg.split("=") for arg in sys.argv[3:])
 bad = sorted(a) != sorted(b)
 for name in set(a) & set(b):
-    bound = (1e-12 if a[name].dtype == np.float64 else 2e-6) * max(1, np.abs(b[name]).max(initial=0))
+    usual = 1e-12 if a[name].dtype == np.float64 else 2e-6
+    bound = next((float(v) for prefix, v in bounds.items() if name.startswith(prefix)), usual) * max(1, np.abs(b[name]).max(initial=0))
     if a[name].shape != b[name].shape or a[name].dtype != b[name].dtype or np.abs(a[name] - b[name]).max(initial=0) > bound:
         print(name, a[name].shape, b[name].shape, np.abs(a[name] - b[name]).max(initial=0), "above", bound)
         bad = True

@@ -1,0 +1,43 @@
+// Products in tiles, as in Tile.h, whose sums are made by tensor cores (mma.sync): a warp has a rectangle of
+// 16x8 results. Operands lie in shared memory in lines of 16-byte pieces, whose places are permuted so that
+// neither stores nor ldmatrix meet a bank twice.
+//
+// Operands that lie in memory as they are multiplied are copied there by cp.async, three stages of them;
+// others pass through registers, where they are rounded once, in two stages. Products are exact and sums f32
+// (or i32); in which order a device adds the products of one instruction, and how it rounds on the way, is
+// its own.
+#ifndef LATHE_PASSES_CODEGEN_NVPTX_MMATILE_H
+#define LATHE_PASSES_CODEGEN_NVPTX_MMATILE_H
+
+#include "passes/codegen/nvptx/Tile.h"
+
+namespace lathe::nvptx {
+
+/// The elements that are multiplied.
+enum class MmaKind { Tf32, Bf16, F16, S8 };
+
+/// Finds the kind for operands of these types and sums of that. Returns why there is none, or "": f32 is
+/// rounded only where the target's precision says so, and nothing is where it is exact.
+std::string chooseMmaKind(mlir::Operation *op, mlir::Type lhs, mlir::Type rhs, mlir::Type sum, MmaKind &kind);
+/// Steps of the sum in shared memory at once.
+int64_t mmaDepth(MmaKind kind);
+/// The most bytes of an access to an operand of elements of this type.
+int64_t mmaAccess(MmaKind kind, mlir::Type element);
+
+/// Results of a tile and of a warp, multiples of 16.
+struct MmaShape {
+  int64_t rows, columns, warpRows, warpColumns;
+  int64_t threads() const { return rows / warpRows * (columns / warpColumns) * warpThreads; }
+};
+
+/// `wide`: operands are loaded several elements at a time; where they are not, large tiles need more
+/// registers than there are.
+MmaShape chooseMmaShape(int64_t rows, int64_t columns, int64_t batch, bool wide);
+
+/// Emits the work of one block.
+mlir::LogicalResult emitMmaTile(BlockFrame &frame, MmaKind kind, const MmaShape &shape,
+                                const TileProduct &product);
+
+} // namespace lathe::nvptx
+
+#endif
