@@ -21,7 +21,7 @@ static const BackendInfo all[] = {
     {"plain", plain::makePlainBackend, nullptr},
 #endif
 #ifdef LATHE_BACKEND_CUDA
-    {"cuda", nvptx::makeNvptxBackend, nullptr, /*launches=*/true},
+    {"cuda", nvptx::makeNvptxBackend, nvptx::registerNvptxPasses, /*launches=*/true},
 #endif
 };
 

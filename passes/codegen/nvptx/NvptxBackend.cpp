@@ -26,6 +26,7 @@ codegen::KernelTarget threadTarget() {
 class NvptxBackend : public codegen::Backend {
 public:
   codegen::Properties properties() const override { return {0, true, 1, target.l2, /*bf16=*/true, /*tf32=*/true}; }
+  void addPreparePasses(OpPassManager &pm, const codegen::PrepareOptions &) const override { addNvptxPasses(pm); }
   void loadDialects(MLIRContext &context) const override { codegen::loadKernelDialects(context); }
   std::string kernelName(Operation *op) const override {
     const Form *form = findForm(op);

@@ -9,6 +9,10 @@ namespace lathe::nvptx {
 
 std::unique_ptr<codegen::Backend> makeNvptxBackend(const codegen::Processor &processor);
 
+/// The passes that prepare a module's ops, and their registration.
+void addNvptxPasses(mlir::OpPassManager &pm);
+void registerNvptxPasses();
+
 /// PTX of the functions that `launches` names. Needs the translations of the builtin and LLVM dialects, which the context's
 /// registry gets here.
 mlir::FailureOr<std::string> makePtx(mlir::ModuleOp kernels, llvm::MutableArrayRef<codegen::Launch> launches);

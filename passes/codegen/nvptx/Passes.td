@@ -1,0 +1,18 @@
+#ifndef LATHE_PASSES_CODEGEN_NVPTX_PASSES_TD
+#define LATHE_PASSES_CODEGEN_NVPTX_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def SplitReductions : Pass<"nvptx-split-reductions", "::mlir::ModuleOp"> {
+  let summary = "Share long reductions to few results between blocks";
+  let description = [{
+    A `kernel.reduce` whose results keep only few blocks of threads busy, each of which adds up thousands of elements, becomes two: the
+    first reduces parts of one dimension, as many as sizes alone say, the second what these are. Where parts do not divide the dimension it
+    is padded by what changes no result. Sizes must be known; sums of floats narrower than f32 stay, as they would be rounded
+    in between. Ops that the pass made are left alone.
+  }];
+  let statistics = [Statistic<"numSplit", "num-split", "Reductions split">, Statistic<"numRefused", "num-refused", "Reductions left as they are">];
+  let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect"];
+}
+
+#endif
