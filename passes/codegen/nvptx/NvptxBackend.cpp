@@ -7,10 +7,16 @@
 #include "passes/codegen/plain/Nest.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Pass/Pass.h"
 
 using namespace mlir;
 
 namespace lathe::nvptx {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "passes/codegen/nvptx/Passes.h.inc"
+
 namespace {
 
 /// One lane of anything; multiply-adds and roundings are instructions.
@@ -26,7 +32,10 @@ codegen::KernelTarget threadTarget() {
 class NvptxBackend : public codegen::Backend {
 public:
   codegen::Properties properties() const override { return {0, true, 1, target.l2, /*bf16=*/true, /*tf32=*/true}; }
-  void addPreparePasses(OpPassManager &pm, const codegen::PrepareOptions &) const override { addNvptxPasses(pm); }
+  void addPreparePasses(OpPassManager &pm, const codegen::PrepareOptions &) const override {
+    pm.addPass(createSplitProducts());
+    pm.addPass(createSplitReductions());
+  }
   void loadDialects(MLIRContext &context) const override { codegen::loadKernelDialects(context); }
   std::string kernelName(Operation *op) const override {
     const Form *form = findForm(op);
@@ -75,6 +84,8 @@ FailureOr<codegen::EmittedKernel> NvptxBackend::emitKernel(Operation *op, Module
   makeErrorsAtomic(b.func);
   return codegen::describeKernel(b.func);
 }
+
+void registerNvptxPasses() { registerCodegenCudaPasses(); }
 
 std::unique_ptr<codegen::Backend> makeNvptxBackend(const codegen::Processor &) { return std::make_unique<NvptxBackend>(); }
 

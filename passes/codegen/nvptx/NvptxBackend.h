@@ -9,8 +9,7 @@ namespace lathe::nvptx {
 
 std::unique_ptr<codegen::Backend> makeNvptxBackend(const codegen::Processor &processor);
 
-/// The passes that prepare a module's ops, and their registration.
-void addNvptxPasses(mlir::OpPassManager &pm);
+/// Registers the passes that prepare a module's ops.
 void registerNvptxPasses();
 
 /// PTX of the functions that `launches` names. Needs the translations of the builtin and LLVM dialects, which the context's

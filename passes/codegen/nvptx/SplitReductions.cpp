@@ -22,7 +22,6 @@ using namespace mlir;
 namespace lathe::nvptx {
 
 #define GEN_PASS_DEF_SPLITREDUCTIONS
-#define GEN_PASS_REGISTRATION
 #include "passes/codegen/nvptx/Passes.h.inc"
 
 namespace {
@@ -307,9 +306,5 @@ struct SplitReductions : impl::SplitReductionsBase<SplitReductions> {
 };
 
 } // namespace
-
-void addNvptxPasses(OpPassManager &pm) { pm.addPass(std::make_unique<SplitReductions>()); }
-
-void registerNvptxPasses() { registerSplitReductions(); }
 
 } // namespace lathe::nvptx
