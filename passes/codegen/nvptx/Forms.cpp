@@ -20,6 +20,7 @@ static constexpr Form forms[] = {
     {"team", whyNoRows, emitRows},
     {"columns", whyNoReduceColumns, emitReduceColumns},
     {"team", whyNoReduceRows, emitReduceRows},
+    {"transpose", whyNoTranspose, emitTranspose},
 };
 
 const Form *findForm(Operation *op) {

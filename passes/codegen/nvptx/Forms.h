@@ -38,6 +38,9 @@ std::string whyNoReduceColumns(mlir::Operation *op);
 mlir::LogicalResult emitReduceColumns(mlir::Operation *op, codegen::KernelBuilder &b);
 std::string whyNoReduceRows(mlir::Operation *op);
 mlir::LogicalResult emitReduceRows(mlir::Operation *op, codegen::KernelBuilder &b);
+// transposes in loops (Transpose.cpp)
+std::string whyNoTranspose(mlir::Operation *op);
+mlir::LogicalResult emitTranspose(mlir::Operation *op, codegen::KernelBuilder &b);
 
 /// Why the epilogue of an op with a core cannot be given one sum at a time, at its own index; empty if it
 /// can.

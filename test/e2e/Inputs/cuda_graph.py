@@ -57,6 +57,16 @@ def softmax(name, dims, free=None):
     node(name, "Softmax", [given(name + "_x", dims, free=free)], T="type: DT_FLOAT")
 
 
+def transpose(name, dims, order, dtype="DT_FLOAT", free=None, around=False):
+    """`around`: with elementwise code before and after it."""
+    t = {"T": f"type: {dtype}"}
+    x = given(name + "_x", dims, dtype, free)
+    x = node(name + "_before", "Square", [x], **t) if around else x
+    y = node(name, "Transpose", [x, axes(name + "_order", order)], Tperm="type: DT_INT32", **t)
+    if around:
+        node(name + "_after", "AddV2", [y, given(name + "_y", [dims[d] for d in order], dtype)], **t)
+
+
 def write(out):
     """OUT.pbtxt and OUT.npz, values for its inputs."""
     with open(out + ".pbtxt", "w", encoding="utf-8") as f:

@@ -2,7 +2,7 @@
 the cuda backend has of its own (odd, prime, one, several tiles), and OUT.npz, values for its inputs."""
 import sys
 
-from cuda_graph import conv, product, reduce, softmax, write
+from cuda_graph import conv, product, reduce, softmax, transpose, write
 
 product("one_tile", 33, 17, 31)
 product("deep", 40, 129, 67, bias=True)
@@ -46,5 +46,11 @@ reduce("outer_and_inner", "Sum", [9, 5, 50], [0, 2])
 softmax("short_rows", [9, 33])
 softmax("long_rows", [3, 1500])
 softmax("rows_of_any_size", [4, 129], free=1)
+
+transpose("moved", [70, 45], [1, 0])
+transpose("moved_around", [3, 40, 65], [0, 2, 1], around=True)
+transpose("moved_first", [33, 3, 50], [2, 0, 1])
+transpose("moved_halves", [64, 2, 36], [2, 1, 0], dtype="DT_HALF")
+transpose("moved_at_run_time", [37, 2, 80], [1, 2, 0], free=0)
 
 write(sys.argv[1])
