@@ -26,7 +26,7 @@ namespace lathe::test {
 
 CudaDevice::CudaDevice(const Setting &setting) {
   for (const char *name : {"ARCH", "DRIVER", "SEED", "SMS", "CHECKS", "FAIL_CALL", "FAIL_RESULT", "MEMORY",
-                           "MAX_BRANCHES", "NO_DEVICE", "DEVICES", "LOG"})
+                           "MAX_BRANCHES", "NO_DEVICE", "DEVICES", "LOG", "COUNTS"})
     unsetenv((std::string("LATHE_EMU_") + name).c_str());
   for (const auto &s : setting)
     setenv(("LATHE_EMU_" + s.first).c_str(), s.second.c_str(), 1);

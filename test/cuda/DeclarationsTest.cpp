@@ -87,6 +87,10 @@ static_assert(sizeof(lathe_cu_device) == sizeof(CUdevice) &&
                   sizeof(lathe_cu_deviceptr) == sizeof(CUdeviceptr) &&
                   sizeof(lathe_cu_result) == sizeof(CUresult) && sizeof(lathe_cu_stream) == sizeof(CUstream),
               "sizes");
+static_assert(sizeof(lathe_cu_kernel_node_params) == sizeof(CUDA_KERNEL_NODE_PARAMS_v1) &&
+                  offsetof(lathe_cu_kernel_node_params, block_z) == offsetof(CUDA_KERNEL_NODE_PARAMS_v1, blockDimZ) &&
+                  offsetof(lathe_cu_kernel_node_params, parameters) == offsetof(CUDA_KERNEL_NODE_PARAMS_v1, kernelParams),
+              "parameters of a kernel's node");
 
 namespace {
 /// Whether two functions are called alike: as many parameters, each of the same size and class.

@@ -17,6 +17,7 @@ static void out(workplace *w) {
 void lathe_cuda_strip(workplace *w) {
   const lathe_cuda_driver *d = w->module->driver;
   lathe_cuda_collect(w, 0);
+  lathe_cuda_drop_graphs(w);
   if (w->stream)
     d->cuStreamDestroy(w->stream);
   for (int i = 0; i < MOST_PENDING; ++i)
@@ -50,6 +51,7 @@ int32_t lathe_cuda_furnish(workplace *w, int64_t bytes) {
   if (code || w->bytes >= bytes)
     return code;
   lathe_cuda_collect(w, 0); /* they use the memory */
+  lathe_cuda_drop_graphs(w);
   if (w->memory)
     code = lathe_cuda_result(d, "cuMemFree", d->cuMemFree(w->memory));
   w->memory = 0;
@@ -136,6 +138,7 @@ void lathe_cuda_close_2(lathe_device_instance *w) {
   while (*link != w)
     link = &(*link)->next;
   *link = w->next;
+  free(w->recorded.words);
   free(w);
   if (--l->instances == 0 && !l->kept)
     lathe_cuda_forget(l);
@@ -229,6 +232,8 @@ int32_t lathe_cuda_transfer_2(lathe_device_instance *w, void *to, int32_t to_on_
                                d->cuMemcpyDtoDAsync((uintptr_t)to, (uintptr_t)from, (size_t)bytes, w->stream));
     /* also after a failure: nothing may be under way when this returns */
     int32_t waited = lathe_cuda_result(d, "cuStreamSynchronize", d->cuStreamSynchronize(w->stream));
+    if (waited)
+      d->cuStreamSynchronize(w->stream);
     code = code ? code : waited;
     out(w);
   }

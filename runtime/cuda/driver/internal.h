@@ -21,9 +21,18 @@
 #define lathe_cuda_furnish lathe_cuda_furnish_2
 #define lathe_cuda_strip lathe_cuda_strip_2
 #define lathe_cuda_collect lathe_cuda_collect_2
+#define lathe_cuda_flush lathe_cuda_flush_2
+#define lathe_cuda_record_launch lathe_cuda_record_launch_2
+#define lathe_cuda_record_copy lathe_cuda_record_copy_2
+#define lathe_cuda_record_fill lathe_cuda_record_fill_2
+#define lathe_cuda_drop_graphs lathe_cuda_drop_graphs_2
 
 /* How many runs of an instance may be pending; one more waits for the oldest. */
 #define MOST_PENDING 8
+/* Of a workplace, the ones used last: a run has one for each stretch between two things that the host moves or must know. */
+#define MOST_GRAPHS 32
+/* A kernel's parameters may take 4352 bytes before PTX 8.1. */
+#define MOST_PARAMETERS 544
 
 /* Memory that a run asked for beside its own. */
 typedef struct piece {
@@ -38,6 +47,21 @@ typedef struct cells {
   const int32_t *sites;
   int32_t count;
 } cells;
+
+/* Commands for the device (graph.c) in `count` words. */
+typedef struct stretch {
+  uint64_t *words;
+  size_t count, capacity, commands;
+} stretch;
+
+typedef struct graph {
+  stretch of;
+  uint64_t used; /* when; 0: nothing is here */
+  int refused;   /* by the driver */
+  lathe_cu_graph source;
+  lathe_cu_graph_exec exec;   /* null: was seen once, or refused */
+  lathe_cu_graph_node *nodes; /* by command; null: not known */
+} graph;
 
 typedef struct lathe_device_instance {
   struct loaded *module;
@@ -57,6 +81,9 @@ typedef struct lathe_device_instance {
   int32_t said;
   char text[256]; /* without a site */
   piece *pieces;
+  stretch recorded; /* what is not in the stream yet */
+  graph graphs[MOST_GRAPHS];
+  uint64_t tick;
   struct lathe_device_instance *next;
 } workplace;
 
@@ -101,6 +128,14 @@ void lathe_cuda_forget(loaded *l);
 int32_t lathe_cuda_furnish(workplace *w, int64_t bytes);
 /* Takes all that from it, in the current context. */
 void lathe_cuda_strip(workplace *w);
+/* Notes a command of the run in progress, whose arguments get the error; what is noted goes to the stream by flush, which whoever
+ * transfers or waits calls first. */
+int32_t lathe_cuda_record_launch(workplace *w, int32_t kernel, int64_t blocks, const uint64_t *parameters, int32_t count);
+int32_t lathe_cuda_record_copy(workplace *w, lathe_cu_deviceptr to, lathe_cu_deviceptr from, size_t bytes);
+int32_t lathe_cuda_record_fill(workplace *w, lathe_cu_deviceptr to, unsigned value, int bytesOfValue, size_t count);
+int32_t lathe_cuda_flush(workplace *w);
+/* Forgets all graphs, in the current context. */
+void lathe_cuda_drop_graphs(workplace *w);
 /* Waits for the oldest pending runs, until `left` are pending, and notes the first failure. In the current context. */
 void lathe_cuda_collect(workplace *w, int left);
 

@@ -122,6 +122,7 @@ static void drop(loaded *l) {
       continue;
     }
     *link = w->next;
+    free(w->recorded.words);
     free(w);
   }
   if (current) {

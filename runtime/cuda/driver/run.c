@@ -2,11 +2,8 @@
 #include "runtime/cuda/driver/internal.h"
 
 #include <stdlib.h>
-#include <stdio.h>
 #include <string.h>
 
-/* A kernel's parameters may take 4352 bytes before PTX 8.1. */
-#define MOST_PARAMETERS 544
 #define MOST_BLOCKS 0x7fffffff
 
 static int32_t defaultDevice;
@@ -127,6 +124,7 @@ int32_t lathe_cuda_begin_2(lathe_cuda_module *module, const lathe_run_args *args
     return tell(args, code);
   }
   memset(&w->cells, 0, sizeof(w->cells));
+  w->recorded.count = w->recorded.commands = 0; /* of a run that failed */
   frame->call = w;
   frame->memory = (void *)(uintptr_t)w->memory;
   frame->constants = (void *)(uintptr_t)l->constants;
@@ -143,13 +141,14 @@ int32_t lathe_cuda_cells_2(void *call, void *at, const int32_t *sites, int32_t c
   w->cells.host = (const int64_t *)(const void *)host;
   w->cells.sites = sites;
   w->cells.count = count;
-  return done(w, "cuMemsetD8Async", w->module->driver->cuMemsetD8Async((uintptr_t)at, 0, 8 * (size_t)count, w->queue));
+  return lathe_cuda_record_fill(w, (uintptr_t)at, 0, 1, 8 * (size_t)count);
 }
 
 /* Asks for the cells. */
 static int32_t fetch(workplace *w) {
-  if (!w->cells.count)
-    return LATHE_OK;
+  int32_t code = lathe_cuda_flush(w);
+  if (code || !w->cells.count)
+    return code;
   return done(w, "cuMemcpyDtoHAsync",
               w->module->driver->cuMemcpyDtoHAsync((void *)(uintptr_t)w->cells.host, w->cells.device,
                                                    8 * (size_t)w->cells.count, w->queue));
@@ -235,7 +234,9 @@ int32_t lathe_cuda_release_2(void *call, void **slot) {
   workplace *w = call;
   if (!*slot)
     return LATHE_OK;
-  int32_t code = done(w, "cuStreamSynchronize", w->module->driver->cuStreamSynchronize(w->queue));
+  int32_t code = lathe_cuda_flush(w);
+  if (!code)
+    code = done(w, "cuStreamSynchronize", w->module->driver->cuStreamSynchronize(w->queue));
   for (piece **link = &w->pieces; !code && *link; link = &(*link)->next)
     if ((*link)->memory == (uintptr_t)*slot) {
       code = release(w, link);
@@ -247,15 +248,17 @@ int32_t lathe_cuda_release_2(void *call, void **slot) {
 
 int32_t lathe_cuda_upload_2(void *call, void *device, const void *host, int64_t bytes) {
   workplace *w = call;
-  if (bytes <= 0)
-    return LATHE_OK;
+  int32_t code = bytes > 0 ? lathe_cuda_flush(w) : LATHE_OK;
+  if (code || bytes <= 0)
+    return code;
   return done(w, "cuMemcpyHtoDAsync",
               w->module->driver->cuMemcpyHtoDAsync((uintptr_t)device, host, (size_t)bytes, w->queue));
 }
 
 static int32_t download(workplace *w, void *host, const void *device, int64_t bytes) {
-  if (bytes <= 0)
-    return LATHE_OK;
+  int32_t code = bytes > 0 ? lathe_cuda_flush(w) : LATHE_OK;
+  if (code || bytes <= 0)
+    return code;
   return done(w, "cuMemcpyDtoHAsync",
               w->module->driver->cuMemcpyDtoHAsync(host, (uintptr_t)device, (size_t)bytes, w->queue));
 }
@@ -266,11 +269,7 @@ int32_t lathe_cuda_read_2(void *call, void *host, const void *device, int64_t by
 }
 
 int32_t lathe_cuda_copy_2(void *call, void *to, const void *from, int64_t bytes) {
-  workplace *w = call;
-  if (bytes <= 0)
-    return LATHE_OK;
-  return done(w, "cuMemcpyDtoDAsync",
-              w->module->driver->cuMemcpyDtoDAsync((uintptr_t)to, (uintptr_t)from, (size_t)bytes, w->queue));
+  return bytes > 0 ? lathe_cuda_record_copy(call, (uintptr_t)to, (uintptr_t)from, (size_t)bytes) : LATHE_OK;
 }
 
 enum { Inputs, Outputs, Variables };
@@ -314,8 +313,6 @@ int32_t lathe_cuda_store_2(void *call, int32_t list, int32_t number, void **slot
 }
 
 int32_t lathe_cuda_fill_2(void *call, void *device, const void *element, int64_t size, int64_t bytes) {
-  workplace *w = call;
-  const lathe_cuda_driver *d = w->module->driver;
   const unsigned char *e = element;
   int same = 1;
   if (bytes <= 0)
@@ -323,11 +320,11 @@ int32_t lathe_cuda_fill_2(void *call, void *device, const void *element, int64_t
   for (int64_t i = 1; i < size; ++i)
     same &= e[i] == e[0];
   if (same)
-    return done(w, "cuMemsetD8Async", d->cuMemsetD8Async((uintptr_t)device, e[0], (size_t)bytes, w->queue));
+    return lathe_cuda_record_fill(call, (uintptr_t)device, e[0], 1, (size_t)bytes);
   if (size == 4) {
     unsigned word;
     memcpy(&word, e, 4);
-    return done(w, "cuMemsetD32Async", d->cuMemsetD32Async((uintptr_t)device, word, (size_t)bytes / 4, w->queue));
+    return lathe_cuda_record_fill(call, (uintptr_t)device, word, 4, (size_t)bytes / 4);
   }
   /* one element, then ever twice as many */
   int32_t code = lathe_cuda_upload_2(call, device, element, size);
@@ -338,22 +335,11 @@ int32_t lathe_cuda_fill_2(void *call, void *device, const void *element, int64_t
 
 int32_t lathe_cuda_launch_2(void *call, int32_t kernel, int64_t blocks, const uint64_t *parameters, int32_t count) {
   workplace *w = call;
-  const loaded *l = w->module;
-  const lathe_cuda_kernel *k = l->module->kernels[kernel];
-  void *pointers[MOST_PARAMETERS];
   if (blocks <= 0)
     return LATHE_OK;
   if (blocks > MOST_BLOCKS || count > MOST_PARAMETERS)
     return tell(w->args, lathe_cuda_refuse(LATHE_RESOURCE_EXHAUSTED,
-                                           "kernel '%s' is too large for a launch: %lld blocks, %d parameters", k->name,
-                                           (long long)blocks, count));
-  for (int32_t i = 0; i < count; ++i)
-    pointers[i] = (void *)(uintptr_t)&parameters[i];
-  lathe_cu_result result = l->driver->cuLaunchKernel(l->functions[kernel], (unsigned)blocks, 1, 1, (unsigned)k->threads,
-                                                     1, 1, 0, w->queue, pointers, NULL);
-  if (result == LATHE_CU_SUCCESS)
-    return LATHE_OK;
-  char where[160];
-  snprintf(where, sizeof(where), "cuLaunchKernel of '%.100s'", k->name);
-  return done(w, where, result);
+                                           "kernel '%s' is too large for a launch: %lld blocks, %d parameters",
+                                           w->module->module->kernels[kernel]->name, (long long)blocks, count));
+  return lathe_cuda_record_launch(w, kernel, blocks, parameters, count);
 }

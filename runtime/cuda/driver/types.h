@@ -25,6 +25,13 @@ typedef struct CUgraph_st *lathe_cu_graph;
 typedef struct CUgraphNode_st *lathe_cu_graph_node;
 typedef struct CUgraphExec_st *lathe_cu_graph_exec;
 
+/* CUDA_KERNEL_NODE_PARAMS as CUDA 10 introduced it */
+typedef struct lathe_cu_kernel_node_params {
+  lathe_cu_function function;
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
+  void **parameters, **extra;
+} lathe_cu_kernel_node_params;
+
 /* LATHE_CU_NAME = value; NAME is cuda.h's without its prefix CU_ or CUDA_. */
 enum {
   LATHE_CU_SUCCESS = 0,

@@ -321,23 +321,19 @@ extern "C" lathe_cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *bloc
   return LATHE_CU_SUCCESS;
 }
 
-extern "C" lathe_cu_result cuLaunchKernel(lathe_cu_function function, unsigned gridX, unsigned gridY,
-                                          unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ,
-                                          unsigned shared, lathe_cu_stream stream, void **parameters,
-                                          void **extra) {
-  LATHE_EMU_CALL("cuLaunchKernel", Call::Working);
+lathe_cu_result lathe::emu::planLaunch(Device &device, lathe_cu_function function, const unsigned (&grid)[3],
+                                       const unsigned (&block)[3], unsigned shared, void **parameters, void **extra,
+                                       std::function<void()> &action) {
   auto *f = reinterpret_cast<Function *>(function);
-  Stream *s = device.stream(stream);
-  if (!device.functions.count(f) || f->module->ordinal != device.ordinal || !s)
+  if (!device.functions.count(f) || f->module->ordinal != device.ordinal)
     return LATHE_CU_ERROR_INVALID_HANDLE;
   const Code &code = *f->code;
-  uint64_t threads = uint64_t(blockX) * blockY * blockZ;
-  if (!gridX || !gridY || !gridZ || !threads || gridX > 0x7fffffffu || gridY > 65535 || gridZ > 65535 ||
-      blockX > 1024 || blockY > 1024 || blockZ > 64 || threads > 1024 || extra ||
-      (!parameters && !code.params.empty()))
+  uint64_t threads = uint64_t(block[0]) * block[1] * block[2];
+  if (!grid[0] || !grid[1] || !grid[2] || !threads || grid[0] > 0x7fffffffu || grid[1] > 65535 || grid[2] > 65535 ||
+      block[0] > 1024 || block[1] > 1024 || block[2] > 64 || threads > 1024 || extra || (!parameters && !code.params.empty()))
     return LATHE_CU_ERROR_INVALID_VALUE;
   const PtxFunction &p = *code.source;
-  if (p.reqntid[0] && (p.reqntid[0] != blockX || p.reqntid[1] != blockY || p.reqntid[2] != blockZ))
+  if (p.reqntid[0] && !std::equal(block, block + 3, p.reqntid))
     return LATHE_CU_ERROR_INVALID_VALUE;
   if (p.maxntid[0] && threads > uint64_t(p.maxntid[0]) * p.maxntid[1] * p.maxntid[2])
     return LATHE_CU_ERROR_INVALID_VALUE;
@@ -346,7 +342,6 @@ extern "C" lathe_cu_result cuLaunchKernel(lathe_cu_function function, unsigned g
   Plan plan;
   plan.module = f->module;
   plan.code = &code;
-  const unsigned grid[3] = {gridX, gridY, gridZ}, block[3] = {blockX, blockY, blockZ};
   std::copy(grid, grid + 3, plan.grid);
   std::copy(block, block + 3, plan.block);
   plan.dynamicShared = shared;
@@ -354,6 +349,22 @@ extern "C" lathe_cu_result cuLaunchKernel(lathe_cu_function function, unsigned g
   for (size_t k = 0; k < code.params.size(); ++k)
     std::memcpy(plan.params.data() + code.params[k].offset, parameters[k], code.params[k].size);
   plan.blocksPerSm = blocksPerSm(device, *f, static_cast<unsigned>(threads), shared);
-  device.enqueue(*s, Node::Kernel, [&device, plan = std::move(plan)] { run(device, plan); });
+  action = [&device, plan = std::move(plan)] { run(device, plan); };
   return LATHE_CU_SUCCESS;
+}
+
+extern "C" lathe_cu_result cuLaunchKernel(lathe_cu_function function, unsigned gridX, unsigned gridY,
+                                          unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ,
+                                          unsigned shared, lathe_cu_stream stream, void **parameters,
+                                          void **extra) {
+  LATHE_EMU_CALL("cuLaunchKernel", Call::Working);
+  Stream *s = device.stream(stream);
+  if (!s)
+    return LATHE_CU_ERROR_INVALID_HANDLE;
+  std::function<void()> action;
+  lathe_cu_result result =
+      planLaunch(device, function, {gridX, gridY, gridZ}, {blockX, blockY, blockZ}, shared, parameters, extra, action);
+  if (result == LATHE_CU_SUCCESS)
+    device.enqueue(*s, Node::Kernel, std::move(action));
+  return result;
 }

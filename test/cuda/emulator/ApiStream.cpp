@@ -269,6 +269,27 @@ extern "C" lathe_cu_result cuStreamIsCapturing(lathe_cu_stream stream, lathe_cu_
   return LATHE_CU_SUCCESS;
 }
 
+extern "C" lathe_cu_result cuStreamGetCaptureInfo(lathe_cu_stream stream, lathe_cu_capture_status *status, uint64_t *id,
+                                                  lathe_cu_graph *graph, const lathe_cu_graph_node **last, size_t *count) {
+  LATHE_EMU_CALL("cuStreamGetCaptureInfo", Call::Context);
+  Stream *s = device.stream(stream);
+  // who captures into which graph has no answer here
+  if (!s || !status || id || graph)
+    return LATHE_CU_ERROR_INVALID_VALUE;
+  s->told.clear();
+  *status = s->capture ? LATHE_CU_STREAM_CAPTURE_STATUS_ACTIVE : LATHE_CU_STREAM_CAPTURE_STATUS_NONE;
+  if (s->capture && s->capture->invalid)
+    *status = LATHE_CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+  else if (s->capture)
+    for (size_t n : s->captureTail)
+      s->told.push_back(s->capture->nodes[n].handle());
+  if (last)
+    *last = s->told.data();
+  if (count)
+    *count = s->told.size();
+  return LATHE_CU_SUCCESS;
+}
+
 extern "C" lathe_cu_result cuGraphInstantiateWithFlags(lathe_cu_graph_exec *exec, lathe_cu_graph graph,
                                                        unsigned long long flags) {
   LATHE_EMU_CALL("cuGraphInstantiateWithFlags", Call::Working);
@@ -297,6 +318,24 @@ extern "C" lathe_cu_result cuGraphExecUpdate(lathe_cu_graph_exec exec, lathe_cu_
     return LATHE_CU_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   e->nodes = g->nodes;
   return LATHE_CU_SUCCESS;
+}
+
+extern "C" lathe_cu_result cuGraphExecKernelNodeSetParams(lathe_cu_graph_exec exec, lathe_cu_graph_node node,
+                                                          const lathe_cu_kernel_node_params *p) {
+  LATHE_EMU_CALL("cuGraphExecKernelNodeSetParams", Call::Working);
+  auto *e = reinterpret_cast<Graph *>(exec);
+  if (!device.execs.count(e) || !p)
+    return LATHE_CU_ERROR_INVALID_VALUE;
+  // the node is one of the graph that this was made of, which must still be there
+  bool alive = false;
+  for (const Graph *g : device.graphs)
+    for (const Node &n : g->nodes)
+      alive |= n.handle() == node;
+  for (Node &n : e->nodes)
+    if (alive && n.handle() == node && n.kind == Node::Kernel)
+      return planLaunch(device, p->function, {p->grid_x, p->grid_y, p->grid_z}, {p->block_x, p->block_y, p->block_z}, p->shared,
+                        p->parameters, p->extra, n.run);
+  return LATHE_CU_ERROR_INVALID_VALUE;
 }
 
 extern "C" lathe_cu_result cuGraphLaunch(lathe_cu_graph_exec exec, lathe_cu_stream stream) {

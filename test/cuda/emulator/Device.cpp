@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 
 namespace lathe::emu {
 
@@ -29,6 +30,7 @@ Config Config::read() {
   c.devices = std::min(std::max(1, c.devices), Device::mostDevices);
   c.sms = std::max(1u, c.sms);
   c.keep = text("LATHE_EMU_KEEP");
+  c.counts = text("LATHE_EMU_COUNTS");
   c.noDevice = !text("LATHE_EMU_NO_DEVICE").empty();
   std::string checks = "," + text("LATHE_EMU_CHECKS") + ",";
   c.initcheck = checks.find(",init,") != std::string::npos;
@@ -51,6 +53,7 @@ void Device::configure() {
   findings.setLog(config.log);
   makeMemories();
   calls = 0;
+  callsOf.clear();
   sticky = LATHE_CU_SUCCESS;
   initialized = true;
 }
@@ -71,6 +74,12 @@ void Device::reset() {
   tell(events.size(), "events");
   tell(graphs.size(), "graphs");
   tell(execs.size(), "instantiated graphs");
+  if (!config.counts.empty()) {
+    std::ofstream out(config.counts, std::ios::app);
+    for (const auto &[name, n] : callsOf)
+      out << name << " " << n << "\n";
+  }
+  callsOf.clear();
   for (Module *m : modules)
     delete m;
   for (Stream *s : streams)
@@ -239,6 +248,7 @@ bool Device::breaksCapture() {
 
 Call::Call(const char *name, Needs needs, bool releases) : device(Device::get()), lock(device.mutex) {
   uint64_t n = ++device.calls;
+  ++device.callsOf[name];
   if (needs != Nothing && !device.initialized) {
     refused = LATHE_CU_ERROR_NOT_INITIALIZED;
     return;
@@ -255,7 +265,6 @@ Call::Call(const char *name, Needs needs, bool releases) : device(Device::get())
     refused = LATHE_CU_ERROR_INVALID_CONTEXT;
   else if (needs == Working && device.sticky != LATHE_CU_SUCCESS)
     refused = device.sticky;
-  (void)name;
 }
 
 lathe_cu_result Call::finish(lathe_cu_result result) {

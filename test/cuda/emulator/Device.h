@@ -27,6 +27,7 @@ struct Config {
   int devices = 1;                           ///< LATHE_EMU_DEVICES: up to 4
   bool noDevice = false;                     ///< LATHE_EMU_NO_DEVICE
   std::string log;                           ///< LATHE_EMU_LOG: file for findings, else stderr
+  std::string counts;                        ///< LATHE_EMU_COUNTS: file that gets how often each function was called
   std::string keep;                          ///< LATHE_EMU_KEEP: folder for the text of every module that is loaded
   static Config read();
 };
@@ -43,6 +44,8 @@ struct Node {
   enum Kind : uint8_t { Kernel, Copy, Set, Empty } kind = Empty;
   std::function<void()> run;
   std::vector<size_t> after;
+  std::shared_ptr<char> id = std::make_shared<char>(); ///< its address is the handle, the same in what is instantiated
+  lathe_cu_graph_node handle() const { return reinterpret_cast<lathe_cu_graph_node>(id.get()); }
 };
 
 struct Capture {
@@ -60,6 +63,7 @@ struct Stream {
   std::shared_ptr<Command> tail;
   std::shared_ptr<Capture> capture;
   std::vector<size_t> captureTail;
+  std::vector<lathe_cu_graph_node> told; ///< what cuStreamGetCaptureInfo answered
 };
 
 struct Event {
@@ -107,6 +111,7 @@ public:
   Stream nullStreams[mostDevices];
   std::mt19937_64 random;
   uint64_t calls = 0, launches = 0;
+  std::map<std::string, uint64_t> callsOf; ///< by function, since the first context was made
   bool initialized = false;
   std::recursive_mutex mutex;
 
@@ -161,6 +166,10 @@ private:
     return call.refused;                                                                                     \
   Device &device = call.device;                                                                              \
   (void)device
+
+/// What a launch does once it is its turn, in `run`; or why there can be none.
+lathe_cu_result planLaunch(Device &device, lathe_cu_function function, const unsigned (&grid)[3], const unsigned (&block)[3],
+                           unsigned shared, void **parameters, void **extra, std::function<void()> &run);
 
 /// A device's context, as a handle.
 lathe_cu_context contextHandle(int ordinal);
