@@ -70,6 +70,8 @@ void lathe_cuda_collect(workplace *w, int left) {
   const lathe_cuda_driver *d = w->module->driver;
   for (; w->pending > left; --w->pending, w->first = (w->first + 1) % MOST_PENDING) {
     lathe_cu_result result = d->cuEventSynchronize(w->events[w->first]);
+    if (result != LATHE_CU_SUCCESS) /* once more: the caller takes for over what this has waited for, and frees its memory */
+      d->cuEventSynchronize(w->events[w->first]);
     if (w->failure)
       continue;
     if (result != LATHE_CU_SUCCESS) {
@@ -232,7 +234,7 @@ int32_t lathe_cuda_transfer_2(lathe_device_instance *w, void *to, int32_t to_on_
                                d->cuMemcpyDtoDAsync((uintptr_t)to, (uintptr_t)from, (size_t)bytes, w->stream));
     /* also after a failure: nothing may be under way when this returns */
     int32_t waited = lathe_cuda_result(d, "cuStreamSynchronize", d->cuStreamSynchronize(w->stream));
-    if (waited)
+    if (waited) /* once more, as above */
       d->cuStreamSynchronize(w->stream);
     code = code ? code : waited;
     out(w);
