@@ -21,6 +21,7 @@ static constexpr Form forms[] = {
     {"columns", whyNoReduceColumns, emitReduceColumns},
     {"team", whyNoReduceRows, emitReduceRows},
     {"transpose", whyNoTranspose, emitTranspose},
+    {"wide", whyNoWide, emitWide},
 };
 
 const Form *findForm(Operation *op) {

@@ -41,6 +41,9 @@ mlir::LogicalResult emitReduceRows(mlir::Operation *op, codegen::KernelBuilder &
 // transposes in loops (Transpose.cpp)
 std::string whyNoTranspose(mlir::Operation *op);
 mlir::LogicalResult emitTranspose(mlir::Operation *op, codegen::KernelBuilder &b);
+// elementwise loops (Wide.cpp)
+std::string whyNoWide(mlir::Operation *op);
+mlir::LogicalResult emitWide(mlir::Operation *op, codegen::KernelBuilder &b);
 
 /// Why the epilogue of an op with a core cannot be given one sum at a time, at its own index; empty if it
 /// can.

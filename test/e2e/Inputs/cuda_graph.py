@@ -67,6 +67,17 @@ def transpose(name, dims, order, dtype="DT_FLOAT", free=None, around=False):
         node(name + "_after", "AddV2", [y, given(name + "_y", [dims[d] for d in order], dtype)], **t)
 
 
+def elementwise(name, dims, dtype="DT_FLOAT", free=None):
+    """Of a tensor, of one row and of one element for each row."""
+    t = {"T": f"type: {dtype}"}
+    x = given(name + "_x", dims, dtype, free)
+    y = node(name + "_row", "Mul", [x, given(name + "_r", [dims[-1]], dtype)], **t)
+    y = node(name + "_rows", "Add", [y, given(name + "_c", [dims[-2], 1], dtype)], **t)
+    y = node(name + "_tanh", "Tanh", [y], **t)
+    node(name + "_out", "Maximum", [node(name + "_erf", "Erf", [y], **t), x], **t)
+    node(name + "_sign", "Select", [node(name + "_less", "Less", [y, x], **t), y, x], **t)
+
+
 def write(out):
     """OUT.pbtxt and OUT.npz, values for its inputs."""
     with open(out + ".pbtxt", "w", encoding="utf-8") as f:

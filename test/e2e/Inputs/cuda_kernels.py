@@ -2,7 +2,7 @@
 the cuda backend has of its own (odd, prime, one, several tiles), and OUT.npz, values for its inputs."""
 import sys
 
-from cuda_graph import conv, product, reduce, softmax, transpose, write
+from cuda_graph import conv, elementwise, product, reduce, softmax, transpose, write
 
 product("one_tile", 33, 17, 31)
 product("deep", 40, 129, 67, bias=True)
@@ -52,5 +52,9 @@ transpose("moved_around", [3, 40, 65], [0, 2, 1], around=True)
 transpose("moved_first", [33, 3, 50], [2, 0, 1])
 transpose("moved_halves", [64, 2, 36], [2, 1, 0], dtype="DT_HALF")
 transpose("moved_at_run_time", [37, 2, 80], [1, 2, 0], free=0)
+elementwise("wide", [3, 130, 132])
+elementwise("wide_halves", [2, 96, 256], dtype="DT_HALF")
+elementwise("wide_at_run_time", [2, 7, 20], free=0)
+elementwise("wide_not", [3, 130, 133])
 
 write(sys.argv[1])
