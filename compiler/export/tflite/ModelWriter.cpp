@@ -29,6 +29,7 @@ std::optional<tfl::TensorType> tensorTypeOf(DType type) {
   case DType::UInt32: return tfl::TensorType::UINT32;
   case DType::UInt64: return tfl::TensorType::UINT64;
   case DType::Bool: return tfl::TensorType::BOOL;
+  case DType::Resource: return tfl::TensorType::RESOURCE;
   case DType::Complex64: return tfl::TensorType::COMPLEX64;
   case DType::Complex128: return tfl::TensorType::COMPLEX128;
   default: return std::nullopt;

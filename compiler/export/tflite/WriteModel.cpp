@@ -8,11 +8,17 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Quant/IR/QuantTypes.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <cstring>
 
 using namespace mlir;
 
 namespace lathe::tflwrite {
 namespace {
+
+/// On arguments and results of entries that are a variable's value before and after, its name.
+constexpr const char *variableAttr = "hlo.variable";
 
 /// The node's name that a location starts with.
 std::string nameOf(Location loc) {
@@ -35,6 +41,7 @@ private:
     Block *block;
     SmallVector<Value> outside;
     bool passesOn = false; ///< the outside values are outputs too: the body of a loop
+    func::FuncOp entry;    ///< that the block is of, if any: its variables are read first and written last
   };
   using Tensors = llvm::DenseMap<Value, int32_t>;
 
@@ -44,6 +51,8 @@ private:
   void writeOp(Operation *op, int32_t subgraph, Tensors &tensors);
   void writeWhile(hlo::WhileOp op, int32_t subgraph, Tensors &tensors);
   void writeIf(hlo::IfOp op, int32_t subgraph, Tensors &tensors);
+  int32_t handleOf(StringRef variable, int32_t subgraph);
+  void writeInitialValues();
   void signature(func::FuncOp function, StringRef key, int32_t subgraph);
 
   ModuleOp module;
@@ -51,6 +60,7 @@ private:
   SmallVector<Body> work;
   std::vector<std::pair<std::vector<int32_t>, std::vector<int32_t>>> ports; ///< by subgraph
   llvm::DenseMap<Value, std::string> portNames; ///< of what entries take and give
+  int32_t initialize = -1; ///< subgraph that gives variables their first values
   bool ok = true;
 };
 
@@ -141,8 +151,8 @@ void Writer::writeWhile(hlo::WhileOp op, int32_t subgraph, Tensors &tensors) {
   SmallVector<Value> outside = outsideOf(op->getRegions());
   int32_t condition = writer.addSubgraph("condition"), body = writer.addSubgraph("body");
   ports.resize(body + 1);
-  work.push_back({condition, &op.getCond().front(), outside, false});
-  work.push_back({body, &op.getBody().front(), outside, true});
+  work.push_back({condition, &op.getCond().front(), outside, false, {}});
+  work.push_back({body, &op.getBody().front(), outside, true, {}});
   ModelWriter::OperatorDesc desc;
   desc.code = tfl::BuiltinOperator::WHILE;
   for (Value v : op.getOperands())
@@ -164,8 +174,8 @@ void Writer::writeIf(hlo::IfOp op, int32_t subgraph, Tensors &tensors) {
   SmallVector<Value> outside = outsideOf(op->getRegions());
   int32_t yes = writer.addSubgraph("then"), no = writer.addSubgraph("else");
   ports.resize(no + 1);
-  work.push_back({yes, &op.getTrueBranch().front(), outside, false});
-  work.push_back({no, &op.getFalseBranch().front(), outside, false});
+  work.push_back({yes, &op.getTrueBranch().front(), outside, false, {}});
+  work.push_back({no, &op.getFalseBranch().front(), outside, false, {}});
   ModelWriter::OperatorDesc desc;
   desc.code = tfl::BuiltinOperator::IF;
   desc.inputs.push_back(tensorOf(op.getPred(), subgraph, tensors));
@@ -178,18 +188,107 @@ void Writer::writeIf(hlo::IfOp op, int32_t subgraph, Tensors &tensors) {
   writer.addOperator(subgraph, std::move(desc));
 }
 
+/// The handle of a variable, made by an operator of its own.
+int32_t Writer::handleOf(StringRef variable, int32_t subgraph) {
+  ModelWriter::TensorDesc desc;
+  desc.name = variable.str();
+  desc.type = DType::Resource;
+  const int32_t handle = writer.addTensor(subgraph, std::move(desc));
+  auto container = writer.builder().CreateString(""), name = writer.builder().CreateString(variable.str());
+  ModelWriter::OperatorDesc op;
+  op.code = tfl::BuiltinOperator::VAR_HANDLE;
+  op.outputs = {handle};
+  op.optionsType = tfl::BuiltinOptions::VarHandleOptions;
+  op.options = tfl::CreateVarHandleOptions(writer.builder(), container, name).Union();
+  writer.addOperator(subgraph, std::move(op));
+  return handle;
+}
+
+/// A subgraph that assigns what each variable holds at first, which CALL_ONCE runs; 0 where the model does not say.
+void Writer::writeInitialValues() {
+  auto variables = module->getAttrOfType<ArrayAttr>("hlo.variables");
+  if (!variables)
+    return;
+  initialize = writer.addSubgraph("initialize");
+  ports.resize(initialize + 1);
+  for (auto variable : variables.getAsRange<DictionaryAttr>()) {
+    auto name = variable.getAs<StringAttr>("name");
+    auto type = cast<RankedTensorType>(variable.getAs<TypeAttr>("type").getValue());
+    ModelWriter::TensorDesc desc;
+    describe(type, desc);
+    auto value = variable.getAs<ElementsAttr>("value");
+    auto tensor = value ? hlo::readConstant(value) : FailureOr<Tensor>(failure());
+    if (!tensorTypeOf(desc.type) || !type.hasStaticShape() || (value && failed(tensor))) {
+      emitError(module.getLoc()) << "variable '" << name.getValue() << "': state of type " << type << " has no form in a TensorFlow Lite file";
+      ok = false;
+      continue;
+    }
+    if (!value) {
+      auto zeros = Tensor::tryAllocate(desc.type, desc.dims, int64_t(1) << 31);
+      if (!zeros.ok()) {
+        emitError(module.getLoc()) << "variable '" << name.getValue() << "' does not fit into a TensorFlow Lite file";
+        ok = false;
+        continue;
+      }
+      std::memset(zeros->data(), 0, zeros->sizeBytes());
+      tensor = *zeros;
+    }
+    desc.value = *tensor;
+    ModelWriter::OperatorDesc op;
+    op.code = tfl::BuiltinOperator::ASSIGN_VARIABLE;
+    op.inputs = {handleOf(name.getValue(), initialize), writer.addTensor(initialize, std::move(desc))};
+    writer.addOperator(initialize, std::move(op));
+  }
+}
+
 void Writer::write(const Body &body) {
   Tensors tensors;
   std::vector<int32_t> inputs, outputs;
-  for (Value v : body.block->getArguments())
-    inputs.push_back(tensorOf(v, body.subgraph, tensors));
+  llvm::StringMap<int32_t> handles;
+  auto handle = [&](StringRef variable) {
+    auto [at, isNew] = handles.try_emplace(variable, -1);
+    if (isNew)
+      at->second = handleOf(variable, body.subgraph);
+    return at->second;
+  };
+  func::FuncOp entry = body.entry;
+  if (entry && initialize >= 0) {
+    ModelWriter::OperatorDesc once;
+    once.code = tfl::BuiltinOperator::CALL_ONCE;
+    once.optionsType = tfl::BuiltinOptions::CallOnceOptions;
+    once.options = tfl::CreateCallOnceOptions(writer.builder(), initialize).Union();
+    writer.addOperator(body.subgraph, std::move(once));
+  }
+  for (BlockArgument v : body.block->getArguments()) {
+    const int32_t tensor = tensorOf(v, body.subgraph, tensors);
+    auto variable = entry ? entry.getArgAttrOfType<StringAttr>(v.getArgNumber(), variableAttr) : StringAttr();
+    if (!variable) {
+      inputs.push_back(tensor);
+      continue;
+    }
+    ModelWriter::OperatorDesc read;
+    read.code = tfl::BuiltinOperator::READ_VARIABLE;
+    read.inputs = {handle(variable.getValue())};
+    read.outputs = {tensor};
+    writer.addOperator(body.subgraph, std::move(read));
+  }
   for (Value v : body.outside)
     inputs.push_back(tensorOf(v, body.subgraph, tensors));
   for (Operation &op : body.block->without_terminator())
     if (!isConstantTensor(&op))
       writeOp(&op, body.subgraph, tensors);
-  for (Value v : body.block->getTerminator()->getOperands())
-    outputs.push_back(tensorOf(v, body.subgraph, tensors));
+  for (auto [i, v] : llvm::enumerate(body.block->getTerminator()->getOperands())) {
+    const int32_t tensor = tensorOf(v, body.subgraph, tensors);
+    auto variable = entry ? entry.getResultAttrOfType<StringAttr>(i, variableAttr) : StringAttr();
+    if (!variable) {
+      outputs.push_back(tensor);
+      continue;
+    }
+    ModelWriter::OperatorDesc assign;
+    assign.code = tfl::BuiltinOperator::ASSIGN_VARIABLE;
+    assign.inputs = {handle(variable.getValue()), tensor};
+    writer.addOperator(body.subgraph, std::move(assign));
+  }
   if (body.passesOn)
     for (Value v : body.outside)
       outputs.push_back(tensorOf(v, body.subgraph, tensors));
@@ -205,9 +304,11 @@ void Writer::signature(func::FuncOp function, StringRef key, int32_t subgraph) {
     return name ? name.getValue().str() : kind + std::to_string(i);
   };
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
-    inputs.emplace_back(nameFrom(function.getArgAttrDict(i), "input_", i), inputTensors[i]);
+    if (!function.getArgAttr(i, variableAttr))
+      inputs.emplace_back(nameFrom(function.getArgAttrDict(i), "input_", i), inputTensors[inputs.size()]);
   for (unsigned i = 0; i < function.getNumResults(); ++i)
-    outputs.emplace_back(nameFrom(function.getResultAttrDict(i), "output_", i), outputTensors[i]);
+    if (!function.getResultAttr(i, variableAttr))
+      outputs.emplace_back(nameFrom(function.getResultAttrDict(i), "output_", i), outputTensors[outputs.size()]);
   writer.addSignature(key.str(), subgraph, std::move(inputs), std::move(outputs));
 }
 
@@ -216,11 +317,6 @@ FailureOr<std::string> Writer::run(ArrayRef<SignatureName> signatures) {
   for (auto function : module.getOps<func::FuncOp>()) {
     if (!function.isPublic() || function.isExternal())
       continue;
-    for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (auto variable = function.getArgAttrOfType<StringAttr>(i, "hlo.variable")) {
-        emitError(function.getLoc()) << "variable '" << variable.getValue() << "' is state, which is not written to TensorFlow Lite files";
-        ok = false;
-      }
     int32_t subgraph = writer.addSubgraph(function.getName().str());
     ports.resize(subgraph + 1);
     entries.emplace_back(function, subgraph);
@@ -234,7 +330,8 @@ FailureOr<std::string> Writer::run(ArrayRef<SignatureName> signatures) {
       nameOfPort(function.getResultAttrDict(i), v);
   }
   for (auto &[function, subgraph] : entries)
-    work.push_back({subgraph, &function.getBody().front(), {}, false});
+    work.push_back({subgraph, &function.getBody().front(), {}, false, function});
+  writeInitialValues();
   for (size_t i = 0; i < work.size(); ++i) {
     Body body = work[i]; // writing adds more
     write(body);
