@@ -33,7 +33,8 @@ MODES = {
 TOLERANCE = {'bfloat16': (3e-2, 1e-2, 1e-2), 'float16': (1e-2, 1e-3, 2e-3), 'float32': (1e-4, 1e-5, 2e-6),
              'float64': (1e-8, 1e-10, 1e-12)}
 REAL_OF = {'complex64': 'float32', 'complex128': 'float64'}
-SECONDS, MEMORY = int(os.environ.get("TF_FUZZ_SECONDS", 10)), 8 << 30  # of a case; of address space, of which compiling takes most
+SECONDS = int(os.environ.get("TF_FUZZ_SECONDS", 10))  # of a case
+MEMORY, RESIDENT = 8 << 30, 2 << 30  # of address space, of which compiling takes most; of what a batch may ever hold
 
 
 # --- cases on disk
@@ -74,9 +75,22 @@ class Case:
             put(step['expected'][i], a)
         meta = {'name': self.name, 'source': {'file': 'tf_fuzz', 'mode': 'v1', 'index': 0, 'cls': '', 'method': ''},
                 'ops': sorted(self.ops), 'steps': [step], 'tags': [], 'dtypes': dtypes, 'slack': self.slack,
-                'rtol': {}, 'atol': {}}
+                **self.tolerances(dtypes)}
         out['case.json'] = json.dumps(meta).encode()
         return out
+
+    def tolerances(self, dtypes):
+        """As the conformance corpus keeps them, by type."""
+        rtol, atol, least = {}, {}, least_precise(dtypes.values())
+        for a, slack in zip(self.expected, self.slack):
+            dtype = a.dtype.name
+            if dtype not in TOLERANCE and dtype not in REAL_OF:
+                continue
+            rtol[dtype], floor, share = TOLERANCE[least]
+            wide = np.abs(a.astype(np.complex128 if a.dtype.kind == 'c' else np.float64)).reshape(-1)
+            largest = float(np.max(wide[np.isfinite(wide)], initial=0))
+            atol[dtype] = max(atol.get(dtype, 0), max(floor, share * largest) + slack)
+        return {'rtol': rtol, 'atol': atol}
 
     def write(self, folder):
         os.makedirs(folder)
@@ -125,6 +139,15 @@ def limits():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def resident(pid):
+    """The most memory that a process has held; 0 when it has ended."""
+    try:
+        with open('/proc/%d/status' % pid) as lines:
+            return next((int(line.split()[1]) << 10 for line in lines if line.startswith('VmHWM')), 0)
+    except OSError:
+        return 0
+
+
 def run_batch(lathe, mode, root, names):
     """Runs the cases in root; {name: (status, message)}. A case that crashes or takes too long is one more result."""
     results, left = {}, list(names)
@@ -137,7 +160,7 @@ def run_batch(lathe, mode, root, names):
         log = open(os.path.join(folder, 'log'), 'w+')
         process = subprocess.Popen([lathe, 'conform', *MODES[mode], '--cases', folder, '--report', report], stdout=log,
                                    stderr=log, preexec_fn=limits)
-        current, since, seen, timed_out = None, time.time(), 0, False
+        current, since, seen, killed = None, time.time(), 0, None
         while True:
             ended = process.poll() is not None
             lines = open(report).read().split('\n')[:-1]
@@ -150,8 +173,11 @@ def run_batch(lathe, mode, root, names):
             seen = len(lines)
             if ended:
                 break
-            if time.time() - since > SECONDS:
-                timed_out = True
+            if resident(process.pid) > RESIDENT:
+                killed = 'memory'
+            elif time.time() - since > SECONDS:
+                killed = 'timeout'
+            if killed:
                 process.kill()
                 process.wait()
                 continue
@@ -163,7 +189,7 @@ def run_batch(lathe, mode, root, names):
         left = [n for n in left if n not in results]
         if left:
             victim = current if current in left else left[0]
-            results[victim] = ('timeout' if timed_out else 'crash', ' '.join(text.split())[-300:])
+            results[victim] = (killed or 'crash', ' '.join(text.split())[-300:])
             left.remove(victim)
         assert len(left) < before
     return results
@@ -247,14 +273,18 @@ def fuzz(args):
             for name, case in made.items():
                 counts[mode] += 1
                 if name not in failed and name not in unsupported:
-                    for cell in case.cells:
+                    for cell in [*case.cells, ('@mode', mode), *(('@size', str(n)) for n in case.sizes)]:
                         cells[cell] += 1
             for name, why in sorted(unsupported.items()):
                 kinds['unsupported: ' + why[:160]] += 1
             for name, why in sorted(failed.items()):
-                counts['failed'] += 1
                 small = graphs.reduce_case(made[name], lambda c: fails(args.lathe, mode, c)) if args.reduce else None
-                print('FAIL %s %s (%s): %s' % (mode, name, ' '.join(made[name].steps), why), flush=True)
+                known = why.startswith('mismatch') and graphs.explained(small or made[name])
+                counts['explained' if known else 'failed'] += 1
+                print('%s %s %s (%s): %s' % ('KNOWN' if known else 'FAIL', mode, name, ' '.join(made[name].steps), why), flush=True)
+                if known:
+                    print('  %s' % known, flush=True)
+                    continue
                 if small:
                     print('  reduced: %s' % small.describe(), flush=True)
                     if args.keep:
@@ -264,7 +294,7 @@ def fuzz(args):
         print('%5d %s' % (n, text))
     print(' '.join('%s %d' % kv for kv in sorted(counts.items())))
     if log:
-        for (op, dtype), n in sorted(cells.items()):
+        for (op, dtype), n in sorted(cells.items()):  # also of the modes, and of the sizes of what is fed
             log.write('%s\t%s\t%d\n' % (op, dtype, n))
     return 1 if counts['failed'] else 0
 
@@ -279,16 +309,22 @@ def fails(lathe, mode, case):
 
 def make(args):
     import tf_fuzz_graphs as graphs
-    n = 0
+    n, covered = 0, set()
     with zipfile.ZipFile(args.output, 'w', zipfile.ZIP_DEFLATED) as z:
         for s in range(args.seed, args.seed + args.count):
             case = graphs.make_case(s, args.op, args.dtype)
             if case is None:
                 continue
+            files = case.files()
+            if args.most and sum(map(len, files.values())) > args.most:
+                continue
+            if args.cover and (covered.issuperset(case.cells) or graphs.explained(case)):
+                continue
+            covered.update(case.cells)
             n += 1
-            for file, data in case.files().items():
+            for file, data in sorted(files.items()):
                 z.writestr(zipfile.ZipInfo('%s/%s' % (case.name, file)), data, zipfile.ZIP_DEFLATED)
-    print('%d cases' % n)
+    print('%d cases, %d pairs of an operation and a type' % (n, len(covered)))
     return 0
 
 
@@ -309,6 +345,9 @@ def main():
     f.add_argument('--no-reduce', dest='reduce', action='store_false')
     f.add_argument('--keep', help='folder for reduced graphs that fail')
     f.add_argument('--table', help='append the (operation, type) counts of passing graphs to this file')
+    m.add_argument('--cover', action='store_true', help='only graphs with a pair of an operation and a type that none before them has, '
+                   'and whose answer does not rest on a rounding')
+    m.add_argument('--most', type=int, help='only graphs of at most so many bytes')
     m.add_argument('-o', '--output', required=True)
     r.add_argument('zip')
     args = p.parse_args()
