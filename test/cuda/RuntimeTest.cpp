@@ -215,6 +215,40 @@ TEST(CudaRuntime, EachDeviceHasItsOwn) {
   EXPECT_EQ(device.close(), std::vector<std::string>());
 }
 
+// Constants of more than a piece: all of them arrive, whichever call fails nothing is left.
+TEST(CudaRuntime, ConstantsGoInPieces) {
+  std::vector<int32_t> constants((9 << 20) / 4 + 3);
+  for (size_t i = 0; i < constants.size(); ++i)
+    constants[i] = int32_t(i * 2654435761u);
+  lathe_cuda_module large = module;
+  large.constants_size = constants.size() * 4;
+  int failed = 0;
+  for (int n : {0, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30}) {
+    CudaDevice device(Setting{{"FAIL_CALL", std::to_string(n)}, {"FAIL_RESULT", "2"}});
+    lathe_device_run_args args;
+    lathe_error error = {sizeof(error), 0, -1, 0, nullptr};
+    std::memset(&args, 0, sizeof(args));
+    args.args.struct_size = sizeof(args);
+    args.args.error = &error;
+    int32_t code = lathe_cuda_open_2(&large, constants.data(), 0, &args.instance, &error);
+    lathe_cuda_frame frame;
+    if (!code && !lathe_cuda_begin_2(&large, &args.args, constants.data(), 0, &frame)) {
+      std::vector<int32_t> there(constants.size());
+      int32_t read = lathe_cuda_read_2(frame.call, there.data(), frame.constants, int64_t(4 * there.size()));
+      EXPECT_TRUE(read || there == constants);
+      EXPECT_EQ(lathe_cuda_end_2(frame.call, 0) | (n ? 0 : read), 0);
+    }
+    failed += code != 0;
+    EXPECT_TRUE(code == 0 || code == LATHE_RESOURCE_EXHAUSTED);
+    if (!code)
+      lathe_cuda_close_2(args.instance);
+    EXPECT_EQ(large.loaded, nullptr);
+    EXPECT_EQ(device.close(), std::vector<std::string>()) << n;
+    CudaDevice none;
+  }
+  EXPECT_GT(failed, 12);
+}
+
 // Whichever call fails: a code, and nothing is left behind.
 TEST(CudaRuntime, EveryCallMayFail) {
   int failed = 0;

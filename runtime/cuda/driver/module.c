@@ -88,6 +88,48 @@ static int32_t loadCode(loaded *l) {
   return code;
 }
 
+/* Large constants go through two pieces of pinned memory: while one is on its way the other is filled, from a file perhaps that
+ * nobody has read yet. */
+static int32_t uploadInPieces(const lathe_cuda_driver *d, lathe_cu_deviceptr to, const char *from, size_t bytes) {
+  enum { Piece = 1 << 22 };
+  lathe_cu_stream stream = NULL;
+  lathe_cu_event sent[2] = {NULL, NULL};
+  void *pieces = NULL;
+  int32_t code = lathe_cuda_result(d, "cuStreamCreate", d->cuStreamCreate(&stream, LATHE_CU_STREAM_NON_BLOCKING));
+  for (int i = 0; i < 2 && !code; ++i)
+    code = lathe_cuda_result(d, "cuEventCreate", d->cuEventCreate(&sent[i], LATHE_CU_EVENT_DISABLE_TIMING));
+  if (!code)
+    code = lathe_cuda_result(d, "cuMemHostAlloc", d->cuMemHostAlloc(&pieces, 2 * (size_t)Piece, 0));
+  for (size_t at = 0, n = 0; at < bytes && !code; at += Piece, ++n) {
+    const size_t now = bytes - at < Piece ? bytes - at : Piece;
+    char *piece = (char *)pieces + n % 2 * Piece;
+    if (n >= 2)
+      code = lathe_cuda_result(d, "cuEventSynchronize", d->cuEventSynchronize(sent[n % 2]));
+    if (code)
+      break;
+    memcpy(piece, from + at, now);
+    code = lathe_cuda_result(d, "cuMemcpyHtoDAsync", d->cuMemcpyHtoDAsync(to + at, piece, now, stream));
+    if (!code)
+      code = lathe_cuda_result(d, "cuEventRecord", d->cuEventRecord(sent[n % 2], stream));
+  }
+  if (stream) {
+    int32_t waited = lathe_cuda_result(d, "cuStreamSynchronize", d->cuStreamSynchronize(stream));
+    code = code ? code : waited;
+    d->cuStreamDestroy(stream);
+  }
+  for (int i = 0; i < 2; ++i)
+    if (sent[i])
+      d->cuEventDestroy(sent[i]);
+  if (pieces)
+    d->cuMemFreeHost(pieces);
+  return code;
+}
+
+static int32_t upload(const lathe_cuda_driver *d, lathe_cu_deviceptr to, const void *from, size_t bytes) {
+  return bytes < (1 << 20) ? lathe_cuda_result(d, "cuMemcpyHtoD", d->cuMemcpyHtoD(to, from, bytes))
+                           : uploadInPieces(d, to, from, bytes);
+}
+
 /* The same and the constants. */
 static int32_t fill(loaded *l, const void *constants) {
   const lathe_cuda_driver *d = l->driver;
@@ -96,7 +138,7 @@ static int32_t fill(loaded *l, const void *constants) {
   if (!code && l->module->constants_size) {
     code = lathe_cuda_result(d, "cuMemAlloc", d->cuMemAlloc(&l->constants, l->module->constants_size));
     if (!code)
-      code = lathe_cuda_result(d, "cuMemcpyHtoD", d->cuMemcpyHtoD(l->constants, constants, l->module->constants_size));
+      code = upload(d, l->constants, constants, (size_t)l->module->constants_size);
   }
   return code;
 }
