@@ -1,6 +1,6 @@
 // Calls and conditionals. A call gets results for what its gradient needs of its inside; a conditional's gradient computes it again,
 // since the branches' insides have no common types.
-#include "graph/gradients/Bodies.h"
+#include "graph/gradients/Branches.h"
 #include "graph/gradients/Expr.h"
 
 #include "absl/strings/str_cat.h"
@@ -37,13 +37,15 @@ void callRegistered(Grad &g, const std::string &gradient) {
 struct CallGradient {
   Grad &g;
   BodyGradient made;
-  std::vector<Endpoint> extra; ///< captures that become results
+  Branches branches;           ///< of the body
+  std::vector<Endpoint> extra; ///< captures that become results; one that may be dead does so in a list that may be empty
 
   explicit CallGradient(Grad &g) : g(g) {}
 
   absl::StatusOr<std::string> writeForward(const std::string &name);
   absl::StatusOr<std::string> writeBackward(const std::string &name, std::vector<Val> *args, std::vector<DType> *results);
   absl::Status run(const tf::NameAttrList &f);
+  DType resultType(const Endpoint &e) const { return branches.of(e).empty() ? e.type() : DType::Variant; }
 };
 
 bool isArg(const Endpoint &e) { return e.node->op() == "_Arg"; }
@@ -64,8 +66,16 @@ absl::StatusOr<std::string> CallGradient::writeForward(const std::string &name) 
     return s;
   for (Node *result : made.body.results)
     writer.addResult(known.at(result->input(0)));
-  for (const Endpoint &e : extra)
-    writer.addResult(known.at(e));
+  for (const Endpoint &e : extra) {
+    const std::vector<Side> sides = branches.of(e);
+    if (sides.empty()) {
+      writer.addResult(known.at(e));
+      continue;
+    }
+    Val any = writer.emit().int32(-1);
+    Val none = writer.emit().op("EmptyTensorList", {any, any}, {{"element_dtype", e.type()}});
+    writer.addResult(pushOnSides(sides, known, none, known.at(e)).end);
+  }
   for (Node *control : made.body.controlResults)
     if (Node *copy = writer.graph().find(control->name()))
       writer.body.controlResults.push_back(copy);
@@ -78,19 +88,25 @@ absl::StatusOr<std::string> CallGradient::writeBackward(const std::string &name,
   std::vector<bool> which(made.body.graph->maxId(), false);
   for (Node *node : made.body.graph->nodes())
     which[node->id()] = !made.isForward[node->id()];
+  std::vector<bool> constant(made.body.graph->maxId(), false);
+  for (const Endpoint &e : made.captures)
+    if (isConstant(e))
+      constant[e.node->id()] = true;
+  if (absl::Status s = copyNodes(*made.body.graph, constant, writer.graph(), known); !s.ok())
+    return s;
   const int plain = static_cast<int>(made.body.results.size());
   for (const Endpoint &e : made.captures) {
-    if (isConstant(e)) {
-      which[e.node->id()] = true;
+    if (isConstant(e))
       continue;
-    }
-    known[e] = writer.addArg(e.type(), absl::StrCat("captured_", writer.body.args.size()));
+    Endpoint arg = writer.addArg(isArg(e) ? e.type() : resultType(e), absl::StrCat("captured_", writer.body.args.size()));
     if (isArg(e)) {
       args->push_back(g.in(static_cast<int>(e.node->intAttr("index"))));
     } else {
       auto at = std::find(extra.begin(), extra.end(), e) - extra.begin();
       args->push_back(g.out(plain + static_cast<int>(at)));
     }
+    Val list = writer.emit().val(arg);
+    known[e] = branches.of(e).empty() ? arg : popOnSides(branches.of(e), known, &list, e.type()).end;
   }
   for (size_t i = 0; i < made.dys.size(); ++i)
     if (Node *dy = made.dys[i]) {
@@ -113,6 +129,10 @@ absl::Status CallGradient::run(const tf::NameAttrList &f) {
   if (!differentiated.ok())
     return differentiated.status();
   made = *std::move(differentiated);
+  if (absl::Status s = branches.find(*made.body.graph); !s.ok())
+    return s;
+  if (absl::Status s = branches.close(&made.captures); !s.ok())
+    return s;
   for (const Endpoint &e : made.captures)
     if (!isArg(e) && !isConstant(e))
       extra.push_back(e);
@@ -124,7 +144,7 @@ absl::Status CallGradient::run(const tf::NameAttrList &f) {
       return forward.status();
     std::vector<DType> types = made.body.resultTypes();
     for (const Endpoint &e : extra)
-      types.push_back(e.type());
+      types.push_back(resultType(e));
     NodeSpec spec{g.node.toProto(), g.node.inputs(), g.node.controls()};
     spec.def.set_op(op);
     auto &attrs = *spec.def.mutable_attr();

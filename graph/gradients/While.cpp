@@ -1,7 +1,7 @@
 // Loops. The forward loop gets a counter and, for each value of its body that the gradient reads, a list that every iteration pushes
 // the value to. The gradient is a loop that counts down, pops those values and turns gradients of one iteration's results into
 // gradients of its arguments. Values that no iteration changes are read where the loop ends.
-#include "graph/gradients/Bodies.h"
+#include "graph/gradients/Branches.h"
 #include "graph/gradients/Expr.h"
 
 #include "absl/strings/str_cat.h"
@@ -18,8 +18,7 @@ public:
 
 private:
   bool isInvariant(const Endpoint &e) const;
-  void sort();
-  absl::Status checkAlive() const;
+  absl::Status sort();
   absl::Status growForward();
   absl::StatusOr<std::string> writeCond(const tf::NameAttrList &cond);
   absl::StatusOr<std::string> writeBody(const std::string &name);
@@ -31,6 +30,7 @@ private:
   std::shared_ptr<Library> library;
   const int vars; ///< of the loop as it was
   BodyGradient made;
+  Branches branches; ///< of the body
   std::vector<Endpoint> saved;      ///< captures that every iteration pushes to a list
   std::vector<Endpoint> unchanged;  ///< captures that are invariant arguments
   std::vector<int> differentiated;  ///< variables whose gradients the backward loop carries
@@ -44,33 +44,16 @@ bool WhileGradient::isInvariant(const Endpoint &e) const {
   return i < made.body.results.size() && made.body.results[i]->input(0) == e;
 }
 
-void WhileGradient::sort() {
+absl::Status WhileGradient::sort() {
+  if (absl::Status s = branches.find(*made.body.graph); !s.ok())
+    return s;
+  if (absl::Status s = branches.close(&made.captures); !s.ok())
+    return s;
   for (const Endpoint &e : made.captures)
     if (isInvariant(e))
       unchanged.push_back(e);
     else if (e.node->op() != "Const")
       saved.push_back(e);
-}
-
-/// A value of a branch that was not taken cannot be pushed: one behind a Switch that no Merge has joined again.
-absl::Status WhileGradient::checkAlive() const {
-  auto order = topologicalOrder(*made.body.graph);
-  if (!order.ok())
-    return order.status();
-  std::vector<int> open(made.body.graph->maxId(), 0);
-  for (const Node *node : *order) {
-    int &depth = open[node->id()];
-    for (const Endpoint &e : node->inputs())
-      depth = std::max(depth, open[e.node->id()]);
-    for (const Node *control : node->controls())
-      depth = std::max(depth, open[control->id()]);
-    if (node->op() == "Merge" && depth > 0)
-      --depth;
-    depth += node->op() == "Switch";
-  }
-  for (const Endpoint &e : saved)
-    if (open[e.node->id()] > 0)
-      return atNode(e.node->name(), e.node->op(), absl::UnimplementedError("in a loop, a conditional of Switch and Merge has no gradient; If has"));
   return absl::OkStatus();
 }
 
@@ -118,7 +101,7 @@ absl::StatusOr<std::string> WhileGradient::writeBody(const std::string &name) {
     writer.addResult(known.at(result->input(0)));
   writer.addResult((count + 1).end);
   for (size_t i = 0; i < saved.size(); ++i)
-    writer.addResult(call("TensorListPushBack", {lists[i], Val(e, known.at(saved[i]))}).end);
+    writer.addResult(pushOnSides(branches.of(saved[i]), known, lists[i], known.at(saved[i])).end);
   for (Node *control : made.body.controlResults)
     if (Node *copy = writer.graph().find(control->name()))
       writer.body.controlResults.push_back(copy);
@@ -169,25 +152,22 @@ absl::StatusOr<std::string> WhileGradient::writeBackward(const std::string &name
   std::vector<bool> which(made.body.graph->maxId(), false);
   for (Node *node : made.body.graph->nodes())
     which[node->id()] = !made.isForward[node->id()];
+  std::vector<bool> constant(made.body.graph->maxId(), false);
   for (const Endpoint &c : made.captures)
     if (c.node->op() == "Const")
-      which[c.node->id()] = true;
+      constant[c.node->id()] = true;
+  if (absl::Status s = copyNodes(*made.body.graph, constant, writer.graph(), known); !s.ok())
+    return s;
   size_t at = 1;
   for (int i : differentiated) {
     known[made.dys[i]->output(0)] = args[at++].end;
     which[made.dys[i]->id()] = false;
   }
-  std::vector<Val> results{args[0] - 1}, lists;
-  for (const Endpoint &s : saved) {
-    Val popped = call("TensorListPopBack", {args[at++], e.int32(-1)}, {{"element_dtype", s.type()}});
-    lists.push_back(popped);
-    known[s] = popped.at(1).end;
-  }
-  std::vector<Val> invariants;
-  for (const Endpoint &u : unchanged) {
-    invariants.push_back(args[at]);
-    known[u] = args[at++].end;
-  }
+  std::vector<Val> results{args[0] - 1}, lists(args.begin() + at, args.begin() + at + saved.size()), invariants(args.begin() + at + saved.size(), args.end());
+  for (size_t i = 0; i < unchanged.size(); ++i)
+    known[unchanged[i]] = invariants[i].end;
+  for (size_t i = 0; i < saved.size(); ++i)
+    known[saved[i]] = popOnSides(branches.of(saved[i]), known, &lists[i], saved[i].type()).end;
   if (!e.ok())
     return e.status;
   if (absl::Status s = copyNodes(*made.body.graph, which, writer.graph(), known); !s.ok())
@@ -251,8 +231,7 @@ absl::Status WhileGradient::run() {
   if (!differentiatedBody.ok())
     return differentiatedBody.status();
   made = *std::move(differentiatedBody);
-  sort();
-  if (absl::Status s = checkAlive(); !s.ok())
+  if (absl::Status s = sort(); !s.ok())
     return s;
   if (absl::Status s = growForward(); !s.ok())
     return s;

@@ -553,6 +553,27 @@ def flow_v1():
     case("LoopCond", first_kind(nested), u(3), u(3), **options)
     case("TensorArrayV3", first_kind(lambda x, w: tf.map_fn(lambda row: tf.tanh(tf.linalg.matvec(w, row)), x)), u(4, 3), u(3, 3), **options)
     case("TensorArrayGradV3", first_kind(lambda x, w: tf.scan(lambda a, row: tf.tanh(tf.linalg.matvec(w, a) + row), x)), u(4, 3), u(3, 3), **options)
+    conditionals_in_bodies(first_kind, options)
+
+
+def conditionals_in_bodies(first_kind, options):
+    """Conditionals of the first kind within loops and functions, whose values exist in some iterations only."""
+    cond = tf.compat.v1.cond
+
+    def one_side_passes(x, w):
+        body = lambda k, v: (k + 1, cond(tf.reduce_sum(v) < 4.0, lambda: v + tf.square(w), lambda: v))
+        return tf.while_loop(lambda k, v: k < 4, body, [0, x])[1]
+    case("Switch in a loop", first_kind(one_side_passes), u(3, lo=0.3), u(3, lo=0.5), **options)
+
+    def called(p):
+        from tensorflow.python.framework import function
+
+        @function.Defun(tf.float64, tf.float64)
+        def branch(x, w):
+            return cond(tf.reduce_sum(x) * 0.0 < p, lambda: tf.sin(x) * tf.exp(w), lambda: tf.square(x) * w)
+        return first_kind(lambda x, w: branch(x, w) * 2.0)
+    for p in (1.0, -1.0):
+        case("Switch in a function, %g" % p, called(p), u(3, lo=0.3), u(3), **options)
 
 
 for group in (unary, binary, products, reductions, arrays, gathers, diagonals, nn, images, linalg, ffts, lists, sparse, variants, quants, functions, variables, flow_v1):
