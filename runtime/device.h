@@ -1,13 +1,20 @@
-// What a device is to the session: a name, resources, and how tensors leave and enter it. cpu/ implements it for the host;
-// CUDA devices and remote workers are further implementations.
+// What a device is to the session: a name, resources, the memory of its tensors, and how compiled code runs there. cpu/
+// implements it for the host, cuda/device for NVIDIA devices; remote workers would be a further implementation.
+//
+// A tensor of a device's memory is a Tensor whose owner gives the memory back to it, and memoryOf() tells it from the host's:
+// nothing but sizes and types may be asked of one elsewhere. On a device with a memory of its own a value may lie in either, so
+// that small ones need not travel: compiled code takes both, whatever reads elements on the host asks for hostTensor() first.
+// Copies and runs of one device happen in the order of the calls, and are over when these return.
 #ifndef LATHE_RUNTIME_DEVICE_H
 #define LATHE_RUNTIME_DEVICE_H
 
+#include "runtime/abi/module_abi.h"
 #include "runtime/core/Resource.h"
 
 #include "absl/status/status.h"
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +33,47 @@ struct DeviceName {
   bool matches(const DeviceName &full) const;
 };
 
+/// Memory that host code must not touch. From any threads. Outlives its device as long as a tensor lies there.
+class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
+public:
+  virtual ~DeviceMemory() = default;
+  /// For messages.
+  virtual const std::string &deviceName() const = 0;
+
+  /// A tensor of unknown elements. RESOURCE_EXHAUSTED when there is no room, INVALID_ARGUMENT for bad dimensions or a type
+  /// that has no elements in memory.
+  absl::StatusOr<Tensor> allocate(DType type, std::vector<int64_t> dims);
+  /// Copies of a tensor of the host, of this memory, and of this memory within it.
+  absl::StatusOr<Tensor> fromHost(const Tensor &tensor);
+  absl::StatusOr<Tensor> toHost(const Tensor &tensor);
+  absl::StatusOr<Tensor> clone(const Tensor &tensor);
+
+protected:
+  enum class Way { ToDevice, ToHost, Within };
+  /// At least one byte, aligned to LATHE_ALIGNMENT.
+  virtual absl::StatusOr<void *> obtain(int64_t bytes) = 0;
+  virtual void giveBack(void *memory, int64_t bytes) = 0;
+  /// Over when it returns.
+  virtual absl::Status copy(Way way, void *to, const void *from, int64_t bytes) = 0;
+
+private:
+  struct GiveBack;
+  friend DeviceMemory *memoryOf(const Tensor &tensor);
+};
+
+/// The memory that a tensor lies in; null for the host's.
+DeviceMemory *memoryOf(const Tensor &tensor);
+/// Whether a device could hold elements of the type: all but strings and objects.
+bool hasDeviceForm(DType type);
+/// The tensor itself, or a copy of it on the host.
+absl::StatusOr<Tensor> hostTensor(const Tensor &tensor);
+
+/// Which pointers of lathe_run_args are addresses of a device: a byte each, 1 for those that are.
+struct RunPlaces {
+  const uint8_t *inputs = nullptr, *outputs = nullptr, *variables = nullptr;
+  int numVariables = 0;
+};
+
 class Device {
 public:
   virtual ~Device() = default;
@@ -34,12 +82,20 @@ public:
   /// Tells two lives of one name apart; part of rendezvous keys.
   virtual uint64_t incarnation() const = 0;
   virtual ResourceManager &resources() = 0;
+  /// Null: tensors lie in the host's memory.
+  virtual std::shared_ptr<DeviceMemory> memory() { return nullptr; }
+  /// What compiles for it, as `lathe compile --backend`; "": whatever the session compiles with.
+  virtual std::string backend() const { return ""; }
+  /// Runs an entry compiled for it; `places` says what lies in memory(). As lathe_entry's run() otherwise.
+  virtual int32_t run(const lathe_entry &entry, const lathe_run_args &args, const RunPlaces &) { return entry.run(&args); }
 
   using Moved = std::function<void(absl::StatusOr<Tensor>)>;
   /// Makes a tensor of this device readable by the host, or the other way round. Pre: the tensor is complete when
   /// this is called. Post: `done` is called once, from any thread; the result may share the buffer where both live in one memory.
-  virtual void toHost(const Tensor &tensor, Moved done) = 0;
-  virtual void fromHost(const Tensor &tensor, Moved done) = 0;
+  virtual void toHost(const Tensor &tensor, Moved done) { done(hostTensor(tensor)); }
+  /// What the host is likely to ask for again may stay there: strings and objects, and small integers, which are sizes,
+  /// indices and conditions.
+  virtual void fromHost(const Tensor &tensor, Moved done);
 };
 
 } // namespace lathe::rt

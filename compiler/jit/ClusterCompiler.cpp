@@ -9,6 +9,7 @@
 #include "compiler/jit/Jit.h"
 #include "compiler/support/Diagnostics.h"
 #include "passes/cluster/Passes.h"
+#include "passes/legalize/Legalize.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
@@ -164,15 +165,19 @@ bool parseClusterFlags(StringRef text, cluster::ClusteringOptions &options, std:
   return true;
 }
 
+static int32_t compilesOp(void *, const char *op) { return op && legalize::hasHandler(op); }
+
 const lathe_cluster_compiler *getClusterCompiler() {
-  static CompileCache cache;
+  // never destroyed: modules that are on a device could only be unloaded there while the driver is, which ends in an order of its own
+  static auto *cache = new CompileCache;
   static const lathe_cluster_compiler table = {sizeof(lathe_cluster_compiler),
                                                LATHE_CLUSTER_COMPILER_VERSION,
-                                               &cache,
+                                               cache,
                                                clusterGraph,
                                                compile,
                                                releaseCompiled,
-                                               releaseBytes};
+                                               releaseBytes,
+                                               compilesOp};
   return &table;
 }
 

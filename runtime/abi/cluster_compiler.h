@@ -95,6 +95,8 @@ typedef struct lathe_cluster_compiler {
   int32_t (*compile)(void *context, const lathe_compile_request *request, lathe_compiled *compiled, lathe_bytes *error);
   void (*release_compiled)(void *context, lathe_compiled *compiled);
   void (*release_bytes)(void *context, lathe_bytes *bytes);
+  /* Whether an op has a compiled form: where nodes without one cannot be. Absent in tables that end before it. */
+  int32_t (*compiles_op)(void *context, const char *op);
 } lathe_cluster_compiler;
 
 /* What the compiler's shared library exports under the name lathe_compiles_op: whether an op has a compiled form. */

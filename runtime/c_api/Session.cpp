@@ -5,7 +5,9 @@
 #include "runtime/session/CompilerLibrary.h"
 #include "runtime/session/SavedModel.h"
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -202,6 +204,25 @@ absl::Status partialNamed(Session &session, const char *handle, const RunNames &
   return s.ok() ? writeOutputs(results, outputs) : s;
 }
 
+/// The driver's numbers of the GPUs that are asked for: `visible_device_list` names them, else they are the first.
+static absl::StatusOr<std::vector<int>> gpusOf(const tf::ConfigProto &config) {
+  auto wanted = config.device_count().find("GPU");
+  const int count = wanted == config.device_count().end() ? 0 : std::clamp(wanted->second, 0, 64);
+  std::vector<int> gpus;
+  for (absl::string_view text : absl::StrSplit(config.gpu_options().visible_device_list(), ',', absl::SkipWhitespace())) {
+    int ordinal;
+    if (!absl::SimpleAtoi(text, &ordinal) || ordinal < 0)
+      return absl::InvalidArgumentError(absl::StrCat("Could not parse entry in 'visible_device_list': '", text, "'"));
+    gpus.push_back(ordinal);
+  }
+  const bool listed = !gpus.empty();
+  for (int i = 0; i < count && !listed; ++i)
+    gpus.push_back(i);
+  if (static_cast<int>(gpus.size()) > count)
+    gpus.resize(count);
+  return gpus;
+}
+
 } // namespace lathe::c_api
 
 extern "C" {
@@ -224,6 +245,10 @@ void TF_SetConfig(TF_SessionOptions *options, const void *proto, size_t proto_le
   o.intraOpThreads = std::clamp(config.intra_op_parallelism_threads(), 1, 1024);
   auto cpus = config.device_count().find("CPU");
   o.cpuDevices = cpus == config.device_count().end() ? 1 : std::clamp(cpus->second, 1, 1024);
+  absl::StatusOr<std::vector<int>> gpus = gpusOf(config);
+  if (gpus.ok())
+    o.gpus = *std::move(gpus);
+  set(status, gpus.status());
 }
 
 TF_Session *TF_NewSession(TF_Graph *graph, const TF_SessionOptions *opts, TF_Status *status) {

@@ -19,8 +19,6 @@ public:
   const DeviceName &parsedName() const override { return parsed; }
   uint64_t incarnation() const override { return life; }
   ResourceManager &resources() override { return all; }
-  void toHost(const Tensor &tensor, Moved done) override { done(tensor); }
-  void fromHost(const Tensor &tensor, Moved done) override { done(tensor); }
 
 private:
   DeviceName parsed;

@@ -72,6 +72,7 @@ SessionOptions optionsFrom(const nb::dict &options) {
   read(options, "inter_op_threads", &o.interOpThreads);
   read(options, "threads", &o.intraOpThreads);
   read(options, "cpu_devices", &o.cpuDevices);
+  read(options, "gpus", &o.gpus);
   read(options, "soft_placement", &o.allowSoftPlacement);
   read(options, "cluster_mode", &o.clusterMode);
   read(options, "min_cluster_size", &o.minClusterSize);

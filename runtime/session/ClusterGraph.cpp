@@ -1,6 +1,8 @@
 // From a graph to a graph with launches.
 #include "runtime/session/Clusters.h"
 
+#include "runtime/session/DeviceValues.h"
+#include "runtime/device.h"
 #include "runtime/session/Executable.h"
 #include "runtime/session/Partition.h"
 
@@ -120,6 +122,21 @@ absl::Status wrapNode(tf::NodeDef node, const Library &library, const GraphLimit
   return absl::OkStatus();
 }
 
+/// Whether a module may take the place of a host kernel: it has no state, and takes and gives elements alone.
+bool moduleServes(const tf::NodeDef &node, const Library &library, const GraphLimits &limits, const lathe_cluster_compiler *compiler) {
+  if (isExecutorOp(node.op()) || hostInputsOfHandler(node.op()) || library.find(node.op()) || !compilesOp(compiler, node.op()))
+    return false;
+  auto info = readNode(node, library, limits, false);
+  if (!info.ok() || !info->info || info->info->isStateful)
+    return false;
+  for (auto *types : {&info->inputTypes, &info->outputTypes})
+    for (DType t : *types)
+      if (!hasDeviceForm(t))
+        return false;
+  auto isRef = [](const std::vector<bool> &refs) { return std::find(refs.begin(), refs.end(), true) != refs.end(); };
+  return !isRef(info->inputIsRef) && !isRef(info->outputIsRef);
+}
+
 std::atomic<int64_t> singles{0}; // names in libraries that may grow from each other
 
 /// Whether there is a host kernel, but not for this node: some are for strings only. Nodes that call functions are not asked:
@@ -213,11 +230,18 @@ absl::Status clusterByCompiler(const lathe_cluster_compiler &compiler, const Clu
 
 } // namespace
 
-absl::Status clusterSingly(tf::GraphDef *graph, tf::FunctionDefLibrary *functions, const Library &library, const GraphLimits &limits) {
+bool compilesOp(const lathe_cluster_compiler *compiler, const std::string &op) {
+  return compiler && compiler->struct_size >= sizeof(lathe_cluster_compiler) && compiler->compiles_op &&
+         compiler->compiles_op(compiler->context, op.c_str());
+}
+
+absl::Status clusterSingly(tf::GraphDef *graph, tf::FunctionDefLibrary *functions, const Library &library, const GraphLimits &limits,
+                           const lathe_cluster_compiler *everything) {
   tf::GraphDef result;
   *result.mutable_versions() = graph->versions();
   for (tf::NodeDef &node : *graph->mutable_node()) {
-    if (!needsCompiler(node, library) && !kernelRefuses(node, library, limits)) {
+    if (!needsCompiler(node, library) && !kernelRefuses(node, library, limits) &&
+        (!everything || node.op() == kLaunchOp || !moduleServes(node, library, limits, everything))) {
       result.add_node()->Swap(&node);
       continue;
     }
@@ -236,7 +260,8 @@ absl::Status clusterSingly(tf::GraphDef *graph, tf::FunctionDefLibrary *function
 
 absl::Status clusterGraph(const lathe_cluster_compiler *compiler, const ClusterOptions &options, Body *body,
                           std::shared_ptr<const Library> *library, const GraphLimits &limits, bool singly) {
-  bool any = false;
+  const bool everything = options.device && !singly;
+  bool any = everything;
   for (const tf::NodeDef &node : body->graph.node())
     any = any || needsCompiler(node, **library) || kernelRefuses(node, **library, limits);
   bool must = false;
@@ -249,7 +274,8 @@ absl::Status clusterGraph(const lathe_cluster_compiler *compiler, const ClusterO
   if (compiler->cluster && !singly && (options.mode != 2 || must))
     (void)clusterByCompiler(*compiler, options, body, library).ok(); // else each node alone
   tf::FunctionDefLibrary singles;
-  if (absl::Status s = clusterSingly(&body->graph, &singles, **library, limits); !s.ok())
+  if (absl::Status s = clusterSingly(&body->graph, &singles, **library, limits, everything ? compiler : nullptr);
+      !s.ok())
     return s;
   auto extended = Library::extend(*library, singles);
   if (!extended.ok())

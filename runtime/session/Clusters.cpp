@@ -1,6 +1,10 @@
 // Compiling clusters per signature and running them.
 #include "runtime/session/Clusters.h"
 
+#include "runtime/device.h"
+#include "runtime/session/DeviceValues.h"
+
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
 #include <google/protobuf/io/coded_stream.h>
@@ -31,9 +35,14 @@ struct ClusterVariant {
 
 namespace {
 
+/// `a` lies on the host.
 bool sameContent(const Tensor &a, const Tensor &b) {
   if (a.dtype() == DType::String)
     return a.strings() == b.strings();
+  if (memoryOf(b)) {
+    auto known = hostTensor(b);
+    return known.ok() && sameContent(a, *known);
+  }
   return a.data() == b.data() || std::memcmp(a.data(), b.data(), a.sizeBytes()) == 0;
 }
 
@@ -116,8 +125,10 @@ std::string failureKey(const std::vector<Tensor> &args, const std::vector<std::s
   };
   for (const Tensor &t : args) {
     add(t.dtype(), t);
-    if (t.dtype() != DType::String && t.sizeBytes() <= kMaxKeyBytes)
-      key.append(static_cast<const char *>(t.data()), t.sizeBytes());
+    if (t.dtype() == DType::String || t.sizeBytes() > kMaxKeyBytes)
+      continue;
+    if (auto known = hostTensor(t); known.ok())
+      key.append(static_cast<const char *>(known->data()), known->sizeBytes());
   }
   LockAll locked(variables);
   for (auto &v : variables)
@@ -159,7 +170,13 @@ absl::StatusOr<const ClusterVariant *> Cluster::compile(const std::vector<Tensor
                                                         std::string *failedNode) {
   std::lock_guard<std::mutex> lock(compiling);
   auto made = std::make_unique<ClusterVariant>();
-  std::vector<Tensor> held; // what the request points to
+  std::vector<Tensor> held = args; // what the request points to
+  for (Tensor &t : held)
+    if (memoryOf(t) && t.sizeBytes() > kMaxKeyBytes)
+      t = Tensor(); // nothing is fixed that large
+  if (absl::Status s = bringToHost(held); !s.ok())
+    return s;
+  held.resize(args.size() + variables.size());
   {
     LockAll locked(variables);
     if (const ClusterVariant *v = find(args, variables))
@@ -169,7 +186,6 @@ absl::StatusOr<const ClusterVariant *> Cluster::compile(const std::vector<Tensor
       arg.type = t.dtype();
       arg.dims = t.dims();
       made->args.push_back(std::move(arg));
-      held.push_back(t);
     }
     for (auto &v : variables) {
       ClusterVariant::Arg arg;
@@ -178,7 +194,6 @@ absl::StatusOr<const ClusterVariant *> Cluster::compile(const std::vector<Tensor
       arg.type = v->dtype;
       arg.dims = v->value.dims();
       made->args.push_back(std::move(arg));
-      held.push_back(Tensor());
     }
   }
   std::vector<lathe_cluster_arg> infos(made->args.size());
@@ -232,6 +247,8 @@ absl::StatusOr<const ClusterVariant *> Cluster::compile(const std::vector<Tensor
   };
   for (size_t i = 0; i < made->args.size() && made->compiled.constant; ++i)
     if (made->compiled.constant[i]) {
+      if (i < args.size() && !held[i].valid())
+        return refuse(absl::StrCat("has fixed argument ", i, ", which it was not given"));
       made->args[i].constant = true;
       made->args[i].value = held[i];
     }
@@ -282,18 +299,11 @@ absl::Status Cluster::run(const std::vector<Tensor> &args, const std::vector<std
         std::vector<void *> pointers;
         for (size_t i = 0; i < variant->variables.size(); ++i) {
           Variable &v = *variables[variant->variables[i]];
-          const lathe_tensor_info &info = *variant->compiled.module->variables[i]->tensor;
-          if (!v.value.valid()) {
-            if (std::any_of(info.dims, info.dims + info.rank, [](int64_t d) { return d < 0; }))
-              return absl::FailedPreconditionError("a variable that is not initialized");
-            v.value = Tensor::allocate(static_cast<DType>(info.dtype), std::vector<int64_t>(info.dims, info.dims + info.rank));
-          }
-          pointers.push_back(v.writable().data());
+          if (absl::Status s = prepareVariable(v, *variant->compiled.module->variables[i]->tensor); !s.ok())
+            return s;
+          pointers.push_back(v.value.data());
         }
-        std::vector<const Tensor *> inputs;
-        for (int n : variant->inputs)
-          inputs.push_back(&args[n]);
-        absl::Status status = variant->call->run(inputs, pointers.data(), options.intraOp, results);
+        absl::Status status = runOn(*variant, args, pointers.data(), results);
         for (size_t i = 0; i < variables.size(); ++i)
           if (!variant->args[args.size() + i].assigned && (!status.ok() || (i < writes.size() && !writes[i])))
             variables[i]->value = Tensor(); // it never had a value
@@ -328,17 +338,47 @@ absl::Status Cluster::run(const std::vector<Tensor> &args, const std::vector<std
     if (variant)
       break;
   }
-  absl::Status status;
-  if (variant->inputs.size() <= 8) {
-    const Tensor *inputs[8];
-    for (size_t i = 0; i < variant->inputs.size(); ++i)
-      inputs[i] = &args[variant->inputs[i]];
-    return variant->call->run(absl::MakeSpan(inputs, variant->inputs.size()), nullptr, options.intraOp, results);
-  }
-  std::vector<const Tensor *> inputs;
-  for (int n : variant->inputs)
+  return runOn(*variant, args, nullptr, results);
+}
+
+absl::Status Cluster::runOn(const ClusterVariant &variant, const std::vector<Tensor> &args, void *const *pointers,
+                            std::vector<Tensor> *results) const {
+  absl::InlinedVector<const Tensor *, 8> inputs;
+  for (int n : variant.inputs)
     inputs.push_back(&args[n]);
-  return variant->call->run(inputs, nullptr, options.intraOp, results);
+  return variant.call->run(inputs, pointers, options.intraOp, results, options.device);
+}
+
+/// Gives a variable, whose mutex is held, a buffer of its own in the memory of the module that is about to change it.
+absl::Status Cluster::prepareVariable(Variable &v, const lathe_tensor_info &info) const {
+  std::shared_ptr<DeviceMemory> memory = options.device ? options.device->memory() : nullptr;
+  if (!v.value.valid()) {
+    if (std::any_of(info.dims, info.dims + info.rank, [](int64_t d) { return d < 0; }))
+      return absl::FailedPreconditionError("a variable that is not initialized");
+    Tensor zeros = Tensor::allocate(static_cast<DType>(info.dtype), std::vector<int64_t>(info.dims, info.dims + info.rank));
+    auto made = memory ? memory->fromHost(zeros) : std::move(zeros);
+    if (!made.ok())
+      return made.status();
+    v.value = *std::move(made);
+    return absl::OkStatus();
+  }
+  DeviceMemory *where = memoryOf(v.value);
+  if (where != memory.get()) { // of the host, or of another device
+    auto host = hostTensor(v.value);
+    auto moved = host.ok() && memory ? memory->fromHost(*host) : std::move(host);
+    if (!moved.ok())
+      return moved.status();
+    v.value = *std::move(moved);
+  }
+  if (!memory) {
+    v.writable();
+  } else if (!v.value.isUnique()) {
+    auto own = memory->clone(v.value);
+    if (!own.ok())
+      return own.status();
+    v.value = *std::move(own);
+  }
+  return absl::OkStatus();
 }
 
 WorkerPool &ClusterCache::background() {
@@ -349,7 +389,8 @@ WorkerPool &ClusterCache::background() {
 std::shared_ptr<Cluster> ClusterCache::get(const lathe_cluster_compiler *compiler, std::string graph, const std::string &function,
                                            const ClusterOptions &options) {
   // the text itself is the key: no two clusters can be taken for each other
-  std::string key = absl::StrCat(options.threads, ";", options.dynamicDims, ";", function, ";", graph);
+  std::string key = absl::StrCat(options.threads, ";", options.dynamicDims, ";", options.backend, ";", options.cpu, ";",
+                                 options.device ? options.device->name() : "", ";", function, ";", graph);
   std::lock_guard<std::mutex> lock(mutex);
   std::shared_ptr<Cluster> &cluster = clusters[key];
   if (!cluster)

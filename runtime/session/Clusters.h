@@ -25,6 +25,7 @@ struct ClusterOptions {
   bool background = false; ///< host kernels run while a cluster compiles
   int threads = 1;
   IntraOp intraOp;
+  Device *device = nullptr; ///< with a memory of its own; null: the host
 };
 
 /// A module compiled for one signature of a cluster.
@@ -61,6 +62,9 @@ private:
   const ClusterVariant *find(const std::vector<Tensor> &args, const std::vector<std::shared_ptr<Variable>> &variables) const;
   absl::StatusOr<const ClusterVariant *> compile(const std::vector<Tensor> &args,
                                                  const std::vector<std::shared_ptr<Variable>> &variables, std::string *failedNode);
+  absl::Status runOn(const ClusterVariant &variant, const std::vector<Tensor> &args, void *const *pointers,
+                     std::vector<Tensor> *results) const;
+  absl::Status prepareVariable(Variable &variable, const lathe_tensor_info &info) const;
   struct Failure;
   /// The failure of an earlier attempt with these types, sizes and small values, which is not repeated.
   std::shared_ptr<const Failure> findFailure(const std::vector<Tensor> &args, const std::vector<std::shared_ptr<Variable>> &variables) const;
@@ -95,8 +99,13 @@ private:
 absl::Status clusterGraph(const lathe_cluster_compiler *compiler, const ClusterOptions &options, Body *body,
                           std::shared_ptr<const Library> *library, const GraphLimits &limits, bool singly = false);
 
-/// Each node without a host kernel as a cluster of its own.
-absl::Status clusterSingly(tf::GraphDef *graph, tf::FunctionDefLibrary *functions, const Library &library, const GraphLimits &limits);
+/// Each node without a host kernel as a cluster of its own. With `everything`, of the others those too that a module can
+/// take the place of: host kernels would have to fetch their inputs from a device.
+absl::Status clusterSingly(tf::GraphDef *graph, tf::FunctionDefLibrary *functions, const Library &library, const GraphLimits &limits,
+                           const lathe_cluster_compiler *everything = nullptr);
+
+/// Whether the compiler has a form of the op.
+bool compilesOp(const lathe_cluster_compiler *compiler, const std::string &op);
 
 /// Whether a node needs a compiler.
 bool needsCompiler(const tf::NodeDef &node, const Library &library);

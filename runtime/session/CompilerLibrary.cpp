@@ -90,6 +90,11 @@ void deferredRelease(void *, lathe_compiled *compiled) {
     (*loaded)->release_compiled((*loaded)->context, compiled);
 }
 
+int32_t deferredCompilesOp(void *, const char *op) {
+  absl::StatusOr<const lathe_cluster_compiler *> loaded = loadClusterCompiler();
+  return loaded.ok() && (*loaded)->compiles_op((*loaded)->context, op);
+}
+
 /// All bytes are malloc's, whoever made them.
 void deferredReleaseBytes(void *, lathe_bytes *bytes) {
   std::free(const_cast<char *>(bytes->data));
@@ -143,7 +148,7 @@ absl::StatusOr<void *> compilerFunction(const char *name) {
 
 const lathe_cluster_compiler *deferredClusterCompiler() {
   static const lathe_cluster_compiler table = {sizeof(lathe_cluster_compiler), LATHE_CLUSTER_COMPILER_VERSION, nullptr, deferredCluster,
-                                               deferredCompile, deferredRelease, deferredReleaseBytes};
+                                               deferredCompile, deferredRelease, deferredReleaseBytes, deferredCompilesOp};
   return &table;
 }
 

@@ -1,6 +1,8 @@
 // Devices, building, and calls of functions.
 #include "runtime/session/Core.h"
 
+#include "runtime/cuda/device/CudaDevice.h"
+
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -29,8 +31,9 @@ int64_t newStepId() { return nextStep.fetch_add(1, std::memory_order_relaxed); }
 
 namespace {
 
+std::atomic<uint64_t> lives{1};
+
 std::vector<std::unique_ptr<Device>> makeDevices(int count) {
-  static std::atomic<uint64_t> lives{1};
   std::vector<std::unique_ptr<Device>> all;
   for (int i = 0; i < std::clamp(count, 1, 1024); ++i)
     all.push_back(std::make_unique<CpuDevice>(i, lives.fetch_add(1)));
@@ -41,7 +44,19 @@ std::vector<std::unique_ptr<Device>> makeDevices(int count) {
 
 DeviceSet::DeviceSet(const SessionOptions &options)
     : devices(makeDevices(options.cpuDevices)), resources(devices[0]->resources()), pool(interOpThreads(options)),
-      intraOp(std::max(1, options.intraOpThreads)) {}
+      intraOp(std::max(1, options.intraOpThreads)) {
+  std::vector<std::unique_ptr<Device>> made;
+  for (int ordinal : options.gpus) {
+    auto gpu = makeCudaDevice(static_cast<int64_t>(made.size()), ordinal, lives.fetch_add(1));
+    if (!gpu.ok()) {
+      status = gpu.status();
+      return;
+    }
+    made.push_back(*std::move(gpu));
+  }
+  for (auto &gpu : made)
+    devices.push_back(std::move(gpu));
+}
 
 namespace {
 
@@ -65,8 +80,8 @@ public:
 class NodeByNode : public ClusterFallback {
 public:
   NodeByNode(std::shared_ptr<const Library> library, const SessionOptions &options, std::shared_ptr<DeviceSet> devices, GraphLimits limits,
-             int depth)
-      : library(std::move(library)), options(options), devices(std::move(devices)), limits(limits), depth(depth) {}
+             Device *device, int depth)
+      : library(std::move(library)), options(options), devices(std::move(devices)), limits(limits), device(device), depth(depth) {}
 
   absl::StatusOr<std::vector<Tensor>> run(const FunctionRef &function, std::vector<Value> args, const std::string &failedNode,
                                           KernelContext &context) override {
@@ -78,12 +93,14 @@ public:
     frame.args = std::move(args);
     frame.results.resize(numResults);
     StepOptions o;
+    o.device = device;
     o.resources = context.resources;
     o.stepResources = context.stepResources;
     Cancellation cancellation;
     o.cancellation = &cancellation;
     StepFunctions callers(functions.get(), 1, nullptr, context.stepResources);
     o.functions = &callers;
+    o.hostFunctions = &callers.onHost;
     o.stepId = context.stepId;
     Step step(executable, o, frame);
     std::mutex doneMutex;
@@ -117,11 +134,11 @@ private:
       return body.status();
     numResults = body->resultTypes.size();
     if (!functions)
-      functions = std::make_shared<Functions>(library, options, devices, limits);
+      functions = std::make_shared<Functions>(library, options, devices, limits, device);
     SessionOptions how = options;
     if (!singly)
       absl::StrAppend(&how.clusterFlags, how.clusterFlags.empty() ? "" : ";", "isolate=", failedNode);
-    Builder builder(how, devices, limits, depth + 1);
+    Builder builder(how, devices, limits, device, depth + 1);
     auto built = builder.build(*std::move(body), library, functions, nullptr, singly);
     if (!built.ok())
       return built.status();
@@ -133,6 +150,7 @@ private:
   const SessionOptions options;
   const std::shared_ptr<DeviceSet> devices;
   const GraphLimits limits;
+  Device *const device;
   std::mutex mutex;
   std::shared_ptr<Functions> functions;
   std::map<std::string, std::shared_ptr<const Executable>> executables;
@@ -142,7 +160,7 @@ private:
 
 } // namespace
 
-Builder::Builder(const SessionOptions &options, std::shared_ptr<DeviceSet> d, GraphLimits limits, int depth)
+Builder::Builder(const SessionOptions &options, std::shared_ptr<DeviceSet> d, GraphLimits limits, Device *device, int depth)
     : options(options), compiler(options.compiler), devices(std::move(d)), limits(limits), depth(depth) {
   clusterOptions.mode = options.clusterMode;
   clusterOptions.minSize = options.minClusterSize;
@@ -150,6 +168,14 @@ Builder::Builder(const SessionOptions &options, std::shared_ptr<DeviceSet> d, Gr
   clusterOptions.cacheDir = options.clusterCacheDir;
   clusterOptions.cpu = options.clusterCpu;
   clusterOptions.backend = options.clusterBackend;
+  clusterOptions.device = device;
+  if (device) {
+    // whatever stays outside of a module has its values fetched and sent
+    clusterOptions.mode = std::min(options.clusterMode, 1);
+    clusterOptions.minSize = 1;
+    if (std::string backend = device->backend(); !backend.empty())
+      clusterOptions.backend = backend;
+  }
   clusterOptions.dynamicDims = options.dynamicClusters;
   clusterOptions.background = options.backgroundCompile;
   for (const char *flags : {static_cast<const char *>(std::getenv("LATHE_FLAGS")), options.clusterFlags.c_str()})
@@ -169,7 +195,7 @@ absl::StatusOr<std::shared_ptr<HostKernel>> Builder::makeKernel(const NodeInfo &
     if (!singly && attrOf<FunctionRefPtr>(node, "function"))
       if (const tf::FunctionDef *f = library->find((*attrOf<FunctionRefPtr>(node, "function"))->name);
           f && (f->node_def_size() > 1 || (f->node_def_size() == 1 && findKernel(f->node_def(0).op()))))
-        fallback = std::make_unique<NodeByNode>(library, options, devices, limits, depth);
+        fallback = std::make_unique<NodeByNode>(library, options, devices, limits, clusterOptions.device, depth);
     auto made = makeLaunchKernel(node, compiler, *library, devices->clusters, clusterOptions, std::move(fallback));
     if (!made.ok())
       return made.status();
@@ -256,8 +282,9 @@ std::string functionKey(const FunctionRef &function) {
   return key;
 }
 
-Functions::Functions(std::shared_ptr<const Library> library, SessionOptions options, std::shared_ptr<DeviceSet> devices, GraphLimits limits)
-    : library(std::move(library)), options(std::move(options)), devices(std::move(devices)), limits(limits) {}
+Functions::Functions(std::shared_ptr<const Library> library, SessionOptions options, std::shared_ptr<DeviceSet> devices, GraphLimits limits,
+                     Device *device)
+    : library(std::move(library)), options(std::move(options)), devices(std::move(devices)), limits(limits), device(device) {}
 
 absl::Status Functions::signature(const FunctionRef &function, std::vector<DType> *args, std::vector<DType> *results) {
   return functionSignature(*library, function, args, results);
@@ -282,9 +309,10 @@ absl::StatusOr<std::shared_ptr<const Functions::Callee>> Functions::find(const F
   auto callee = std::make_shared<Callee>();
   callee->args = body->argTypes;
   callee->results = body->resultTypes;
-  Builder builder(options, devices, limits);
+  Builder builder(options, devices, limits, device);
   // kernels hold the caller weakly through the step's own; the strong one would be a cycle
-  auto executable = builder.build(*std::move(body), library, std::shared_ptr<FunctionCaller>(std::shared_ptr<void>(), this), nullptr);
+  auto executable = builder.build(*std::move(body), library, std::shared_ptr<FunctionCaller>(std::shared_ptr<void>(), this), nullptr, false,
+                                  device ? &device->resources() : nullptr);
   if (!executable.ok())
     return executable.status();
   callee->executable = *std::move(executable);
@@ -325,6 +353,14 @@ struct Call {
 } // namespace
 
 void Functions::call(const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation, Done done) {
+  if (device)
+    done = [done = std::move(done)](absl::StatusOr<std::vector<Tensor>> results) {
+      absl::Status s = results.ok() ? bringToHost(*results) : results.status();
+      if (s.ok())
+        done(std::move(results));
+      else
+        done(s);
+    };
   callAt(1, nullptr, nullptr, function, std::move(args), cancellation, std::move(done));
 }
 
@@ -358,10 +394,12 @@ void Functions::callAt(int depth, StepStats *stats, ResourceManager *stepResourc
   }
   StepOptions how;
   how.pool = &devices->pool;
-  how.resources = &devices->resources;
+  how.device = device;
+  how.resources = device ? &device->resources() : &devices->resources;
   how.stepResources = stepResources;
   how.cancellation = &call->cancellation;
   how.functions = call->callers.get();
+  how.hostFunctions = &call->callers->onHost;
   how.stats = stats;
   how.stepId = newStepId();
   how.depth = depth;

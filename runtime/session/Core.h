@@ -5,6 +5,7 @@
 #include "runtime/cpu/CpuDevice.h"
 #include "runtime/cpu/ThreadPool.h"
 #include "runtime/session/Clusters.h"
+#include "runtime/session/DeviceValues.h"
 #include "runtime/session/Partition.h"
 #include "runtime/session/Rendezvous.h"
 #include "runtime/session/Session.h"
@@ -18,19 +19,23 @@ namespace lathe::rt {
 /// Threads and resources.
 class DeviceSet {
 public:
+  /// What the options ask for and the machine lacks is told by `status`; then the CPUs alone are there.
   explicit DeviceSet(const SessionOptions &options);
+  absl::Status status;
   std::vector<std::unique_ptr<Device>> devices;
   ResourceManager &resources; ///< of the first device, on which functions run
   WorkerPool pool;
   ThreadPool intraOp;
   ClusterCache clusters;
+  PlacedResources placed;
 };
 
 /// Makes bodies executable.
 class Builder {
 public:
   /// `depth`: how many nodes that do not compile were taken out of the cluster already.
-  Builder(const SessionOptions &options, std::shared_ptr<DeviceSet> devices, GraphLimits limits, int depth = 0);
+  /// `device`: whose memory values lie in; null: the host's.
+  Builder(const SessionOptions &options, std::shared_ptr<DeviceSet> devices, GraphLimits limits, Device *device, int depth = 0);
   /// `segment` keeps the kernels of stateful nodes from one signature to the next; null: none are kept.
   using Segment = std::unordered_map<std::string, std::shared_ptr<HostKernel>>;
   absl::StatusOr<std::shared_ptr<const Executable>> build(Body body, std::shared_ptr<const Library> library,
@@ -52,7 +57,10 @@ private:
 /// Calls functions of one library. Outlives the session as long as something (an iterator) holds it.
 class Functions : public FunctionCaller, public std::enable_shared_from_this<Functions> {
 public:
-  Functions(std::shared_ptr<const Library> library, SessionOptions options, std::shared_ptr<DeviceSet> devices, GraphLimits limits);
+  /// Bodies run wholly on `device` (null: the first one), their values lie in its memory.
+  Functions(std::shared_ptr<const Library> library, SessionOptions options, std::shared_ptr<DeviceSet> devices, GraphLimits limits,
+            Device *device = nullptr);
+  /// For what outlives a step: results are on the host.
   void call(const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation, Done done) override;
   /// Without `stepResources` the call has its own.
   void callAt(int depth, StepStats *stats, ResourceManager *stepResources, const FunctionRef &function, std::vector<Tensor> args,
@@ -70,6 +78,7 @@ private:
   const SessionOptions options;
   const std::shared_ptr<DeviceSet> devices;
   const GraphLimits limits;
+  Device *const device;
   std::shared_mutex mutex;
   std::unordered_map<std::string, std::shared_ptr<const Callee>> callees;
   std::mutex building;
@@ -80,7 +89,8 @@ class StepFunctions : public FunctionCaller {
 public:
   /// Functions share the resources of the step that calls them: an array made outside of a loop has one gradient in all iterations.
   StepFunctions(Functions *functions, int depth, StepStats *stats, ResourceManager *stepResources)
-      : functions(functions), depth(depth), stats(stats), stepResources(stepResources) {}
+      : onHost(this), functions(functions), depth(depth), stats(stats), stepResources(stepResources) {}
+  HostResults onHost; ///< for kernels that read results
   void call(const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation, Done done) override {
     functions->callAt(depth, stats, stepResources, function, std::move(args), cancellation, std::move(done));
   }
@@ -100,9 +110,10 @@ struct Prepared {
   struct OnDevice {
     std::shared_ptr<const Executable> executable;
     ResourceManager *resources;
+    Device *device; ///< null: its values are the host's
+    std::shared_ptr<Functions> functions;
   };
   std::vector<OnDevice> parts; ///< one a device that takes part
-  std::shared_ptr<Functions> functions;
   std::vector<DType> argTypes;
   std::vector<std::string> feeds;
   int numResults = 0;
@@ -145,7 +156,7 @@ private:
   std::shared_mutex mutex; ///< guards what is prepared
   std::unordered_map<std::string, std::shared_ptr<const Prepared>> prepared;
   std::shared_ptr<const GraphSnapshot> preparedFor; ///< functions are of this snapshot
-  std::shared_ptr<Functions> functions;
+  std::map<Device *, std::shared_ptr<Functions>> functions; ///< null: of those whose values are the host's
   std::mutex building; ///< one signature is prepared at a time
   std::map<int, Builder::Segment> segments; ///< by device
   struct Callable {

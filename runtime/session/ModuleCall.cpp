@@ -1,6 +1,7 @@
 #include "runtime/session/ModuleCall.h"
 
 #include "runtime/core/Status.h"
+#include "runtime/device.h"
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
@@ -61,7 +62,9 @@ void dropBuffer(void *data, int64_t bytes) {
   std::free(data);
 }
 
-absl::StatusOr<Tensor> makeOutput(DType type, std::vector<int64_t> dims) {
+absl::StatusOr<Tensor> makeOutput(DType type, std::vector<int64_t> dims, DeviceMemory *memory) {
+  if (memory)
+    return memory->allocate(type, std::move(dims));
   auto count = checkedNumElements(dims);
   if (!count.ok())
     return count.status();
@@ -140,8 +143,16 @@ absl::Status ModuleCall::check(absl::Span<const Tensor *const> inputs, const int
   return absl::OkStatus();
 }
 
+int32_t ModuleCall::runThere(Device &device, const DeviceMemory *memory, absl::Span<const Tensor *const> inputs,
+                             const lathe_run_args &args) const {
+  absl::InlinedVector<uint8_t, 16> inputPlaces(e->num_inputs + 1), others(std::max(e->num_outputs, module->num_variables) + 1, 1);
+  for (int i = 0; i < e->num_inputs; ++i)
+    inputPlaces[i] = memoryOf(*inputs[i]) == memory;
+  return device.run(*e, args, {inputPlaces.data(), others.data(), others.data(), module->num_variables});
+}
+
 absl::Status ModuleCall::run(absl::Span<const Tensor *const> inputs, void *const *variables, const IntraOp &intraOp,
-                             std::vector<Tensor> *outputs) const {
+                             std::vector<Tensor> *outputs, Device *device) const {
   if (static_cast<int>(inputs.size()) != e->num_inputs)
     return absl::InvalidArgumentError(absl::StrCat("expected ", e->num_inputs, " inputs, got ", inputs.size()));
   absl::InlinedVector<int64_t, 16> sizes(module->num_symbols + 1, -1);
@@ -161,11 +172,12 @@ absl::Status ModuleCall::run(absl::Span<const Tensor *const> inputs, void *const
   absl::InlinedVector<void *, 16> out(e->num_outputs);
   for (int i = 0; i < e->num_inputs; ++i)
     in[i] = inputs[i]->data();
+  std::shared_ptr<DeviceMemory> memory = device ? device->memory() : nullptr;
   outputs->resize(e->num_outputs);
   const int64_t *d = dims.data() + outputDims;
   for (int i = 0; i < e->num_outputs; ++i) {
     const lathe_tensor_info &info = *e->outputs[i];
-    auto t = makeOutput(static_cast<DType>(info.dtype), dimsOf(d, info.rank));
+    auto t = makeOutput(static_cast<DType>(info.dtype), dimsOf(d, info.rank), memory.get());
     if (!t.ok())
       return t.status();
     (*outputs)[i] = *std::move(t);
@@ -173,13 +185,13 @@ absl::Status ModuleCall::run(absl::Span<const Tensor *const> inputs, void *const
     d += info.rank;
   }
   Tensor own;
-  Tensor *memory = workspace.busy ? &own : &workspace.memory;
-  if (!memory->valid() || memory->sizeBytes() < bytes) {
-    *memory = Tensor(); // first away with the old one
+  Tensor *scratch = workspace.busy ? &own : &workspace.memory;
+  if (!scratch->valid() || scratch->sizeBytes() < bytes) {
+    *scratch = Tensor(); // first away with the old one
     auto w = Tensor::tryAllocate(DType::UInt8, {bytes}, kMaxBytes);
     if (!w.ok())
       return w.status();
-    *memory = *std::move(w);
+    *scratch = *std::move(w);
   }
   lathe_error error = {};
   error.struct_size = sizeof(error);
@@ -190,14 +202,14 @@ absl::Status ModuleCall::run(absl::Span<const Tensor *const> inputs, void *const
   args.outputs = out.data();
   args.variables = variables;
   args.sizes = sizes.data();
-  args.workspace = memory->data();
+  args.workspace = scratch->data();
   args.workspace_size = bytes;
   args.parallel_for = threads > 1 ? intraOp.parallelFor : nullptr;
   args.parallel_ctx = intraOp.context;
   args.error = &error;
   bool wasBusy = workspace.busy;
   workspace.busy = true;
-  int32_t code = e->run(&args);
+  int32_t code = memory ? runThere(*device, memory.get(), inputs, args) : e->run(&args);
   workspace.busy = wasBusy;
   if (code != 0) {
     absl::Status s = moduleStatus(code, error.message);

@@ -12,6 +12,9 @@
 
 namespace lathe::rt {
 
+class Device;
+class DeviceMemory;
+
 /// How parallel kernels of modules run.
 struct IntraOp {
   lathe_parallel_for parallelFor = nullptr;
@@ -25,14 +28,17 @@ public:
   ModuleCall(const lathe_module *module, int entry);
 
   /// `inputs` in the entry's order, `variables` pointers in the module's. INVALID_ARGUMENT when types or shapes do not fit,
-  /// else the module's own error, which names the node.
+  /// else the module's own error, which names the node. With a device that has a memory of its own, the module is for it, inputs
+  /// lie there or on the host, and variables and outputs there.
   absl::Status run(absl::Span<const Tensor *const> inputs, void *const *variables, const IntraOp &intraOp,
-                   std::vector<Tensor> *outputs) const;
+                   std::vector<Tensor> *outputs, Device *device = nullptr) const;
 
   const lathe_entry &entry() const { return *e; }
 
 private:
   absl::Status solve(absl::Span<const Tensor *const> inputs, int64_t *sizes) const;
+  int32_t runThere(Device &device, const DeviceMemory *memory, absl::Span<const Tensor *const> inputs,
+                   const lathe_run_args &args) const;
   absl::Status check(absl::Span<const Tensor *const> inputs, const int64_t *dims) const;
 
   const lathe_module *module;

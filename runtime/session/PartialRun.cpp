@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <deque>
 #include <map>
 #include <set>
 
@@ -15,7 +16,10 @@ class PartialRun : public CallFrame, public std::enable_shared_from_this<Partial
 public:
   PartialRun(std::shared_ptr<SessionCore> core, std::shared_ptr<const Prepared> prepared, std::vector<std::string> fetches)
       : core(std::move(core)), prepared(std::move(prepared)), fetches(std::move(fetches)), args(this->prepared->argTypes.size()),
-        results(this->fetches.size()), callers(this->prepared->functions.get(), 1, nullptr, &stepResources) {}
+        results(this->fetches.size()) {
+    for (const Prepared::OnDevice &part : this->prepared->parts)
+      callers.emplace_back(part.functions.get(), 1, nullptr, &stepResources);
+  }
 
   bool takeArg(int index, Value *value, std::function<void(absl::StatusOr<Tensor>)> later) override {
     std::lock_guard<std::mutex> lock(mutex);
@@ -33,8 +37,11 @@ public:
   }
 
   absl::Status setResult(int index, Tensor value) override {
+    auto host = hostTensor(value);
+    if (!host.ok())
+      return host.status();
     std::lock_guard<std::mutex> lock(mutex);
-    results[index] = std::move(value);
+    results[index] = *std::move(host);
     changed.notify_all();
     return absl::OkStatus();
   }
@@ -43,7 +50,6 @@ public:
     StepOptions o = base;
     o.stepResources = &stepResources;
     o.cancellation = &cancellation;
-    o.functions = &callers;
     Cancellation::Token token;
     cancellation.add(&token, [this] { dropWaiting(); });
     if (!core->closing.add(&closeToken, [this] { cancellation.cancel(); }))
@@ -54,7 +60,10 @@ public:
       cancellation.add(&token, [this] { rendezvous.abort(absl::CancelledError("the step was cancelled")); });
     }
     for (const Prepared::OnDevice &part : prepared->parts) {
+      o.device = part.device;
       o.resources = part.resources;
+      o.functions = &callers[steps.size()];
+      o.hostFunctions = &callers[steps.size()].onHost;
       steps.push_back(std::make_unique<Step>(part.executable, o, *this));
     }
     // all but the first in the pool: a step may stay with its thread for long
@@ -121,7 +130,7 @@ private:
   Cancellation cancellation;
   Cancellation::Token closeToken = 0;
   ResourceManager stepResources;
-  StepFunctions callers;
+  std::deque<StepFunctions> callers; ///< one a part
   Rendezvous rendezvous;
   size_t open = 0; ///< steps that have not ended
   std::vector<std::unique_ptr<Step>> steps;

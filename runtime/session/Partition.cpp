@@ -10,7 +10,7 @@ namespace {
 
 class Partitioner {
 public:
-  Partitioner(Body &whole, const std::vector<int> &placement, const Library &library, const std::vector<const Device *> &devices,
+  Partitioner(Body &whole, const std::vector<int> &placement, const Library &library, const std::vector<Device *> &devices,
               const GraphLimits &limits)
       : whole(whole), placement(placement), library(library), devices(devices), limits(limits), parts(devices.size()) {}
 
@@ -28,7 +28,7 @@ private:
   Body &whole;
   const std::vector<int> &placement;
   const Library &library;
-  const std::vector<const Device *> &devices;
+  const std::vector<Device *> &devices;
   const GraphLimits &limits;
   std::vector<Part> parts;
   std::unordered_map<std::string, int> index;
@@ -123,7 +123,7 @@ absl::StatusOr<std::vector<Part>> Partitioner::run() {
 } // namespace
 
 absl::StatusOr<std::vector<Part>> partition(Body body, const std::vector<int> &placement, const Library &library,
-                                            const std::vector<const Device *> &devices, const GraphLimits &limits) {
+                                            const std::vector<Device *> &devices, const GraphLimits &limits) {
   bool one = true;
   for (int p : placement)
     one &= p == placement[0];

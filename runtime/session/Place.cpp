@@ -1,6 +1,10 @@
 // Placement.
 #include "runtime/session/Partition.h"
 
+#include "runtime/session/Clusters.h"
+#include "runtime/session/DeviceValues.h"
+#include "runtime/session/Executable.h"
+
 #include "absl/strings/str_cat.h"
 
 #include <map>
@@ -92,22 +96,80 @@ bool hasCycleAroundLoops(const tf::GraphDef &graph) {
   return done != all;
 }
 
-absl::StatusOr<std::vector<int>> placeNodes(const tf::GraphDef &graph, const Library &library, const std::vector<const Device *> &devices,
-                                            bool soft, const GraphLimits &limits) {
-  int n = graph.node_size();
-  std::vector<int> placement(n, 0);
-  if (devices.size() == 1 && soft)
-    return placement;
+namespace {
+
+/// How well a node suits a device that runs compiled code alone.
+enum class Fit {
+  No,       ///< it has a kernel on the host only
+  Neutral,  ///< runs anywhere, and belongs where its neighbours are
+  Host,     ///< its kernel is the host's, but reads and gives what could lie there
+  Compiled, ///< a module runs it
+};
+
+Fit fitOf(const NodeInfo &info, const tf::NodeDef &node, const Library &library, const lathe_cluster_compiler *compiler) {
+  for (auto *types : {&info.inputTypes, &info.outputTypes})
+    for (DType t : *types)
+      if (t == DType::String)
+        return Fit::No;
+  if (node.op() == "VarHandleOp" || node.op() == "VariableV2" || node.op() == "Variable")
+    return Fit::Compiled; // whatever is done to it in this run
+  if (isExecutorOp(node.op()) || hostInputsOfHandler(node.op()) || library.find(node.op()))
+    return Fit::Neutral;
+  if (!compilesOp(compiler, node.op()))
+    return Fit::No;
+  // those with a kernel keep something in it, such as the state of random numbers
+  return info.info && info.info->isStateful && findKernel(node.op()) ? Fit::Host : Fit::Compiled;
+}
+
+class Placer {
+public:
+  Placer(const tf::GraphDef &graph, const Library &library, const std::vector<Device *> &devices, const PlacementRules &rules,
+         const GraphLimits &limits)
+      : graph(graph), library(library), devices(devices), rules(rules), limits(limits), n(graph.node_size()), groups(n), users(n), takers(n), fits(n, Fit::Neutral) {
+    for (size_t d = 0; d < devices.size() && accelerator < 0; ++d)
+      if (devices[d]->memory())
+        accelerator = static_cast<int>(d);
+  }
+  absl::StatusOr<std::vector<int>> run();
+
+private:
+  absl::Status readGraph();
+  void placeAsBefore();
+  absl::Status placeExplicit();
+  void note(const std::vector<int> &placement);
+  absl::Status refuse(int node, int asked) const;
+  int deviceFor(const DeviceName &wanted) const;
+  void placeRest();
+
+  const tf::GraphDef &graph;
+  const Library &library;
+  const std::vector<Device *> &devices;
+  const PlacementRules &rules;
+  const GraphLimits &limits;
+  const int n;
+  int accelerator = -1; ///< the first device with a memory of its own
+  Groups groups;
+  std::vector<std::vector<int>> users, takers; ///< with control edges, and of tensors alone
+  std::vector<Fit> fits;
+  std::map<int, int> chosen; ///< by group
+  std::vector<int> makers;   ///< of references and resources
+  std::map<int, int> alien;  ///< by group: a node that no such device runs
+};
+
+absl::Status Placer::readGraph() {
   std::unordered_map<std::string_view, int> index;
   for (int i = 0; i < n; ++i)
     index.emplace(graph.node(i).name(), i);
-  Groups groups(n);
-  std::vector<std::vector<int>> users(n);
   for (int i = 0; i < n; ++i) {
     const tf::NodeDef &node = graph.node(i);
     auto info = readNode(node, library, limits, false);
     if (!info.ok())
       return info.status();
+    if (accelerator >= 0)
+      fits[i] = fitOf(*info, node, library, rules.compiler);
+    for (size_t k = 0; k < info->outputTypes.size(); ++k)
+      if ((info->outputIsRef[k] || info->outputTypes[k] == DType::Resource) && (makers.empty() || makers.back() != i))
+        makers.push_back(i);
     if (auto it = node.attr().find("_class"); it != node.attr().end())
       for (const std::string &text : it->second.list().s())
         if (text.rfind("loc:@", 0) == 0)
@@ -122,13 +184,50 @@ absl::StatusOr<std::vector<int>> placeNodes(const tf::GraphDef &graph, const Lib
       users[from->second].push_back(i);
       if (name.port < 0)
         continue;
+      takers[from->second].push_back(i);
       if (position < info->inputTypes.size() && (info->inputIsRef[position] || info->inputTypes[position] == DType::Resource))
         groups.join(i, from->second);
       ++position;
     }
   }
   joinLoops(graph, users, groups);
-  std::map<int, int> chosen;
+  for (int i = 0; i < n; ++i)
+    if (fits[i] == Fit::No)
+      alien.emplace(groups.find(i), i);
+  return absl::OkStatus();
+}
+
+int Placer::deviceFor(const DeviceName &wanted) const {
+  for (size_t d = 0; d < devices.size(); ++d)
+    if (wanted.matches(devices[d]->parsedName()))
+      return static_cast<int>(d);
+  return -1;
+}
+
+absl::Status Placer::refuse(int i, int asked) const {
+  const tf::NodeDef &node = graph.node(i);
+  std::string also = asked == i ? "" : absl::StrCat(", which must be with '", graph.node(asked).name(), "'");
+  return atNode(node.name(), node.op(),
+                absl::InvalidArgumentError(absl::StrCat("Cannot assign a device for operation ", node.name(), also,
+                                                        ": Could not satisfy explicit device specification '", graph.node(asked).device(),
+                                                        "' because no supported kernel for ", *devices[accelerator]->parsedName().type,
+                                                        " devices is available: the op has no compiled form for these types")));
+}
+
+void Placer::placeAsBefore() {
+  std::lock_guard<std::mutex> lock(rules.placed->mutex);
+  for (int i : makers)
+    if (auto it = rules.placed->devices.find(graph.node(i).name()); it != rules.placed->devices.end())
+      chosen.try_emplace(groups.find(i), it->second);
+}
+
+void Placer::note(const std::vector<int> &placement) {
+  std::lock_guard<std::mutex> lock(rules.placed->mutex);
+  for (int i : makers)
+    rules.placed->devices.try_emplace(graph.node(i).name(), placement[i]);
+}
+
+absl::Status Placer::placeExplicit() {
   for (int i = 0; i < n; ++i) {
     const tf::NodeDef &node = graph.node(i);
     if (node.device().empty())
@@ -136,22 +235,94 @@ absl::StatusOr<std::vector<int>> placeNodes(const tf::GraphDef &graph, const Lib
     auto wanted = DeviceName::parse(node.device());
     if (!wanted.ok())
       return atNode(node.name(), node.op(), wanted.status());
-    int device = -1;
-    for (size_t d = 0; d < devices.size() && device < 0; ++d)
-      if (wanted->matches(devices[d]->parsedName()))
-        device = static_cast<int>(d);
-    if (device < 0 && !soft)
+    int device = deviceFor(*wanted);
+    if (accelerator >= 0 && device >= 0 && !wanted->type && !wanted->id)
+      continue; // "/job:localhost" leaves it to us
+    if (device < 0 && !rules.soft)
       return atNode(node.name(), node.op(),
                     absl::InvalidArgumentError(absl::StrCat("Cannot assign a device for operation ", node.name(), ": it was explicitly assigned to ",
                                                             node.device(), " but there is no such device")));
-    auto [it, isNew] = chosen.try_emplace(groups.find(i), std::max(device, 0));
-    if (!isNew && it->second != std::max(device, 0) && !soft)
+    device = std::max(device, 0);
+    if (devices[device]->memory())
+      if (auto it = alien.find(groups.find(i)); it != alien.end()) {
+        if (!rules.soft)
+          return refuse(it->second, i);
+        device = 0;
+      }
+    auto [it, isNew] = chosen.try_emplace(groups.find(i), device);
+    if (!isNew && it->second != device && !rules.soft)
       return atNode(node.name(), node.op(), absl::InvalidArgumentError("Cannot colocate nodes that were assigned to different devices"));
   }
+  return absl::OkStatus();
+}
+
+/// What nobody placed goes to the accelerator where a module runs it; what runs anywhere goes where the tensors that it takes or
+/// gives are, the accelerator first.
+void Placer::placeRest() {
+  std::map<int, bool> open; ///< groups, and whether a module runs some of it
+  for (int i = 0; i < n; ++i)
+    if (int g = groups.find(i); !chosen.count(g) && !alien.count(g))
+      open[g] |= fits[i] == Fit::Compiled;
+  // what a random op makes stays on the host, unless it is part of something larger
+  for (int i = 0; i < n; ++i)
+    if (fits[i] == Fit::Host)
+      if (auto it = open.find(groups.find(i)); it != open.end() && !it->second)
+        open.erase(it);
+  std::vector<std::vector<int>> producers(n), members(n);
+  for (int i = 0; i < n; ++i) {
+    members[groups.find(i)].push_back(i);
+    for (int taker : takers[i])
+      producers[taker].push_back(i);
+  }
+  std::vector<int> work;
+  auto take = [&](int group) {
+    open.erase(group);
+    chosen[group] = accelerator;
+    work.push_back(group);
+  };
+  for (auto &[group, device] : std::map<int, int>(chosen))
+    if (device == accelerator)
+      work.push_back(group);
+  for (auto &[group, compiled] : std::map<int, bool>(open))
+    if (compiled)
+      take(group);
+  while (!work.empty()) {
+    int group = work.back();
+    work.pop_back();
+    for (int member : members[group])
+      for (auto *neighbours : {&producers[member], &takers[member]})
+        for (int other : *neighbours)
+          if (open.count(groups.find(other)))
+            take(groups.find(other));
+  }
+}
+
+absl::StatusOr<std::vector<int>> Placer::run() {
+  if (absl::Status s = readGraph(); !s.ok())
+    return s;
+  const bool remembers = accelerator >= 0 && rules.placed;
+  if (remembers)
+    placeAsBefore();
+  if (absl::Status s = placeExplicit(); !s.ok())
+    return s;
+  if (accelerator >= 0)
+    placeRest();
+  std::vector<int> placement(n, 0);
   for (int i = 0; i < n; ++i)
     if (auto it = chosen.find(groups.find(i)); it != chosen.end())
       placement[i] = it->second;
+  if (remembers)
+    note(placement);
   return placement;
+}
+
+} // namespace
+
+absl::StatusOr<std::vector<int>> placeNodes(const tf::GraphDef &graph, const Library &library, const std::vector<Device *> &devices,
+                                            const PlacementRules &rules, const GraphLimits &limits) {
+  if (devices.size() == 1 && rules.soft)
+    return std::vector<int>(graph.node_size(), 0);
+  return Placer(graph, library, devices, rules, limits).run();
 }
 
 } // namespace lathe::rt

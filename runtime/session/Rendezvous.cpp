@@ -1,6 +1,7 @@
 // The rendezvous, and the kernels that use it.
 #include "runtime/session/Rendezvous.h"
 
+#include "runtime/device.h"
 #include "runtime/session/Step.h"
 
 #include "absl/strings/str_cat.h"
@@ -98,8 +99,17 @@ public:
   using TransferKernel::TransferKernel;
   void computeAsync(KernelContext &context, Done done) override {
     Rendezvous *rendezvous = of(context);
+    if (!rendezvous)
+      return done(none());
     // a dead input comes as no value: the executor runs this one even then
-    done(rendezvous ? rendezvous->send(key(context), {context.input(0), !context.inputs[0].present()}) : none());
+    if (!context.inputs[0].present())
+      return done(rendezvous->send(key(context), {Tensor(), true}));
+    auto send = [rendezvous, name = key(context), done](absl::StatusOr<Tensor> value) {
+      done(value.ok() ? rendezvous->send(name, {*std::move(value), false}) : value.status());
+    };
+    if (Device *device = static_cast<Step *>(context.executor)->options().device)
+      return device->toHost(context.input(0), std::move(send));
+    send(context.input(0));
   }
 };
 
@@ -110,10 +120,18 @@ public:
     Rendezvous *rendezvous = of(context);
     if (!rendezvous)
       return done(none());
-    rendezvous->receive(key(context), [&context, done](absl::StatusOr<Rendezvous::Item> item) {
-      if (item.ok() && !item->dead)
-        context.setOutput(0, std::move(item->value)); // else the output is dead
-      done(item.status());
+    Device *device = static_cast<Step *>(context.executor)->options().device;
+    rendezvous->receive(key(context), [&context, device, done](absl::StatusOr<Rendezvous::Item> item) {
+      if (!item.ok() || item->dead)
+        return done(item.status()); // without a value the output is dead
+      auto give = [&context, done](absl::StatusOr<Tensor> value) {
+        if (value.ok())
+          context.setOutput(0, *std::move(value));
+        done(value.status());
+      };
+      if (device)
+        return device->fromHost(item->value, give);
+      give(std::move(item->value));
     });
   }
 };

@@ -68,7 +68,10 @@ absl::Status NewSession(const SessionOptions &options, std::unique_ptr<Session> 
     return absl::NotFoundError(absl::StrCat("no session for target '", options.target, "': only \"\", in-process, is there"));
   if (options.cpuDevices < 1 || options.cpuDevices > 1024)
     return absl::InvalidArgumentError(absl::StrCat(options.cpuDevices, " CPU devices, expected 1 to 1024"));
-  *session = std::make_unique<Session>(options);
+  auto made = std::make_unique<Session>(options);
+  if (const absl::Status &s = made->devices()->status; !s.ok())
+    return s;
+  *session = std::move(made);
   return absl::OkStatus();
 }
 

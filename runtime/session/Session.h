@@ -39,7 +39,10 @@ struct SessionOptions {
   int interOpThreads = 0;         ///< that run nodes; 0: one a processor
   int intraOpThreads = 1;         ///< inside compiled clusters
   int cpuDevices = 1;
-  bool allowSoftPlacement = true; ///< nodes placed on devices that are not there run on the first CPU
+  /// NVIDIA devices, by the driver's numbers, that are /device:GPU:0, /device:GPU:1 ...: nodes that no device was given go to
+  /// the first where it can run them. Without a driver, or so many devices, sessions refuse to be made.
+  std::vector<int> gpus;
+  bool allowSoftPlacement = true; ///< nodes placed on devices that are not there, or cannot run them, run on the first CPU
   SharedDevices devices;          ///< null: devices of its own
   /// Compiles clusters; null: only ops with host kernels run.
   const lathe_cluster_compiler *compiler = nullptr;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <chrono>
+#include <deque>
 
 namespace lathe::rt {
 
@@ -44,6 +45,8 @@ absl::Status SessionCore::create(const tf::GraphDef &def) {
 absl::Status SessionCore::adopt(SharedGraph shared) {
   if (graph && !graph->snapshot()->nodes.empty())
     return absl::AlreadyExistsError("A Graph has already been created for this session.");
+  if (!devices->status.ok())
+    return devices->status;
   graph = std::move(shared);
   return absl::OkStatus();
 }
@@ -51,6 +54,8 @@ absl::Status SessionCore::adopt(SharedGraph shared) {
 absl::Status SessionCore::extend(const tf::GraphDef &def) {
   if (running.load() >= kClosed)
     return closed();
+  if (!devices->status.ok())
+    return devices->status;
   if (!graph) {
     GraphLimits limits;
     limits.maxConstantBytes = options.maxConstantBytes;
@@ -89,26 +94,31 @@ absl::StatusOr<std::shared_ptr<const Prepared>> SessionCore::prepare(const std::
   made->feeds = feeds;
   made->argTypes = body->argTypes;
   made->numResults = static_cast<int>(fetches.size());
-  if (!functions || preparedFor->library != snapshot->library)
-    functions = std::make_shared<Functions>(snapshot->library, options, devices, graph->limits);
+  if (preparedFor && preparedFor->library != snapshot->library)
+    functions.clear();
   preparedFor = snapshot;
-  made->functions = functions;
-  std::vector<const Device *> all;
+  std::vector<Device *> all;
   for (auto &device : devices->devices)
     all.push_back(device.get());
-  auto placement = placeNodes(body->graph, *snapshot->library, all, options.allowSoftPlacement, graph->limits);
+  auto placement = placeNodes(body->graph, *snapshot->library, all, {options.allowSoftPlacement, options.compiler, &devices->placed}, graph->limits);
   if (!placement.ok())
     return placement.status();
   auto parts = partition(*std::move(body), *placement, *snapshot->library, all, graph->limits);
   if (!parts.ok())
     return parts.status();
-  Builder builder(options, devices, graph->limits);
   for (Part &part : *parts) {
-    ResourceManager *resources = &devices->devices[part.device]->resources();
-    auto executable = builder.build(std::move(part.body), snapshot->library, functions, &segments[part.device], inParts, resources);
+    Device *device = devices->devices[part.device].get();
+    ResourceManager *resources = &device->resources();
+    if (!device->memory())
+      device = nullptr;
+    std::shared_ptr<Functions> &callers = functions[device];
+    if (!callers)
+      callers = std::make_shared<Functions>(snapshot->library, options, devices, graph->limits, device);
+    Builder builder(options, devices, graph->limits, device);
+    auto executable = builder.build(std::move(part.body), snapshot->library, callers, &segments[part.device], inParts, resources);
     if (!executable.ok())
       return executable.status();
-    made->parts.push_back({*std::move(executable), resources});
+    made->parts.push_back({*std::move(executable), resources, device, callers});
   }
   std::unique_lock<std::shared_mutex> lock(mutex);
   prepared[key] = made;
@@ -180,13 +190,15 @@ absl::Status SessionCore::execute(const Prepared &p, const RunOptions &how, Simp
   if (const DirectRun *plan = plain ? p.parts[0].executable->direct() : nullptr) {
     // nothing could cancel a kernel that has begun, and beginStep() has seen that the session is open
     ResourceManager stepResources;
-    StepFunctions callers(p.functions.get(), 1, nullptr, &stepResources);
+    StepFunctions callers(p.parts[0].functions.get(), 1, nullptr, &stepResources);
     StepOptions o;
     o.resources = p.parts[0].resources;
     o.stepResources = &stepResources;
     o.functions = &callers;
     o.stepId = newStepId();
     absl::Status status = runDirect(*p.parts[0].executable, *plan, o, frame);
+    if (status.ok() && p.parts[0].device)
+      status = bringToHost(frame.results);
     for (size_t i = 0; status.ok() && i < frame.results.size(); ++i)
       if (!frame.results[i].valid())
         return absl::InternalError("a fetch was not computed: a kernel left an output out");
@@ -203,13 +215,14 @@ absl::Status SessionCore::execute(const Prepared &p, const RunOptions &how, Simp
   bool trace = metadata && how.traceLevel != RunOptions::NoTrace;
   StepStats stats;
   ResourceManager stepResources;
-  StepFunctions callers(p.functions.get(), 1, trace ? &stats : nullptr, &stepResources);
+  std::deque<StepFunctions> callers; // one a part
+  for (const Prepared::OnDevice &part : p.parts)
+    callers.emplace_back(part.functions.get(), 1, trace ? &stats : nullptr, &stepResources);
   StepOptions o;
   o.pool = &devices->pool;
   o.resources = &devices->resources;
   o.stepResources = &stepResources;
   o.cancellation = &cancellation;
-  o.functions = &callers;
   o.stats = trace ? &stats : nullptr;
   o.stepId = newStepId();
   auto began = std::chrono::steady_clock::now().time_since_epoch();
@@ -235,12 +248,18 @@ absl::Status SessionCore::execute(const Prepared &p, const RunOptions &how, Simp
       doneSignal.notify_one(); // under the lock: the waiter owns the signal
   };
   std::vector<std::unique_ptr<Step>> others;
-  for (size_t i = 1; i < p.parts.size(); ++i) {
+  auto onPart = [&](size_t i) {
+    o.device = p.parts[i].device;
     o.resources = p.parts[i].resources;
+    o.functions = &callers[i];
+    o.hostFunctions = &callers[i].onHost;
+  };
+  for (size_t i = 1; i < p.parts.size(); ++i) {
+    onPart(i);
     others.push_back(std::make_unique<Step>(p.parts[i].executable, o, frame));
     devices->pool.schedule([&whenDone, step = others.back().get()] { step->start(whenDone); });
   }
-  o.resources = p.parts[0].resources;
+  onPart(0);
   Step step(p.parts[0].executable, o, frame);
   // with a timeout this thread only waits
   if (how.timeoutMs > 0)
@@ -269,6 +288,8 @@ absl::Status SessionCore::execute(const Prepared &p, const RunOptions &how, Simp
     for (const Tensor &result : frame.results)
       if (!result.valid())
         return absl::InternalError("a fetch was not computed: nodes wait for each other");
+  if (status.ok())
+    status = bringToHost(frame.results);
   if (timedOut && !status.ok())
     return absl::DeadlineExceededError(absl::StrCat("Timed out waiting for notification after ", how.timeoutMs, " ms"));
   if (!status.ok() && running.load(std::memory_order_relaxed) >= kClosed && status.code() == absl::StatusCode::kCancelled)

@@ -1,6 +1,8 @@
 // Scheduling and running nodes. Frames are in StepFrames.cpp.
 #include "runtime/core/Compute.h"
 #include "runtime/core/InvalidUse.h"
+#include "runtime/device.h"
+#include "runtime/session/DeviceValues.h"
 #include "runtime/session/StepFrames.h"
 
 #include "absl/strings/str_cat.h"
@@ -190,6 +192,12 @@ bool Step::run(const Tagged &t, KernelContext &context, absl::Status &result) {
   case NodeKind::Trigger: return true;
   case NodeKind::Switch: {
     Tensor pred = context.input(1);
+    if (auto known = hostTensor(pred); known.ok())
+      pred = *std::move(known);
+    else
+      result = known.status();
+    if (!result.ok())
+      return true;
     if (pred.numElements() != 1)
       result = absl::InvalidArgumentError(absl::StrCat("the condition has to be a scalar, found shape ", dimsToString(pred.dims())));
     else
@@ -242,6 +250,12 @@ bool Step::run(const Tagged &t, KernelContext &context, absl::Status &result) {
   context.functions = opts.functions;
   context.stepId = opts.stepId;
   context.executor = this;
+  if (opts.device && item.info->op != kLaunchOp) {
+    if (opts.hostFunctions && !hostInputsOfHandler(item.info->op))
+      context.functions = opts.hostFunctions;
+    if (result = bringInputsToHost(context); !result.ok())
+      return true;
+  }
   if (t.frame != root.get()) {
     context.frame = t.frame->id;
     context.iteration = t.iteration->number;

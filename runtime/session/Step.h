@@ -58,13 +58,16 @@ public:
   std::vector<NodeTime> times;
 };
 
+class Device;
 class Rendezvous;
 
 struct StepOptions {
   WorkerPool *pool = nullptr;
+  Device *device = nullptr; ///< null: the host's memory is all there is
   ResourceManager *resources = nullptr, *stepResources = nullptr;
   Cancellation *cancellation = nullptr; ///< cancelled when the step fails
   FunctionCaller *functions = nullptr;
+  FunctionCaller *hostFunctions = nullptr; ///< with a device: for kernels that read what functions return
   Rendezvous *rendezvous = nullptr;
   StepStats *stats = nullptr; ///< null: not wanted
   int64_t stepId = 0;

@@ -176,7 +176,7 @@ llvm::Error Case::startSession() {
   options.intraOpThreads = args.threads;
   options.interOpThreads = 2;
   options.clusterCpu = args.cpu;
-  options.clusterBackend = args.backend;
+  useBackend(options, args.backend);
   session = std::make_unique<lathe::Session>(options);
   absl::Status created = session->Create(graph);
   if (!created.ok())

@@ -1,4 +1,5 @@
 #include "tools/lathe/HostRun.h"
+#include "tools/lathe/Device.h"
 
 #include "compiler/frontend/Frontend.h"
 #include "compiler/jit/ClusterCompiler.h"
@@ -45,7 +46,7 @@ SessionOptions sessionOptions(const ModelArgs &args) {
   SessionOptions options;
   options.compiler = getClusterCompiler();
   options.intraOpThreads = args.options.threads;
-  options.clusterBackend = args.options.backend;
+  useBackend(options, args.options.backend);
   return options;
 }
 

@@ -14,6 +14,7 @@ struct RunArgs {
   ModelArgs model;
   std::vector<std::string> feeds, fetches, targets;
   std::string npz, out, entry;
+  bool session = false;
 };
 
 /// Without --fetch: a signature's key, else (the name is the node's) the tensor's name.
@@ -62,6 +63,13 @@ int execute(RunArgs &a) {
   if (!feeds.ok())
     return fail(std::string(feeds.status().message()));
   a.model.takeShapes(*feeds);
+  if (a.session) {
+    NamedTensors result;
+    if (isLibrary)
+      return fail("--session runs a graph, not a compiled .so");
+    int ran = runInSession(a.model, *feeds, a.fetches, a.targets, &result);
+    return ran == Fine ? write(a, result) : ran;
+  }
   Loaded loaded;
   std::string why;
   if (int status = load(a.model, loaded, isLibrary ? nullptr : &why)) {
@@ -125,6 +133,7 @@ Command addRun(CLI::App &root) {
   app->add_option("--fetch", a->fetches, "Fetch NAME: key, tensor or node; the key in --out is NAME as typed")
       ->type_name("NAME");
   app->add_option("--target", a->targets, "Run NODE for its effects")->type_name("NODE");
+  app->add_flag("--session", a->session, "Run in a session, whether or not the graph compiles as a whole");
   app->add_option("--run-entry", a->entry, "Which entry of the module to run (the first)")->type_name("NAME");
   app->add_option("--out", a->out, "Write the results here; without it their shapes are printed")->type_name("FILE.npz");
   return [a] { return execute(*a); };

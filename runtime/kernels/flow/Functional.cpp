@@ -1,6 +1,7 @@
 // Ops that call functions of the library: PartitionedCall, If, Case, While, For. All asynchronous; loops do not grow the stack,
 // whether the callee answers at once or from another thread.
 #include "runtime/core/Kernel.h"
+#include "runtime/device.h"
 
 #include <atomic>
 
@@ -187,7 +188,10 @@ protected:
     // TensorFlow's Switch refuses others; a tensor that has elements would be true for ever
     if (results[0].rank() > 0)
       return absl::InvalidArgumentError(absl::StrCat("the condition of a loop must be a scalar, but it has shape ", dimsToString(results[0].dims())));
-    auto value = truth(results[0]);
+    auto known = hostTensor(results[0]); // functions run where the loop is
+    if (!known.ok())
+      return known.status();
+    auto value = truth(*known);
     phase = value.ok() && *value ? Body : Over;
     return value.status();
   }

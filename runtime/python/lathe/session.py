@@ -78,7 +78,11 @@ def _options(config: Any, threads: Optional[int], given: Dict[str, Any]) -> Tupl
             raise TypeError(f"config must be a ConfigProto, not {type(config).__name__}")
         options["inter_op_threads"] = int(getattr(config, "inter_op_parallelism_threads", 0) or 0)
         threads = threads or int(getattr(config, "intra_op_parallelism_threads", 0) or 0)
-        options["cpu_devices"] = max(1, int((getattr(config, "device_count", None) or {}).get("CPU", 1)))
+        count = getattr(config, "device_count", None) or {}
+        options["cpu_devices"] = max(1, int(count.get("CPU", 1)))
+        visible = str(getattr(getattr(config, "gpu_options", None), "visible_device_list", "") or "")
+        gpus = [int(n) for n in visible.split(",") if n.strip()] or list(range(int(count.get("GPU", 0))))
+        options["gpus"] = gpus[:int(count.get("GPU", 0))]
         options["soft_placement"] = bool(getattr(config, "allow_soft_placement", True))
         timeout = int(getattr(config, "operation_timeout_in_ms", 0) or 0)
     options.update({k: v for k, v in given.items() if v is not None})
@@ -114,7 +118,8 @@ class Session:
     `threads` are those inside of a compiled cluster (0: all processors), `inter_op_threads` those that run nodes. `cluster_mode`
     is 0 to compile what has no host kernel, 1 what is worth it, 2 node by node; `cache_dir` keeps compiled clusters on disk;
     `dynamic` makes a new leading size no recompile; `background` lets host kernels run until a cluster is compiled; `flags` are
-    those of LATHE_FLAGS. `config` may be TensorFlow's ConfigProto.
+    those of LATHE_FLAGS. `gpus` are the NVIDIA devices, by the driver's numbers, that are /device:GPU:0 and so on: what no device
+    was given goes to the first where it can. `config` may be TensorFlow's ConfigProto.
     """
 
     def __new__(cls, *args: Any, graph: Any = None, **kwargs: Any) -> "Session":
@@ -123,11 +128,12 @@ class Session:
     def __init__(self, *args: Any, graph: Any = None, target: str = "", config: Any = None, tag: str = "", threads: Optional[int] = None,
                  inter_op_threads: Optional[int] = None, cluster_mode: Optional[int] = None, min_cluster_size: Optional[int] = None,
                  cache_dir: Any = None, dynamic: Optional[bool] = None, background: Optional[bool] = None,
-                 flags: Optional[str] = None) -> None:
+                 flags: Optional[str] = None, gpus: Optional[Sequence[int]] = None) -> None:
         self._native: Any = None
         graph, target, config = _arguments(args, graph, target, config)
         given = dict(target=target, inter_op_threads=inter_op_threads, cluster_mode=cluster_mode, min_cluster_size=min_cluster_size,
-                     cache_dir=cache_dir, dynamic=dynamic, background=background, flags=flags)
+                     cache_dir=cache_dir, dynamic=dynamic, background=background, flags=flags,
+                     gpus=None if gpus is None else list(gpus))
         options, self._timeout = _options(config, threads, given)
         self._contexts: List[contextlib.ExitStack] = []
         self._tf_graph: Any = None

@@ -1,0 +1,83 @@
+#include "runtime/session/DeviceValues.h"
+
+#include "runtime/device.h"
+
+#include <map>
+
+namespace lathe::rt {
+namespace {
+
+/// Handing a value on reads types and sizes alone.
+const std::map<std::string_view, int> &handlers() {
+  static const auto *all = new std::map<std::string_view, int>{
+      {"Send", 0},          {"Recv", 0},
+      {"Variable", 0},      {"VariableV2", 0},
+      {"VarHandleOp", 0},   {"ReadVariableOp", 0},
+      {"Assign", 0},        {"AssignVariableOp", 0},
+      {"IsVariableInitialized", 0}, {"VarIsInitializedOp", 0},
+      {"VariableShape", 0}, {"DestroyResourceOp", 0},
+      {"IdentityN", 0},     {"Placeholder", 0},
+      {"PartitionedCall", 0}, {"StatefulPartitionedCall", 0},
+      {"If", 1},            {"StatelessIf", 1},
+      {"Case", 1},          {"StatelessCase", 1},
+      {"While", 0},         {"StatelessWhile", 0},
+      {"For", 3},
+  };
+  return *all;
+}
+
+absl::Status replace(Tensor &tensor) {
+  if (!memoryOf(tensor))
+    return absl::OkStatus();
+  auto host = hostTensor(tensor);
+  if (host.ok())
+    tensor = *std::move(host);
+  return host.status();
+}
+
+absl::Status replaceValue(Variable &variable) {
+  std::lock_guard<std::mutex> lock(variable.mutex);
+  return replace(variable.value);
+}
+
+} // namespace
+
+std::optional<int> hostInputsOfHandler(std::string_view op) {
+  auto it = handlers().find(op);
+  return it == handlers().end() ? std::nullopt : std::optional<int>(it->second);
+}
+
+absl::Status bringInputsToHost(KernelContext &context) {
+  size_t count = context.inputs.size();
+  if (std::optional<int> read = hostInputsOfHandler(context.node->op))
+    count = std::min<size_t>(count, *read);
+  for (size_t i = 0; i < count; ++i) {
+    Value &input = context.inputs[i];
+    absl::Status s = input.ref ? replaceValue(*input.ref) : replace(input.tensor);
+    for (const ObjectPtr &object : input.tensor.objects())
+      if (auto *handle = dynamic_cast<ResourceHandle *>(object.get()); handle && s.ok())
+        if (auto *variable = dynamic_cast<Variable *>(handle->resource.get()))
+          s = replaceValue(*variable);
+    if (!s.ok())
+      return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status bringToHost(std::vector<Tensor> &tensors) {
+  for (Tensor &t : tensors)
+    if (absl::Status s = replace(t); !s.ok())
+      return s;
+  return absl::OkStatus();
+}
+
+void HostResults::call(const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation, Done done) {
+  functions->call(function, std::move(args), cancellation, [done = std::move(done)](absl::StatusOr<std::vector<Tensor>> results) {
+    if (results.ok())
+      if (absl::Status s = bringToHost(*results); !s.ok())
+        return done(s);
+    done(std::move(results));
+  });
+}
+
+} // namespace lathe::rt
