@@ -9,6 +9,7 @@ ClientSession::ClientSession(const Scope &scope, const SessionOptions &options)
 
 absl::Status ClientSession::extend() {
   const graphdef::Graph &graph = *built.graph();
+  std::lock_guard<std::mutex> lock(extending);
   if (graph.maxId() == sent)
     return absl::OkStatus();
   if (sent && graph.changes() != changes)

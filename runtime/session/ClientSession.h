@@ -5,10 +5,13 @@
 #include "graph/builder/Scope.h"
 #include "runtime/session/Session.h"
 
+#include <mutex>
+
 namespace lathe {
 
 /// A session over a scope's graph. Nodes that the graph gets later join with the next run; nodes that have been in a run may not
-/// change any more (a gradient through a loop or call changes it), which is FAILED_PRECONDITION.
+/// change any more (a gradient through a loop or call changes it), which is FAILED_PRECONDITION. Threads may run steps at once; the graph
+/// may not grow meanwhile.
 class ClientSession {
 public:
   using Feeds = std::vector<std::pair<Output, Initializer>>;
@@ -28,6 +31,7 @@ private:
 
   Scope built;
   std::unique_ptr<Session> inner;
+  std::mutex extending;
   int sent = 0;        ///< node ids below this are in the session
   int64_t changes = 0; ///< of the graph's nodes when they were sent
 };
