@@ -12,6 +12,13 @@ bool same(const Side &a, const Side &b) { return a.predicate == b.predicate && a
 bool isSwitch(const Node &node) { return node.op() == "Switch" || node.op() == "RefSwitch"; }
 bool isMerge(const Node &node) { return node.op() == "Merge" || node.op() == "RefMerge"; }
 
+/// What is handed on as the predicate: the switches of one conditional read it through different nodes.
+Endpoint source(Endpoint e) {
+  while (e.node->op() == "Identity")
+    e = e.node->input(0);
+  return e;
+}
+
 size_t common(const std::vector<Side> &a, const std::vector<Side> &b) {
   size_t n = 0;
   while (n < a.size() && n < b.size() && same(a[n], b[n]))
@@ -57,7 +64,7 @@ std::vector<Side> Branches::of(const Endpoint &e) const {
     return {};
   std::vector<Side> out = sides[e.node->id()];
   if (isSwitch(*e.node))
-    out.push_back({e.node->input(1), e.index == 1});
+    out.push_back({source(e.node->input(1)), e.index == 1});
   return out;
 }
 

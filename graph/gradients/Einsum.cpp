@@ -105,6 +105,6 @@ void gradient(Grad &g) {
 
 } // namespace
 
-void addEinsumRules(Rules &r) { r.add({"Einsum"}, gradient); }
+void addEinsumRules(Rules &r) { r.add({"Einsum", "XlaEinsum"}, gradient); }
 
 } // namespace lathe::graphdef

@@ -560,10 +560,25 @@ def conditionals_in_bodies(first_kind, options):
     """Conditionals of the first kind within loops and functions, whose values exist in some iterations only."""
     cond = tf.compat.v1.cond
 
+    def alternate(x, w):
+        body = lambda k, v: (k + 1, cond(tf.equal(k % 2, 0), lambda: tf.sin(tf.linalg.matvec(w, v)), lambda: v * v + x))
+        return tf.while_loop(lambda k, v: k < 5, body, [0, x])[1]
+
+    def within_each_other(x, w):
+        inner = lambda k, v: cond(k > 1, lambda: tf.tanh(tf.reduce_sum(v * v) * w), lambda: tf.exp(v * 0.5))
+        body = lambda k, v: (k + 1, cond(k < 3, lambda: inner(k, v) * v, lambda: tf.cos(v) * v))
+        return tf.while_loop(lambda k, v: k < 5, body, [0, x])[1]
+
+    def loop_in_branch(x, w):
+        inner = lambda v, n: tf.while_loop(lambda j, u: j < n, lambda j, u: (j + 1, tf.tanh(u * w)), [0, v])[1]
+        body = lambda k, v: (k + 1, cond(tf.equal(k, 1), lambda: v * v, lambda: inner(v, k + 1) + v))
+        return tf.while_loop(lambda k, v: k < 3, body, [0, x])[1]
+
     def one_side_passes(x, w):
         body = lambda k, v: (k + 1, cond(tf.reduce_sum(v) < 4.0, lambda: v + tf.square(w), lambda: v))
         return tf.while_loop(lambda k, v: k < 4, body, [0, x])[1]
-    case("Switch in a loop", first_kind(one_side_passes), u(3, lo=0.3), u(3, lo=0.5), **options)
+    for k, fn in enumerate((alternate, within_each_other, loop_in_branch, one_side_passes)):
+        case("Switch in a loop, %d" % k, first_kind(fn), u(3, lo=0.3), u(3, 3) if fn is alternate else u(3, lo=0.5), **options)
 
     def called(p):
         from tensorflow.python.framework import function
