@@ -1,3 +1,4 @@
+#include "GenerateKernels.h"
 #include "GraphBuilder.h"
 
 #include "base/Float.h"
@@ -251,8 +252,10 @@ Graph generateGraph(ModuleOp module, StringRef name, uint64_t seed, Kind kind) {
     g.input(g.tensor(g.randomShape(), g.randomElement()));
   for (int attempts = 0; made < wanted && attempts < 200; ++attempts)
     made += addOp(g);
+  return finishGraph(g);
+}
 
-  // results: the last value, values nobody reads, and some others
+Graph finishGraph(GraphBuilder &g) {
   SmallVector<Value> results;
   for (Known &k : g.values) {
     bool last = &k == &g.values.back();
