@@ -286,8 +286,14 @@ bool Compiler::addPasses(Phase phase, PassManager &pm) {
     so.foldBytes = opts.maxFoldBytes;
     so.exact = opts.exact;
     so.threads = opts.threads;
-    if (opts.threads > 1 && target)
-      so.multiplyAdds = target->backend->properties().multiplyAdds;
+    if (target) {
+      const codegen::Properties properties = target->backend->properties();
+      so.multiplyAdds = properties.multiplyAdds;
+      so.meeting = properties.model.meeting;
+      so.elementCycles = properties.model.recurrentElement;
+      so.keptBytes = properties.model.keptBytes;
+      so.fetchedBytes = properties.model.fetchedBytes;
+    }
     simplify::buildSimplifyPipeline(pm, so);
     return true;
   }

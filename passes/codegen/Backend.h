@@ -19,6 +19,7 @@
 #define LATHE_PASSES_CODEGEN_BACKEND_H
 
 #include "passes/codegen/Plan.h"
+#include "passes/codegen/ProcessorModel.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AffineExpr.h"
@@ -50,9 +51,10 @@ struct Properties {
   int vectorBits = 0;       ///< of the widest vectors in kernels; 0: none
   bool fma = false;         ///< multiplies and adds in one instruction
   double multiplyAdds = 1;  ///< of f32, that a thread does in a cycle at best
-  int64_t cacheBytes = 1 << 20; ///< of the cache that a thread has to itself
+  ProcessorModel model;
   bool bf16 = false;       ///< Processor::bf16 is a wish that can be granted
   bool tf32 = false;       ///< Processor::tf32 is
+  bool winograd = false;   ///< windows of 3 x 3 over images take less than half of their multiplications
 };
 
 struct PrepareOptions {

@@ -135,7 +135,11 @@ def HloSplitLoopRows : Simplify_Pass<"hlo-split-loop-rows"> {
   let options = [
     Option<"threads", "threads", "int64_t", /*default=*/"2", "most threads that the code will use">,
     Option<"multiplyAdds", "multiply-adds", "double", /*default=*/"32", "in f32 that a core does in a cycle">,
-    Option<"cache", "cache", "int64_t", /*default=*/"1048576", "bytes of a core's own cache">
+    Option<"cache", "cache", "int64_t", /*default=*/"1048576", "bytes of a core's own cache">,
+    Option<"meeting", "meeting", "double", /*default=*/"2200", "cycles until all threads have begun a kernel and are done with it, beyond their work">,
+    Option<"elementCycles", "element-cycles", "double", /*default=*/"0.6", "of an element of elementwise code, most of which is exponentials">,
+    Option<"keptBytes", "kept-bytes", "double", /*default=*/"28", "a cycle that a core reads of weights in its own cache">,
+    Option<"fetchedBytes", "fetched-bytes", "double", /*default=*/"8", "a cycle that a core reads of other weights">
   ];
   let statistics = [Statistic<"numSplit", "split", "loops split">];
 }
