@@ -240,8 +240,6 @@ EmitOptions Compiler::emitOptions() const {
   o.releaseConstants = opts.releaseConstants;
   o.bf16 = opts.precision == "bf16";
   o.tf32 = opts.precision == "tf32";
-  o.archs = opts.archs;
-  o.cubins = opts.cubins;
   o.externalWeights = opts.weights != "embed";
   o.hosted = hosted;
   return o;
@@ -286,14 +284,8 @@ bool Compiler::addPasses(Phase phase, PassManager &pm) {
     so.foldBytes = opts.maxFoldBytes;
     so.exact = opts.exact;
     so.threads = opts.threads;
-    if (target) {
-      const codegen::Properties properties = target->backend->properties();
-      so.multiplyAdds = properties.multiplyAdds;
-      so.meeting = properties.model.meeting;
-      so.elementCycles = properties.model.recurrentElement;
-      so.keptBytes = properties.model.keptBytes;
-      so.fetchedBytes = properties.model.fetchedBytes;
-    }
+    if (opts.threads > 1 && target)
+      so.multiplyAdds = target->backend->properties().multiplyAdds;
     simplify::buildSimplifyPipeline(pm, so);
     return true;
   }

@@ -21,14 +21,11 @@ struct SimplifyOptions {
   int64_t foldBytes = int64_t(1) << 30;
   /// No rewriting that changes the rounding of any result.
   bool exact = false;
-  /// Most threads that the code will use.
-  int64_t threads = 1;
-  /// What the backend says of a core: bytes of its own cache, multiply-adds in f32 a cycle, cycles until threads have met
-  /// and of an element in recurrent steps, bytes a cycle of weights that stay in the cache and of others.
+  /// Tensors of a batch beyond this make its first layers run a few images at a time.
   int64_t cacheBytes = 1 << 20;
-  double multiplyAdds = 32, meeting = 2200, elementCycles = 0.6, keptBytes = 28, fetchedBytes = 8;
-  /// Windows of 3 x 3 over images take less than half of their multiplications.
-  bool winograd = true;
+  /// Most threads that the code will use, and the multiply-adds in f32 that a core does in a cycle.
+  int64_t threads = 1;
+  double multiplyAdds = 32;
 };
 
 #define GEN_PASS_DECL

@@ -135,11 +135,7 @@ def HloSplitLoopRows : Simplify_Pass<"hlo-split-loop-rows"> {
   let options = [
     Option<"threads", "threads", "int64_t", /*default=*/"2", "most threads that the code will use">,
     Option<"multiplyAdds", "multiply-adds", "double", /*default=*/"32", "in f32 that a core does in a cycle">,
-    Option<"cache", "cache", "int64_t", /*default=*/"1048576", "bytes of a core's own cache">,
-    Option<"meeting", "meeting", "double", /*default=*/"2200", "cycles until all threads have begun a kernel and are done with it, beyond their work">,
-    Option<"elementCycles", "element-cycles", "double", /*default=*/"0.6", "of an element of elementwise code, most of which is exponentials">,
-    Option<"keptBytes", "kept-bytes", "double", /*default=*/"28", "a cycle that a core reads of weights in its own cache">,
-    Option<"fetchedBytes", "fetched-bytes", "double", /*default=*/"8", "a cycle that a core reads of other weights">
+    Option<"cache", "cache", "int64_t", /*default=*/"1048576", "bytes of a core's own cache">
   ];
   let statistics = [Statistic<"numSplit", "split", "loops split">];
 }
@@ -172,15 +168,6 @@ def HloSimplifyControlFlow : Simplify_Pass<"hlo-simplify-control-flow"> {
     Statistic<"numDropped", "dropped", "carried values and results dropped">,
     Statistic<"numProven", "proven", "checks of loop counters that the loop's condition implies">
   ];
-}
-
-def HloCountLoops : Simplify_Pass<"hlo-count-loops"> {
-  let summary = "Notes how often loops run whose counters say it.";
-  let description = [{
-    The attribute `hlo.trips` of a while loop whose condition compares a counter with a number. The condition stays as it is: lowering for
-    a device counts instead of evaluating it, all else ignores the attribute. No pass behind this one changes what a loop carries.
-  }];
-  let statistics = [Statistic<"numCounted", "counted", "loops whose trips are known">];
 }
 
 def HloHoistLoopInvariants : Simplify_Pass<"hlo-hoist-loop-invariants"> {

@@ -44,7 +44,7 @@ static void build(OpPassManager &pm, const SimplifyOptions &options, bool portab
   pm.addPass(createHloCanonicalizeProducts());
   if (!portable)
     pm.addPass(createHloSplitDilatedConv());
-  if (!options.exact && !portable && options.winograd)
+  if (!options.exact && !portable)
     pm.addPass(createHloFoldDepth());
   // a phase of one tap is a product
   pm.addPass(createHloCanonicalizeProducts());
@@ -73,14 +73,9 @@ static void build(OpPassManager &pm, const SimplifyOptions &options, bool portab
     rows.threads = options.threads;
     rows.multiplyAdds = options.multiplyAdds;
     rows.cache = options.cacheBytes;
-    rows.meeting = options.meeting;
-    rows.elementCycles = options.elementCycles;
-    rows.keptBytes = options.keptBytes;
-    rows.fetchedBytes = options.fetchedBytes;
     pm.addPass(createHloSplitLoopRows(rows));
     clean();
   }
-  pm.addPass(createHloCountLoops());
 }
 
 void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOptions &options) { build(pm, options, false); }

@@ -166,9 +166,6 @@ Builder::Builder(const SessionOptions &options, std::shared_ptr<DeviceSet> d, Gr
   clusterOptions.minSize = options.minClusterSize;
   clusterOptions.flags = options.clusterFlags;
   clusterOptions.cacheDir = options.clusterCacheDir;
-  // programs written for TensorFlow's interfaces have no option for it
-  if (const char *folder = std::getenv("LATHE_CACHE_DIR"); folder && clusterOptions.cacheDir.empty())
-    clusterOptions.cacheDir = folder;
   clusterOptions.cpu = options.clusterCpu;
   clusterOptions.backend = options.clusterBackend;
   clusterOptions.device = device;

@@ -1,11 +1,9 @@
 // diff-fuzz: random graphs, compiled in several ways, against the reference evaluator. A seed names a graph for good.
 //   diff-fuzz [--seed S] [--count N] [--seconds T] [--batch N] [--kind K] [--cpu NAME] [--opt-level N] [--log FILE]
-//             [--sanitize] [--print] [--kernels] [--mlir FILE]
+//             [--sanitize] [--print] [--mlir FILE]
 // --mlir checks the functions of a file (a reproducer) on random inputs instead.
-// --kernels makes graphs around one kernel each, and tells which pairs of emitter, type, size class, epilogue and CPU they saw.
 // Prints each failing graph reduced, appends a line to the log, exits 2 if one failed.
 #include "Check.h"
-#include "GenerateKernels.h"
 
 #include "compiler/support/Diagnostics.h"
 #include "dialects/hlo/Constants.h"
@@ -19,7 +17,6 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
-#include <set>
 #include <unistd.h>
 
 using namespace lathe;
@@ -43,49 +40,14 @@ struct Args {
   int batch = 8;
   std::string kind, cpu, log, mlir;
   int optLevel = 0;
-  bool sanitize = false, print = false, kernels = false;
-};
-
-/// Which values of two factors have met in a graph that passed.
-class Pairs {
-public:
-  void add(const KernelCell &cell, const std::string &cpu) {
-    std::array<std::string, 5> all;
-    std::copy(cell.begin(), cell.end(), all.begin());
-    all[4] = cpu;
-    for (size_t i = 0; i < all.size(); ++i) {
-      values[i].insert(all[i]);
-      for (size_t k = i + 1; k < all.size(); ++k)
-        met.insert({i, k, all[i], all[k]});
-    }
-  }
-  /// "P of Q pairs", and those that are missing.
-  std::string describe() const {
-    size_t all = 0;
-    std::string missing;
-    for (size_t i = 0; i < values.size(); ++i)
-      for (size_t k = i + 1; k < values.size(); ++k)
-        for (const std::string &x : values[i])
-          for (const std::string &y : values[k]) {
-            if (i == 0 && k == 1 && !kernelTakes(x, y))
-              continue;
-            ++all;
-            if (!met.count({i, k, x, y}))
-              missing += " " + x + "+" + y;
-          }
-    return std::to_string(met.size()) + " of " + std::to_string(all) + " pairs" + (missing.empty() ? "" : ", not" + missing);
-  }
-
-private:
-  std::array<std::set<std::string>, 5> values;
-  std::set<std::tuple<size_t, size_t, std::string, std::string>> met;
+  bool sanitize = false, print = false;
 };
 
 bool parse(int argc, char **argv, Args &a) {
   for (int i = 1; i < argc; ++i) {
     std::string o = argv[i];
-    if (o == "--sanitize" || o == "--print" || o == "--kernels") {
-      (o == "--print" ? a.print : o == "--kernels" ? a.kernels : a.sanitize) = true;
+    if (o == "--sanitize" || o == "--print") {
+      (o == "--print" ? a.print : a.sanitize) = true;
       continue;
     }
     if (++i == argc)
@@ -158,7 +120,6 @@ int main(int argc, char **argv) {
   using Clock = std::chrono::steady_clock;
   auto start = Clock::now();
   auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
-  Pairs pairs;
   uint64_t graphs = 0, failures = 0, ops = 0, byKind[3] = {};
   std::unique_ptr<mlir::MLIRContext> context;
   uint64_t end = args.seed + args.count;
@@ -170,8 +131,6 @@ int main(int argc, char **argv) {
     uint64_t group = seed / 64;
     static const Kind kinds[] = {Kind::Exact, Kind::Elementwise, Kind::Exact, Kind::Real, Kind::Exact, Kind::Elementwise};
     Kind kind = kinds[group % std::size(kinds)];
-    if (args.kernels && kind == Kind::Elementwise)
-      kind = Kind::Exact;
     for (Kind k : kinds)
       if (args.kind == kindName(k))
         kind = k;
@@ -184,14 +143,8 @@ int main(int argc, char **argv) {
     options.sanitize = args.sanitize ? "address" : "";
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
     std::vector<Graph> batch;
-    std::vector<KernelCell> cells;
-    for (int i = 0; i < args.batch && seed < end && seed / 64 == group; ++i, ++seed) {
-      const std::string name = "g" + std::to_string(seed);
-      if (args.kernels)
-        batch.push_back(generateKernelGraph(*module, name, seed, kind, cells.emplace_back()));
-      else
-        batch.push_back(generateGraph(*module, name, seed, kind));
-    }
+    for (int i = 0; i < args.batch && seed < end && seed / 64 == group; ++i, ++seed)
+      batch.push_back(generateGraph(*module, "g" + std::to_string(seed), seed, kind));
     if (args.print)
       module->print(llvm::outs());
     for (Graph &g : batch)
@@ -200,11 +153,8 @@ int main(int argc, char **argv) {
     graphs += batch.size();
     byKind[int(kind)] += batch.size();
     for (size_t i = 0; i < batch.size(); ++i) {
-      if (problems[i].empty()) {
-        if (args.kernels && !cells[i][0].empty())
-          pairs.add(cells[i], options.cpu);
+      if (problems[i].empty())
         continue;
-      }
       ++failures;
       llvm::outs() << "\nFAILED " << batch[i].function.getSymName() << " (" << kindName(kind) << ", cpu " << options.cpu
                    << (options.simplify ? ", simplify" : "") << "): " << problems[i] << "\n";
@@ -221,13 +171,11 @@ int main(int argc, char **argv) {
   time_t now = time(nullptr);
   char date[32];
   strftime(date, sizeof(date), "%Y-%m-%d %H:%M", gmtime(&now));
-  snprintf(line, sizeof(line), "%s seeds %llu-%llu: %llu graphs (%llu exact, %llu elementwise, %llu real), %llu ops, %llu failed, %.0f s%s%s",
+  snprintf(line, sizeof(line), "%s seeds %llu-%llu: %llu graphs (%llu exact, %llu elementwise, %llu real), %llu ops, %llu failed, %.0f s%s",
            date, (unsigned long long)args.seed, (unsigned long long)(args.seed + graphs - 1), (unsigned long long)graphs,
            (unsigned long long)byKind[0], (unsigned long long)byKind[1], (unsigned long long)byKind[2],
-           (unsigned long long)ops, (unsigned long long)failures, elapsed(), args.sanitize ? ", --sanitize" : "", args.kernels ? ", --kernels" : "");
+           (unsigned long long)ops, (unsigned long long)failures, elapsed(), args.sanitize ? ", --sanitize" : "");
   printf("%s\n", line);
-  if (args.kernels)
-    printf("%s\n", pairs.describe().c_str());
   if (!args.log.empty())
     std::ofstream(args.log, std::ios::app) << line << "\n";
   return failures ? 2 : 0;

@@ -1,4 +1,3 @@
-#include "GenerateKernels.h"
 #include "GraphBuilder.h"
 
 #include "base/Float.h"
@@ -252,10 +251,8 @@ Graph generateGraph(ModuleOp module, StringRef name, uint64_t seed, Kind kind) {
     g.input(g.tensor(g.randomShape(), g.randomElement()));
   for (int attempts = 0; made < wanted && attempts < 200; ++attempts)
     made += addOp(g);
-  return finishGraph(g);
-}
 
-Graph finishGraph(GraphBuilder &g) {
+  // results: the last value, values nobody reads, and some others
   SmallVector<Value> results;
   for (Known &k : g.values) {
     bool last = &k == &g.values.back();

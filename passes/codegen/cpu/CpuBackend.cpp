@@ -45,7 +45,7 @@ public:
         spellsOutDots(StringRef(processor.features).ends_with("+lathe-spells-out-dots")) {}
 
   codegen::Properties properties() const override {
-    return {target.vectorBits, target.fma, target.fmas * target.vectorBits / 32, target, /*bf16=*/true, /*tf32=*/false, /*winograd=*/true};
+    return {target.vectorBits, target.fma, target.fmas * target.vectorBits / 32, target.l2, /*bf16=*/true};
   }
   void loadDialects(MLIRContext &context) const override { loadKernelDialects(context); }
 

@@ -143,7 +143,7 @@ Value WindowKernel::loadInput(Value offset, Value channel, unsigned lanes) {
 int64_t WindowKernel::setsUsed() const {
   const int64_t row = slice ? 0 : kernel::operandRow(op, 0);
   const int64_t pixel = (row ? row : *channelCount / multiplier) * elemBytes(aElem);
-  return b.target.l1SetsBetween(pixel);
+  return pixel % cacheLine ? l1Sets : l1Sets / std::gcd(l1Sets, pixel / cacheLine);
 }
 
 void WindowKernel::forEachChannel(unsigned maxVecs, function_ref<void(Value, unsigned, unsigned)> emitAt) {

@@ -56,8 +56,7 @@ bool isByRows(kernel::LoopOp loop) {
 bool suitsWindows(Value v, int64_t row) {
   constexpr int64_t fewestSets = 8;
   const int64_t bytes = row * elemBytes(typeOf(v).getElementType());
-  // the first caches of all models have as many sets
-  return codegen::ProcessorModel().l1SetsBetween(bytes) >= fewestSets;
+  return bytes % cacheLine || l1Sets / std::gcd(l1Sets, bytes / cacheLine) >= fewestSets;
 }
 
 /// Whether an op can write rows that lie apart, and no slower.
