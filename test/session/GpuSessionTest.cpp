@@ -1,20 +1,17 @@
 // Sessions on /device:GPU:0 of the emulated driver, against sessions on the CPU and TensorFlow's numbers.
-#include "base/Npz.h"
 #include "compiler/jit/ClusterCompiler.h"
 #include "runtime/session/Core.h"
 #include "test/runtime/SessionTest.h"
+#include "test/session/Samples.h"
 
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 namespace lathe {
 namespace {
 
-const std::string kSamples = LATHE_SOURCE_DIR "/test/data/samples/";
+using namespace lathe::test;
 
 SessionOptions onGpu(bool gpu = true) {
   setenv("LATHE_CUDA_DRIVER", LATHE_EMULATED_CUDA, 1); // before the first session opens it
@@ -23,34 +20,6 @@ SessionOptions onGpu(bool gpu = true) {
   if (gpu)
     options.gpus = {0};
   return options;
-}
-
-NamedTensors npz(const std::string &path) {
-  auto all = readNpz(path);
-  EXPECT_TRUE(all.ok()) << all.status();
-  return all.ok() ? *all : NamedTensors();
-}
-
-Tensor named(const NamedTensors &all, const std::string &name) {
-  for (auto &[n, t] : all)
-    if (n == name)
-      return t;
-  ADD_FAILURE() << name;
-  return Tensor();
-}
-
-/// Rows [from, from + n), everything behind the first dimension as one.
-Tensor batch(const Tensor &t, int64_t from, int64_t n, std::vector<int64_t> dims) {
-  Tensor out = Tensor::allocate(t.dtype(), std::move(dims));
-  std::memcpy(out.data(), static_cast<const char *>(t.data()) + t.sizeBytes() / t.dim(0) * from, t.sizeBytes() / t.dim(0) * n);
-  return out;
-}
-
-std::string readAll(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 TEST(GpuSession, SoftmaxLearnsAsTensorFlow) {
@@ -64,10 +33,9 @@ TEST(GpuSession, SoftmaxLearnsAsTensorFlow) {
     absl::Status init = s->Run({}, {}, {"init"}, nullptr);
     ASSERT_TRUE(init.ok()) << init;
   }
-  const int64_t width = images.numElements() / images.dim(0);
   for (int i = 0; i < 60; ++i) {
     int64_t from = 64 * i % 1344;
-    Session::Feeds feeds = {{"x:0", batch(images, from, 64, {64, width})}, {"y_:0", batch(labels, from, 64, {64})}};
+    Session::Feeds feeds = {{"x:0", rows(images, from, 64, true)}, {"y_:0", rows(labels, from, 64, false)}};
     std::vector<Tensor> out, same;
     RunOptions options;
     options.traceLevel = RunOptions::FullTrace;

@@ -1,41 +1,17 @@
 // Whole models in sessions with the JIT: training, text, input pipelines, TF1 loops, against TensorFlow's numbers.
-#include "base/Npz.h"
 #include "compiler/jit/ClusterCompiler.h"
 #include "proto/graph.pb.h"
 #include "runtime/session/SavedModel.h"
+#include "test/session/Samples.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
-#include <fstream>
-#include <sstream>
 
 namespace lathe {
 namespace {
 
-const std::string kSamples = LATHE_SOURCE_DIR "/test/data/samples/";
-
-std::string readAll(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-NamedTensors npz(const std::string &path) {
-  auto all = readNpz(path);
-  EXPECT_TRUE(all.ok()) << all.status();
-  return all.ok() ? *all : NamedTensors();
-}
-
-Tensor named(const NamedTensors &all, const std::string &name) {
-  for (auto &[n, t] : all)
-    if (n == name)
-      return t;
-  ADD_FAILURE() << name;
-  return Tensor();
-}
+using namespace lathe::test;
 
 double worst(const Tensor &a, const Tensor &b) {
   if (a.dims() != b.dims())
@@ -51,14 +27,6 @@ SessionOptions jit(int mode) {
   options.compiler = getClusterCompiler();
   options.clusterMode = mode;
   return options;
-}
-
-/// Rows [from, from + n) with everything behind the first dimension flattened.
-Tensor rows(const Tensor &t, int64_t from, int64_t n, bool flatten) {
-  int64_t width = t.numElements() / t.dim(0);
-  Tensor out = Tensor::allocate(t.dtype(), flatten ? std::vector<int64_t>{n, width} : std::vector<int64_t>{n});
-  std::memcpy(out.data(), static_cast<const char *>(t.data()) + from * width * dtypeSize(t.dtype()), out.sizeBytes());
-  return out;
 }
 
 class Training : public testing::TestWithParam<int> {};
