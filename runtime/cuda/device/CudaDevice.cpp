@@ -141,13 +141,14 @@ absl::Status CudaMemory::copy(Way way, void *to, const void *from, int64_t bytes
     return statusOf(driver, "cuCtxPushCurrent", entered.result);
   auto size = static_cast<size_t>(bytes);
   auto there = reinterpret_cast<lathe_cu_deviceptr>(to), source = reinterpret_cast<lathe_cu_deviceptr>(from);
-  absl::Status s;
+  // Nothing may be under way on the host's memory when this returns, a failed wait included: all runs are over, so that no order
+  // of a stream is needed either.
   switch (way) {
-  case Way::ToDevice: s = statusOf(driver, "cuMemcpyHtoDAsync", driver->cuMemcpyHtoDAsync(there, from, size, stream)); break;
-  case Way::ToHost: s = statusOf(driver, "cuMemcpyDtoHAsync", driver->cuMemcpyDtoHAsync(to, source, size, stream)); break;
-  case Way::Within: s = statusOf(driver, "cuMemcpyDtoDAsync", driver->cuMemcpyDtoDAsync(there, source, size, stream)); break;
+  case Way::ToDevice: return statusOf(driver, "cuMemcpyHtoD", driver->cuMemcpyHtoD(there, from, size));
+  case Way::ToHost: return statusOf(driver, "cuMemcpyDtoH", driver->cuMemcpyDtoH(to, source, size));
+  case Way::Within: break;
   }
-  // also after a failure: nothing may be under way when this returns
+  absl::Status s = statusOf(driver, "cuMemcpyDtoDAsync", driver->cuMemcpyDtoDAsync(there, source, size, stream));
   absl::Status waited = statusOf(driver, "cuStreamSynchronize", driver->cuStreamSynchronize(stream));
   return s.ok() ? waited : s;
 }
