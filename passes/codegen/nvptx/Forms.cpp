@@ -31,22 +31,27 @@ const Form *findForm(Operation *op) {
   return nullptr;
 }
 
+std::string whyNotElementByElement(Block &body, Value from, StringRef moves, StringRef what) {
+  llvm::DenseSet<Value> reached{from};
+  for (Operation &inner : body.without_terminator()) {
+    if (llvm::none_of(inner.getOperands(), [&](Value v) { return reached.contains(v); }))
+      continue;
+    if (!codegen::isElementwise(&inner))
+      return (moves + ": " + inner.getName().getStringRef()).str();
+    reached.insert(inner.result_begin(), inner.result_end());
+  }
+  const SmallVector<AffineExpr> dims = hlo::getDims(hlo::tensorType(from));
+  for (Value root : body.getTerminator()->getOperands())
+    if (hlo::getDims(hlo::tensorType(root)) != dims)
+      return ("a result has another shape than " + what).str();
+  return {};
+}
+
 std::string whyNoEpilogue(Operation *op) {
   if (!kernel::hasCore(op))
     return {};
   Block &body = op->getRegion(0).front();
-  llvm::DenseSet<Value> fromSum{body.getArgument(0)};
-  for (Operation &inner : body.without_terminator()) {
-    if (llvm::none_of(inner.getOperands(), [&](Value v) { return fromSum.contains(v); }))
-      continue;
-    if (!codegen::isElementwise(&inner))
-      return ("its epilogue moves sums: " + inner.getName().getStringRef()).str();
-    fromSum.insert(inner.result_begin(), inner.result_end());
-  }
-  for (Value root : body.getTerminator()->getOperands())
-    if (hlo::getDims(hlo::tensorType(root)) != hlo::getDims(hlo::tensorType(body.getArgument(0))))
-      return "a result has another shape than the sums";
-  return {};
+  return whyNotElementByElement(body, body.getArgument(0), "its epilogue moves sums", "the sums");
 }
 
 LogicalResult storeResults(codegen::KernelBuilder &b, const plain::Elements &elements, Value core, ArrayRef<Value> index, Value sum,

@@ -45,6 +45,9 @@ mlir::LogicalResult emitTranspose(mlir::Operation *op, codegen::KernelBuilder &b
 std::string whyNoWide(mlir::Operation *op);
 mlir::LogicalResult emitWide(mlir::Operation *op, codegen::KernelBuilder &b);
 
+/// Why elements of a kernel's results are not made of `from`'s at the same index alone; empty if they are. The answers say
+/// `moves` with the op that does, or that a result has another shape than `what`.
+std::string whyNotElementByElement(mlir::Block &body, mlir::Value from, llvm::StringRef moves, llvm::StringRef what);
 /// Why the epilogue of an op with a core cannot be given one sum at a time, at its own index; empty if it
 /// can.
 std::string whyNoEpilogue(mlir::Operation *op);

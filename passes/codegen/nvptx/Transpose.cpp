@@ -26,22 +26,8 @@ static int64_t inputsLast(hlo::TransposeOp t) {
 
 /// Why the results' elements are not made of the transpose's at the same index; empty if they are.
 static std::string whyNotAfter(hlo::TransposeOp t, Operation *op) {
-  if (t == op)
-    return {};
-  Block &body = op->getRegion(0).front();
-  llvm::DenseSet<Value> moved{t.getResult()};
-  for (Operation &inner : body.without_terminator()) {
-    if (llvm::none_of(inner.getOperands(), [&](Value v) { return moved.contains(v); }))
-      continue;
-    if (!codegen::isElementwise(&inner))
-      return ("what follows the transpose moves elements: " + inner.getName().getStringRef()).str();
-    moved.insert(inner.result_begin(), inner.result_end());
-  }
-  const SmallVector<AffineExpr> dims = hlo::getDims(hlo::tensorType(t.getResult()));
-  for (Value root : body.getTerminator()->getOperands())
-    if (hlo::getDims(hlo::tensorType(root)) != dims)
-      return "a result has another shape than the transpose";
-  return {};
+  return t == op ? std::string()
+                 : whyNotElementByElement(op->getRegion(0).front(), t.getResult(), "what follows the transpose moves elements", "the transpose");
 }
 
 /// The transpose that a kernel is built around, or null and why there is none.
