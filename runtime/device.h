@@ -58,6 +58,8 @@ protected:
 
 private:
   struct GiveBack;
+  /// `made` with the elements of `from`.
+  absl::StatusOr<Tensor> filled(absl::StatusOr<Tensor> made, Way way, const Tensor &from);
   friend DeviceMemory *memoryOf(const Tensor &tensor);
 };
 

@@ -52,28 +52,23 @@ absl::StatusOr<Tensor> DeviceMemory::allocate(DType type, std::vector<int64_t> d
   return Tensor::wrap(type, std::move(dims), *memory, std::shared_ptr<void>(*memory, GiveBack{shared_from_this(), bytes}));
 }
 
-absl::StatusOr<Tensor> DeviceMemory::fromHost(const Tensor &tensor) {
-  auto made = allocate(tensor.dtype(), tensor.dims());
-  if (made.ok() && tensor.sizeBytes() > 0)
-    if (absl::Status s = copy(Way::ToDevice, made->data(), tensor.data(), tensor.sizeBytes()); !s.ok())
+absl::StatusOr<Tensor> DeviceMemory::filled(absl::StatusOr<Tensor> made, Way way, const Tensor &from) {
+  if (made.ok() && from.sizeBytes() > 0)
+    if (absl::Status s = copy(way, made->data(), from.data(), from.sizeBytes()); !s.ok())
       return s;
   return made;
+}
+
+absl::StatusOr<Tensor> DeviceMemory::fromHost(const Tensor &tensor) {
+  return filled(allocate(tensor.dtype(), tensor.dims()), Way::ToDevice, tensor);
 }
 
 absl::StatusOr<Tensor> DeviceMemory::toHost(const Tensor &tensor) {
-  auto made = Tensor::tryAllocate(tensor.dtype(), tensor.dims(), kMaxBytes);
-  if (made.ok() && tensor.sizeBytes() > 0)
-    if (absl::Status s = copy(Way::ToHost, made->data(), tensor.data(), tensor.sizeBytes()); !s.ok())
-      return s;
-  return made;
+  return filled(Tensor::tryAllocate(tensor.dtype(), tensor.dims(), kMaxBytes), Way::ToHost, tensor);
 }
 
 absl::StatusOr<Tensor> DeviceMemory::clone(const Tensor &tensor) {
-  auto made = allocate(tensor.dtype(), tensor.dims());
-  if (made.ok() && tensor.sizeBytes() > 0)
-    if (absl::Status s = copy(Way::Within, made->data(), tensor.data(), tensor.sizeBytes()); !s.ok())
-      return s;
-  return made;
+  return filled(allocate(tensor.dtype(), tensor.dims()), Way::Within, tensor);
 }
 
 void Device::fromHost(const Tensor &tensor, Moved done) {
