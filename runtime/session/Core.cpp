@@ -354,13 +354,7 @@ struct Call {
 
 void Functions::call(const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation, Done done) {
   if (device)
-    done = [done = std::move(done)](absl::StatusOr<std::vector<Tensor>> results) {
-      absl::Status s = results.ok() ? bringToHost(*results) : results.status();
-      if (s.ok())
-        done(std::move(results));
-      else
-        done(s);
-    };
+    done = withHostResults(std::move(done));
   callAt(1, nullptr, nullptr, function, std::move(args), cancellation, std::move(done));
 }
 

@@ -71,13 +71,17 @@ absl::Status bringToHost(std::vector<Tensor> &tensors) {
   return absl::OkStatus();
 }
 
-void HostResults::call(const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation, Done done) {
-  functions->call(function, std::move(args), cancellation, [done = std::move(done)](absl::StatusOr<std::vector<Tensor>> results) {
+FunctionCaller::Done withHostResults(FunctionCaller::Done done) {
+  return [done = std::move(done)](absl::StatusOr<std::vector<Tensor>> results) {
     if (results.ok())
       if (absl::Status s = bringToHost(*results); !s.ok())
         return done(s);
     done(std::move(results));
-  });
+  };
+}
+
+void HostResults::call(const FunctionRef &function, std::vector<Tensor> args, Cancellation *cancellation, Done done) {
+  functions->call(function, std::move(args), cancellation, withHostResults(std::move(done)));
 }
 
 } // namespace lathe::rt

@@ -15,6 +15,9 @@ std::optional<int> hostInputsOfHandler(std::string_view op);
 /// that it is given.
 absl::Status bringInputsToHost(KernelContext &context);
 
+/// What is to be done with a function's results once they are on the host.
+FunctionCaller::Done withHostResults(FunctionCaller::Done done);
+
 /// The values of functions, on the host: for kernels that read them.
 class HostResults : public FunctionCaller {
 public:

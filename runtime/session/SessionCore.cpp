@@ -186,7 +186,7 @@ absl::Status SessionCore::execute(const Prepared &p, const RunOptions &how, Simp
       return absl::InvalidArgumentError(absl::StrCat("tensor '", p.feeds[i], "' is of type ", dtypeName(p.argTypes[i]), ", fed as ",
                                                      dtypeName(frame.args[i].dtype())));
   frame.results.resize(p.numResults);
-  bool plain = how.timeoutMs <= 0 && !how.cancellation && how.traceLevel == RunOptions::NoTrace && p.parts.size() == 1;
+  bool plain = how.timeoutMs <= 0 && !how.cancellation && how.traceLevel == RunOptions::NoTrace && p.parts.size() == 1 && !p.parts[0].device;
   if (const DirectRun *plan = plain ? p.parts[0].executable->direct() : nullptr) {
     // nothing could cancel a kernel that has begun, and beginStep() has seen that the session is open
     ResourceManager stepResources;
@@ -197,8 +197,6 @@ absl::Status SessionCore::execute(const Prepared &p, const RunOptions &how, Simp
     o.functions = &callers;
     o.stepId = newStepId();
     absl::Status status = runDirect(*p.parts[0].executable, *plan, o, frame);
-    if (status.ok() && p.parts[0].device)
-      status = bringToHost(frame.results);
     for (size_t i = 0; status.ok() && i < frame.results.size(); ++i)
       if (!frame.results[i].valid())
         return absl::InternalError("a fetch was not computed: a kernel left an output out");
