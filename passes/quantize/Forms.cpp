@@ -1,5 +1,6 @@
 #include "passes/quantize/Forms.h"
 
+#include "dialects/graph/Types.h"
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Shape.h"
 #include "passes/quantize/Choose.h"
@@ -36,6 +37,21 @@ std::optional<UnitTypes> typesOf(const Unit &unit) {
       types.output = paramsOf(type);
   }
   return types;
+}
+
+FailureOr<UnitTypes> requireTypes(const Unit &unit) {
+  if (auto types = typesOf(unit))
+    return *types;
+  return unit.root->emitError() << "node '" << graph::getNodeName(unit.root->getLoc()) << "' (" << unitName(unit.kind)
+                                << "): expected hlo.quantized with a type for each input and the result";
+}
+
+std::optional<ReadAs> readAs(ArrayRef<Unit> units, Value value) {
+  for (const Unit &unit : units)
+    if (auto it = llvm::find(unit.inputs, value); it != unit.inputs.end())
+      if (auto types = typesOf(unit))
+        return ReadAs{types->inputs[it - unit.inputs.begin()], types->bits};
+  return std::nullopt;
 }
 
 static Range fullRange(int64_t bits) { return bits == 16 ? Range(-32768, 32767) : Range(-128, 127); }

@@ -17,6 +17,14 @@ struct UnitTypes {
 };
 /// Null when the mark is missing or does not fit the unit.
 std::optional<UnitTypes> typesOf(const Unit &unit);
+/// The same, with an error at the unit's node instead.
+mlir::FailureOr<UnitTypes> requireTypes(const Unit &unit);
+/// How the first unit that reads a value and has its mark takes it; null where none does.
+struct ReadAs {
+  Params params;
+  int64_t bits;
+};
+std::optional<ReadAs> readAs(ArrayRef<Unit> units, Value value);
 Params paramsOf(mlir::quant::UniformQuantizedType type);
 
 /// The unit's result from its quantized inputs, at the emitter's insertion point; null after an error.

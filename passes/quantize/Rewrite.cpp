@@ -34,10 +34,9 @@ public:
     if (io != "float")
       takeArguments(units);
     for (const Unit &unit : units) {
-      auto types = typesOf(unit);
-      if (!types)
-        return unit.root->emitError() << "node '" << graph::getNodeName(unit.root->getLoc()) << "' (" << unitName(unit.kind)
-                                      << "): expected hlo.quantized with a type for each input and the result";
+      FailureOr<UnitTypes> types = requireTypes(unit);
+      if (failed(types))
+        return failure();
       SmallVector<Value> inputs;
       for (auto [v, p] : llvm::zip_equal(unit.inputs, types->inputs))
         inputs.push_back(quantizedOf(unit, v, p, types->bits));
@@ -113,18 +112,10 @@ private:
   void takeArguments(std::vector<Unit> &units) {
     SmallVector<Type> types(function.getArgumentTypes());
     for (BlockArgument argument : function.getArguments()) {
-      const Params *params = nullptr;
-      std::optional<UnitTypes> found;
-      for (const Unit &unit : units) {
-        auto it = llvm::find(unit.inputs, Value(argument));
-        if (it == unit.inputs.end() || !(found = typesOf(unit)))
-          continue;
-        params = &found->inputs[it - unit.inputs.begin()];
-        break;
-      }
-      if (!params)
+      std::optional<ReadAs> found = readAs(units, argument);
+      if (!found)
         continue;
-      auto [element, described] = interfaceTypes(*params, found->bits);
+      auto [element, described] = interfaceTypes(found->params, found->bits);
       SmallVector<OpOperand *> uses;
       for (OpOperand &use : argument.getUses())
         uses.push_back(&use);
@@ -132,12 +123,12 @@ private:
       types[argument.getArgNumber()] = argument.getType();
       context.builder.setInsertionPointToStart(&function.getBody().front());
       Emitter e(context, argument.getLoc(), "");
-      Value q = found->bits == 8 ? flipSign(e, argument) : Value(argument), back = dequantizeValue(e, q, *params);
+      Value q = found->bits == 8 ? flipSign(e, argument) : Value(argument), back = dequantizeValue(e, q, found->params);
       for (OpOperand *use : uses)
         use->set(back);
       for (Unit &unit : units)
         llvm::replace(unit.inputs, Value(argument), back);
-      integers[{back, found->bits}] = {q, *params};
+      integers[{back, found->bits}] = {q, found->params};
       function.setArgAttr(argument.getArgNumber(), typesAttr, TypeAttr::get(described));
     }
     function.setFunctionType(FunctionType::get(function.getContext(), types, function.getResultTypes()));

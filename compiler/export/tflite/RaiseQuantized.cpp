@@ -7,7 +7,6 @@
 #include "compiler/export/tflite/Passes.h"
 #include "compiler/export/tflite/Raiser.h"
 
-#include "dialects/graph/Types.h"
 #include "dialects/hlo/Constants.h"
 #include "passes/quantize/Choose.h"
 #include "passes/quantize/Forms.h"
@@ -282,10 +281,9 @@ public:
     if (io != "float")
       takeArguments(units);
     for (const Unit &unit : units) {
-      auto types = quantize::typesOf(unit);
-      if (!types)
-        return unit.root->emitError() << "node '" << graph::getNodeName(unit.root->getLoc()) << "' (" << quantize::unitName(unit.kind)
-                                      << "): expected hlo.quantized with a type for each input and the result";
+      FailureOr<UnitTypes> types = quantize::requireTypes(unit);
+      if (failed(types))
+        return failure();
       (void)r.takeReason();
       SmallVector<Value> inputs;
       for (auto [v, p] : llvm::zip_equal(unit.inputs, types->inputs))
@@ -355,22 +353,15 @@ private:
   void takeArguments(std::vector<Unit> &units) {
     SmallVector<Type> inputs(function.getArgumentTypes());
     for (BlockArgument argument : function.getArguments()) {
-      std::optional<UnitTypes> types;
-      Params params;
-      for (const Unit &unit : units) {
-        auto it = llvm::find(unit.inputs, Value(argument));
-        if (it == unit.inputs.end() || !(types = quantize::typesOf(unit)))
-          continue;
-        params = types->inputs[it - unit.inputs.begin()];
-        break;
-      }
-      if (!types)
+      auto found = quantize::readAs(units, argument);
+      if (!found)
         continue;
+      const auto [params, bits] = *found;
       SmallVector<OpOperand *> uses;
       for (OpOperand &use : argument.getUses())
         uses.push_back(&use);
-      const bool isUnsigned = io == "uint8" && types->bits == 8;
-      argument.setType(hlo::withElementType(hlo::tensorType(argument), quantizedType(r.b.getContext(), params, types->bits, isUnsigned)));
+      const bool isUnsigned = io == "uint8" && bits == 8;
+      argument.setType(hlo::withElementType(hlo::tensorType(argument), quantizedType(r.b.getContext(), params, bits, isUnsigned)));
       inputs[argument.getArgNumber()] = argument.getType();
       startAfter(argument);
       Value q = isUnsigned ? requantize(argument, quantizedType(r.b.getContext(), params, 8)) : Value(argument), back = dequantize(q);
@@ -378,7 +369,7 @@ private:
         use->set(back);
       for (Unit &unit : units)
         llvm::replace(unit.inputs, Value(argument), back);
-      integers[{back, types->bits}] = q;
+      integers[{back, bits}] = q;
     }
     function.setFunctionType(FunctionType::get(function.getContext(), inputs, function.getResultTypes()));
   }
