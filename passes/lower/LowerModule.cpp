@@ -132,18 +132,17 @@ void declareSymbols(ModuleState &state) {
                            b.getI32IntegerAttr(0));
 }
 
-LogicalResult makeImages(ModuleState &state, ModuleOp kernels) {
+LogicalResult makeImage(ModuleState &state, ModuleOp kernels) {
   for (const KernelInfo &info : state.kernels.all()) {
     auto scratch = dyn_cast<AffineConstantExpr>(info.scratch);
     state.result.launches.push_back({info.name, !scratch || scratch.getValue() != 0, 0});
   }
   if (state.result.launches.empty())
     return success();
-  FailureOr<std::vector<codegen::Image>> images = state.options.backend->makeImages(kernels, state.result.launches);
-  if (failed(images))
+  FailureOr<std::string> image = state.options.backend->makeImage(kernels, state.result.launches);
+  if (failed(image))
     return failure();
-  state.result.images = std::move(*images);
-  state.result.tools = state.options.backend->tools();
+  state.result.image = std::move(*image);
   return success();
 }
 
@@ -214,7 +213,7 @@ FailureOr<LoweredModule> lowerModule(ModuleOp input, const LowerOptions &options
       f.setLinkage(LLVM::Linkage::Internal);
       f.setNoInline(true);
     }
-  if (launches && failed(makeImages(state, *deviceCode)))
+  if (launches && failed(makeImage(state, *deviceCode)))
     return failure();
   deviceCode = nullptr;
   declareSymbols(state);

@@ -104,8 +104,12 @@ public:
     // a dead input comes as no value: the executor runs this one even then
     if (!context.inputs[0].present())
       return done(rendezvous->send(key(context), {Tensor(), true}));
-    // in whatever memory it lies: who receives it knows where it is wanted
-    done(rendezvous->send(key(context), {context.input(0), false}));
+    auto send = [rendezvous, name = key(context), done](absl::StatusOr<Tensor> value) {
+      done(value.ok() ? rendezvous->send(name, {*std::move(value), false}) : value.status());
+    };
+    if (Device *device = static_cast<Step *>(context.executor)->options().device)
+      return device->toHost(context.input(0), std::move(send));
+    send(context.input(0));
   }
 };
 
@@ -126,8 +130,8 @@ public:
         done(value.status());
       };
       if (device)
-        return device->receive(item->value, give);
-      give(hostTensor(item->value));
+        return device->fromHost(item->value, give);
+      give(std::move(item->value));
     });
   }
 };
