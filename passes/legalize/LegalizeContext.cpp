@@ -269,6 +269,28 @@ LogicalResult LegalizeContext::lowerEntry(graph::FuncOp entry) {
   return finishEntry(outputs, results);
 }
 
+/// Small constants of integers as sizes too: shape arithmetic goes on with them, so that what is computed from sizes of inputs
+/// stays an expression. Frontends give them as tensors.
+static GraphValue withSizes(LegalizeContext &ctx, GraphValue value) {
+  constexpr int64_t most = 256;
+  if (!value.isTensor() || value.sizes || !value.tensor)
+    return value;
+  auto type = cast<RankedTensorType>(value.tensor.getType());
+  Type element = type.getElementType();
+  if (!(element.isSignlessInteger(32) || element.isSignlessInteger(64)) || !type.hasStaticShape() || type.getNumElements() > most)
+    return value;
+  std::optional<Tensor> constant = ctx.fold(value.tensor);
+  if (!constant)
+    return value;
+  value.sizes.emplace();
+  for (int64_t i = 0; i < constant->numElements(); ++i)
+    value.sizes->push_back(
+        ctx.constant(constant->dtype() == DType::Int64 ? constant->data<int64_t>()[i] : constant->data<int32_t>()[i]));
+  value.sizesShape.assign(constant->dims().begin(), constant->dims().end());
+  value.elementType = element;
+  return value;
+}
+
 FailureOr<GraphValues> LegalizeContext::lowerOp(StringRef op, Location loc, ArrayRef<GraphValue> inputs,
                                                 ArrayRef<NamedAttribute> attrs, ArrayRef<Type> resultElements) {
   // A node whose operands only stand for the values; handlers read its attributes and the types of its results.
@@ -281,7 +303,7 @@ FailureOr<GraphValues> LegalizeContext::lowerOp(StringRef op, Location loc, Arra
   for (const GraphValue &input : inputs) {
     Type element = input.tensor ? cast<TensorType>(input.tensor.getType()).getElementType() : input.elementType;
     operands.push_back(scratch.addArgument(UnrankedTensorType::get(element ? element : builder.getI32Type()), loc));
-    assign(operands.back(), input);
+    assign(operands.back(), withSizes(*this, input));
   }
   SmallVector<Type> results;
   for (Type element : resultElements)

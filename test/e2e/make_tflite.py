@@ -154,6 +154,18 @@ def signatures():
             f.write(c.convert())
 
 
+def served(f):
+    """The file of a function, with a signature of its names; TensorFlow's own operators where there are no others."""
+    import tempfile
+    m = tf.Module()
+    m.f = f
+    with tempfile.TemporaryDirectory() as d:
+        tf.saved_model.save(m, d, signatures={"serving_default": f.get_concrete_function()})
+        c = tf.lite.TFLiteConverter.from_saved_model(d)
+        c.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+        return c.convert()
+
+
 def flex():
     """TensorFlow's own operators in a file, which LiteRT alone does not run: results are TensorFlow's."""
     @tf.function(input_signature=[tf.TensorSpec([None, 6], tf.float32, name="x"), tf.TensorSpec([4], tf.int32, name="ids")])
@@ -162,16 +174,28 @@ def flex():
         z = tf.linalg.band_part(tf.matmul(y, y, transpose_a=True), 1, 2)
         s = tf.math.unsorted_segment_sum(x[:4], ids, 3)
         return {"y": tf.nn.relu(y), "band": z, "sums": s, "bits": tf.bitwise.bitwise_and(ids, 5)}
-    import tempfile
-    m = tf.Module()
-    m.f = f
-    with tempfile.TemporaryDirectory() as d:
-        tf.saved_model.save(m, d, signatures={"serving_default": f.get_concrete_function()})
-        c = tf.lite.TFLiteConverter.from_saved_model(d)
-        c.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
-        content = c.convert()
     feeds = {"x": R.normal(size=(5, 6)).astype(np.float32), "ids": np.array([2, 0, 2, 1], np.int32)}
-    write("flex", content, feeds, {k: v.numpy() for k, v in f(**feeds).items()})
+    write("flex", served(f), feeds, {k: v.numpy() for k, v in f(**feeds).items()})
+
+
+def sizes():
+    """Arithmetic on sizes that only the run knows: what comes of it gives other tensors their sizes."""
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32, name="x"), tf.TensorSpec([None], tf.int32, name="ids")])
+    def f(x, ids):
+        n, m = tf.shape(x)[0], tf.shape(x)[1]
+        y = tf.nn.relu(x)
+        halves = tf.shape(y)[0] // 2
+        steps = tf.range(n)
+        rows = tf.math.unsorted_segment_sum(tf.gather(x, ids), ids, n)
+        far = tf.math.unsorted_segment_max(tf.gather(rows, ids), ids, tf.shape(rows)[0])
+        wide = tf.concat([x, tf.zeros(tf.stack([n, 3]))], 1)
+        return {"steps": steps, "far": tf.where(far > -1e30, far, tf.zeros_like(far)),
+                "flat": tf.reshape(wide, tf.stack([n * tf.shape(wide)[1], 1])), "half": x[:halves], "filled": tf.fill([m, 2], 7),
+                "hot": tf.one_hot(ids, n), "tiled": tf.tile(x[:1], [n, 2]), "spread": tf.broadcast_to(x[0], [2, m]),
+                "placed": tf.scatter_nd(ids[:, None], tf.gather(x, ids), tf.shape(x)), "odd": tf.range(1, 2 * n + 1, 2),
+                "last": tf.slice(x, [n - 1, 0], [1, m - 1]), "fold": tf.reshape(x, tf.concat([[1], tf.shape(x)], 0))}
+    feeds = {"x": R.normal(size=(5, 6)).astype(np.float32), "ids": np.array([2, 0, 2, 1], np.int32)}
+    write("sizes", served(f), feeds, {k: v.numpy() for k, v in f(**feeds).items()})
 
 
 def custom():
@@ -215,6 +239,8 @@ def main():
         custom()
     if not only or "flex" in only:
         flex()
+    if not only or "sizes" in only:
+        sizes()
     if not only or "models" in only:
         converted("cnn", small_cnn)
     if not only or "recurrent" in only:

@@ -16,7 +16,10 @@ LogicalResult pass(OpContext &c, FailureOr<GraphValues> results) {
 /// Begins, ends and sizes of less than 32 bits as i32.
 GraphValue ints(OpContext &c, unsigned i) {
   const GraphValue &v = c.value(i);
-  if (!v.isTensor() || !v.tensor || Emitter::elementType(v.tensor).isInteger(64))
+  if (!v.isTensor() || !v.tensor)
+    return v;
+  Type element = Emitter::elementType(v.tensor);
+  if (element.isInteger(64) || element.isInteger(32))
     return v;
   return GraphValue::ofTensor(c.convert(v.tensor, c.b.getI32Type()));
 }
