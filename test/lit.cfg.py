@@ -41,6 +41,13 @@ for feature in ("avx2", "avx512f", "avx512_bf16"):
     if feature in flags:
         config.available_features.add(feature)
 
+# NVIDIA's assembler, which only machine code in objects needs
+if os.environ.get("LATHE_PTXAS") or shutil.which("ptxas") or (os.environ.get("CUDA_HOME") and os.path.exists(os.environ["CUDA_HOME"] + "/bin/ptxas")):
+    config.available_features.add("ptxas")
+    for name in ("LATHE_PTXAS", "CUDA_HOME"):
+        if os.environ.get(name):
+            config.environment[name] = os.environ[name]
+
 # programs for AArch64 run where an emulator and a cross compiler are installed
 if shutil.which("qemu-aarch64") and shutil.which("aarch64-linux-gnu-gcc"):
     config.available_features.add("qemu-aarch64")

@@ -240,6 +240,8 @@ EmitOptions Compiler::emitOptions() const {
   o.releaseConstants = opts.releaseConstants;
   o.bf16 = opts.precision == "bf16";
   o.tf32 = opts.precision == "tf32";
+  o.archs = opts.archs;
+  o.cubins = opts.cubins;
   o.externalWeights = opts.weights != "embed";
   o.hosted = hosted;
   return o;

@@ -120,6 +120,11 @@ absl::Status setOption(CompilerOptions &o, const std::string &name, const std::s
     return setAmong(name, value, {"float", "int8", "uint8"}, o.quantize.io);
   if (name == "observer")
     return setAmong(name, value, {"minmax", "average", "percentile", "entropy"}, o.quantize.observer);
+  if (name == "arch" || name == "cubin") {
+    for (absl::string_view one : absl::StrSplit(value, ',', absl::SkipEmpty()))
+      (name == "arch" ? o.archs : o.cubins).emplace_back(one);
+    return absl::OkStatus();
+  }
   if (name == "calibrate") {
     o.quantize.calibrate.push_back(value);
     return absl::OkStatus();
@@ -169,6 +174,8 @@ RecordedOptions recordOptions(const CompilerOptions &o) {
           {"exact", flag(o.exact)},
           {"no-fuse", flag(!o.fuse)},
           {"precision", o.precision},
+          {"arch", absl::StrJoin(o.archs, ",")},
+          {"cubin", absl::StrJoin(o.cubins, ",")},
           {"sanitize", o.sanitize},
           {"weights", o.weights == "embed" ? "embed" : "file"},
           {"profile", flag(o.profile)},
@@ -197,6 +204,8 @@ absl::Status restoreOptions(const RecordedOptions &recorded, CompilerOptions &o)
       set = value == "file" && o.weights == "embed"
                 ? absl::InvalidArgumentError("--weights FILE: the module was compiled for weights in a file of their own; name it")
                 : absl::OkStatus();
+    else if (name == "arch" || name == "cubin")
+      (name == "arch" ? o.archs : o.cubins) = absl::StrSplit(value, ',', absl::SkipEmpty());
     else if (!value.empty()) // the rest are options of the command line
       set = setOption(o, name, value);
     if (!set.ok())

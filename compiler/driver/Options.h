@@ -53,6 +53,7 @@ struct CompilerOptions {
   int threads = 1;
   std::string weights = "embed";
   std::string precision = "f32";
+  std::vector<std::string> archs, cubins; ///< of a device, in the order given: codegen::Processor
   bool exact = false, fuse = true, allowHost = false, unknownLeading = false;
   std::string sanitize;
   QuantizeOptions quantize;

@@ -27,12 +27,17 @@ llvm::Error writeArtifact(const CompiledArtifact &artifact, const std::string &p
   const std::pair<const char *, std::pair<const char *, const std::string *>> texts[] = {{"obj", {".o", &artifact.object}},
                                                                                         {"header", {".h", &artifact.header}},
                                                                                         {"asm", {".s", &artifact.assembly}},
-                                                                                        {"llvm", {".ll", &artifact.llvmIr}},
-                                                                                        {"ptx", {".ptx", &artifact.deviceCode}}};
+                                                                                        {"llvm", {".ll", &artifact.llvmIr}}};
   for (auto &[kind, file] : texts)
     if (wanted.count(kind))
       if (llvm::Error error = writeTextFile(prefix + file.first, *file.second))
         return error;
+  if (wanted.count("ptx"))
+    for (const codegen::Image &image : artifact.deviceCode) {
+      const std::string name = &image == &artifact.deviceCode.front() ? "" : "." + image.target;
+      if (llvm::Error error = writeTextFile(prefix + name + (image.machineCode ? ".cubin" : ".ptx"), image.code))
+        return error;
+    }
   if (weights != "embed")
     if (llvm::Error error = writeTextFile(weights, artifact.weights))
       return error;

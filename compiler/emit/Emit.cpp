@@ -270,8 +270,9 @@ Expected<CompiledArtifact> emitLowered(mlir::ModuleOp module, const ResolvedTarg
   report.kernelCalls = lowered->kernelCalls;
   report.copies = lowered->plan.copies;
   artifact.onDevice = onDevice;
-  artifact.deviceCode = std::move(lowered->image);
-  report.deviceCodeBytes = artifact.deviceCode.size();
+  artifact.deviceCode = std::move(lowered->images);
+  for (const codegen::Image &image : artifact.deviceCode)
+    report.deviceCodeBytes += int64_t(image.code.size());
   artifact.header = options.hosted ? makeHostedHeader(*options.hosted, options) : makeHeader(*lowered, options);
   return artifact;
 }

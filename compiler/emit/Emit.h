@@ -4,7 +4,7 @@
 #define LATHE_COMPILER_EMIT_EMIT_H
 
 #include "base/DType.h"
-#include "passes/codegen/Plan.h"
+#include "passes/codegen/Backend.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/Error.h"
@@ -45,6 +45,7 @@ struct EmitOptions {
   std::string sanitize;              ///< "address" or empty
   bool bf16 = false;                 ///< products and convolutions of bf16 operands, where the CPU has them
   bool profile = false;              ///< call lathe_run_args.trace around each kernel
+  std::vector<std::string> archs, cubins; ///< of a device: codegen::Processor
   bool releaseConstants = false;     ///< free what is packed or written: nothing else may use the module's constants
   bool externalWeights = false;      ///< constants go to CompiledArtifact::weights instead of into the object
   bool tf32 = false;                 ///< products and convolutions of operands rounded to tf32, where the backend is a device's
@@ -62,7 +63,7 @@ struct EmitReport {
   int64_t kernels = 0;        ///< distinct kernels
   int64_t kernelCalls = 0;
   int64_t codeBytes = 0;      ///< executable sections of the object
-  int64_t deviceCodeBytes = 0; ///< text of kernels that are launched
+  int64_t deviceCodeBytes = 0; ///< of kernels that are launched, all images
   int64_t bf16Kernels = 0;    ///< kernel calls that take bf16 operands
   int64_t planned = 0;        ///< kernel calls whose plan a tuning file named
   int64_t copies = 0;         ///< memcpy steps that the plan could not avoid
@@ -74,7 +75,7 @@ struct CompiledArtifact {
   std::string header;
   std::string weights; ///< content of the external file, with externalWeights
   std::string assembly, llvmIr;
-  std::string deviceCode; ///< of kernels that are launched: PTX
+  std::vector<codegen::Image> deviceCode; ///< of kernels that are launched, PTX for most devices first
   bool onDevice = false;  ///< the object calls liblathe_cuda.a
   std::string triple, prefix;
   int vectorBits = 512; ///< of the vectors that kernels use

@@ -33,6 +33,8 @@ public:
       global = place(ConstantDataArray::getString(c, s), 1);
     return global;
   }
+  /// The same for what may be machine code, aligned for whoever reads it; with a zero behind it.
+  Constant *bytes(StringRef s) { return place(ConstantDataArray::getString(c, s), 16); }
   /// A pointer to a private constant.
   GlobalVariable *place(Constant *init, unsigned align = 8) {
     auto *g = new GlobalVariable(m, init->getType(), /*isConstant=*/true, GlobalValue::PrivateLinkage, init);
@@ -197,9 +199,17 @@ void emitDevice(TableBuilder &t, const lower::LoweredModule &lowered, const std:
   for (const codegen::Launch &launch : lowered.launches)
     kernels.push_back(t.structure({t.i32(sizeof(lathe_cuda_kernel)), t.i32(launch.threads), t.string(launch.name)},
                                   sizeof(lathe_cuda_kernel)));
-  GlobalVariable *module = t.structure({t.i32(sizeof(lathe_cuda_module)), t.i32(lowered.launches.size()), t.string(lowered.image),
+  SmallVector<Constant *> images;
+  for (const codegen::Image &image : drop_begin(lowered.images, lowered.images.empty() ? 0 : 1)) {
+    const int flags = (image.own ? LATHE_CUDA_IMAGE_OWN : 0) | (image.machineCode ? LATHE_CUDA_IMAGE_MACHINE_CODE : 0);
+    images.push_back(t.structure({t.i32(sizeof(lathe_cuda_image)), t.i32(image.arch), t.i32(flags), t.i32(0), t.bytes(image.code)},
+                                 sizeof(lathe_cuda_image)));
+  }
+  const std::string portable = lowered.images.empty() ? std::string() : lowered.images.front().code;
+  GlobalVariable *module = t.structure({t.i32(sizeof(lathe_cuda_module)), t.i32(lowered.launches.size()), t.string(portable),
                                         t.pointers(kernels), t.i64(lowered.pool.size()), t.i64(lowered.hostBytes),
-                                        t.i32(lowered.cells), t.i32(0), t.function("lathe_fail"), t.null()},
+                                        t.i32(lowered.cells), t.i32(0), t.function("lathe_fail"), t.null(), t.i32(images.size()),
+                                        t.i32(0), t.pointers(images)},
                                        sizeof(lathe_cuda_module));
   module->setConstant(false);
   module->setUnnamedAddr(GlobalValue::UnnamedAddr::None);
@@ -329,7 +339,7 @@ void emitTables(Module &m, const lower::LoweredModule &lowered, const EmitOption
                                  t.i64(s.flops), t.i64(s.constantBytes), t.i64(s.otherBytes)},
                                 sizeof(lathe_step_info)));
   GlobalVariable *module = t.structure(
-      {t.i32(sizeof(lathe_module)), t.i32(LATHE_ABI_VERSION), t.string(prefix), t.string("lathe 0.1.0"),
+      {t.i32(sizeof(lathe_module)), t.i32(LATHE_ABI_VERSION), t.string(prefix), t.string("lathe 0.1.0" + (lowered.tools.empty() ? std::string() : ", " + lowered.tools)),
        t.string(target), t.i32(entries.size()), t.i32(symbols.size()), t.i32(variables.size()), t.i32(sites.size()),
        t.i32(steps.size()), t.i32(0), t.pointers(entries), t.pointers(symbols), t.pointers(variables),
        t.pointers(sites), t.pointers(steps), t.i64(size), constantsField, bindField, boundField},

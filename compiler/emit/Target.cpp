@@ -117,11 +117,14 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
   t.backend = codegen::makeBackend(options.backend, t.description(options).processor);
   if (!t.backend)
     return createStringError("this build has no backend '" + options.backend + "': expected one of " + codegen::backendNames());
+  if (!options.archs.empty() || !options.cubins.empty())
+    if (std::string why = t.backend->refuseImages(); !why.empty())
+      return createStringError(why);
   return t;
 }
 
 codegen::Target ResolvedTarget::description(const EmitOptions &options) const {
-  return {options.backend, {triple, cpu, kernelFeatures, options.threads, options.exact, options.bf16, options.tf32}};
+  return {options.backend, {triple, cpu, kernelFeatures, options.threads, options.exact, options.bf16, options.tf32, options.archs, options.cubins}};
 }
 
 std::string tuningTarget(const ResolvedTarget &target) {

@@ -21,9 +21,11 @@ void registerKernelDialects(DialectRegistry &registry) {
 
 std::string Backend::kernelName(Operation *op) const { return op->getName().stripDialect().str(); }
 
-FailureOr<std::string> Backend::makeImage(ModuleOp kernels, llvm::MutableArrayRef<Launch>) const {
+FailureOr<std::vector<Image>> Backend::makeImages(ModuleOp kernels, llvm::MutableArrayRef<Launch>) const {
   return kernels.emitError("internal error: a backend that launches nothing was asked for an image");
 }
+
+std::string Backend::refuseImages() const { return "--arch and --cubin are for kernels of a device: see --backend cuda"; }
 
 static AffineExpr exprAttr(func::FuncOp func, StringRef name, int64_t otherwise) {
   if (auto map = func->getAttrOfType<AffineMapAttr>(name); map && map.getValue().getNumResults() == 1)

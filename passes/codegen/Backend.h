@@ -14,7 +14,7 @@
 // Its body uses arith, func, LLVM pointers, math, scf and one-dimensional vectors.
 //
 // Where kernels are launched on a device (`launches`), they are a module of their own. Lowering converts it to the LLVM
-// dialect and hands it to `makeImage`, once; tensors, sizes and the error cell lie in the device's memory.
+// dialect and hands it to `makeImages`, once; tensors, sizes and the error cell lie in the device's memory.
 #ifndef LATHE_PASSES_CODEGEN_BACKEND_H
 #define LATHE_PASSES_CODEGEN_BACKEND_H
 
@@ -41,6 +41,8 @@ struct Processor {
   bool exact = false;   ///< no algorithm that trades accuracy for speed
   bool bf16 = false;    ///< products and convolutions of bf16 operands, where the processor has them
   bool tf32 = false;    ///< the same of operands rounded to 11 bits, as TensorFlow has them on GPUs; not with bf16
+  std::vector<std::string> archs;  ///< of a device: images for these ("sm_90a") beside the one that is always there
+  std::vector<std::string> cubins; ///< and machine code for these
 };
 
 /// What others ask about the code that a backend makes.
@@ -75,6 +77,25 @@ struct Launch {
   int threads = 0; ///< of a block
 };
 
+/// Code of kernels for devices.
+struct Image {
+  std::string target;       ///< "sm_90a"
+  int arch = 0;             ///< 90
+  bool own = false;         ///< runs on devices of just this architecture, not on later ones
+  bool machineCode = false; ///< a file of the device's own code, which only devices of its generation run; else text
+  std::string code;
+};
+
+/// What a kernel takes of a device, for listings.
+struct KernelFacts {
+  std::string name;
+  int threads = 0;                 ///< of a block
+  int64_t shared = 0;              ///< bytes of shared memory that a block has
+  int registers = -1;              ///< of a thread; -1: not known
+  int64_t spilled = 0;             ///< bytes of registers that went to memory; where `registers` is known
+  std::vector<std::string> arrays; ///< names of what is in shared memory
+};
+
 /// The same of a function whose generator left it in attributes (`kernel.extent`, `kernel.scratch`, `kernel.work`).
 EmittedKernel describeKernel(mlir::func::FuncOp function);
 
@@ -99,9 +120,15 @@ public:
 
   /// Whether kernels are launched on a device with memory of its own.
   virtual bool launches() const { return false; }
-  /// Of a backend that launches: the code of `launches`, whose functions lie in `kernels`, in the LLVM dialect, as text for the
-  /// device's driver. Sets their blocks. Diagnoses.
-  virtual mlir::FailureOr<std::string> makeImage(mlir::ModuleOp kernels, llvm::MutableArrayRef<Launch> launches) const;
+  /// Of a backend that launches: the code of `launches`, whose functions lie in `kernels`, in the LLVM dialect, for the device's
+  /// driver; the first image is the one that the most devices take. Sets their blocks. Diagnoses.
+  virtual mlir::FailureOr<std::vector<Image>> makeImages(mlir::ModuleOp kernels, llvm::MutableArrayRef<Launch> launches) const;
+  /// Why Processor::archs and cubins cannot be made, or nothing.
+  virtual std::string refuseImages() const;
+  /// Tools of others that images are made with, "ptxas 13.0.88": part of what an object says that it was made by.
+  virtual std::string tools() const { return {}; }
+  /// What is known of the kernels of an image.
+  virtual std::vector<KernelFacts> kernelFacts(const Image &image) const { return {}; }
 
   /// Whether there is anything for --tune to choose.
   virtual bool hasPlans() const { return false; }

@@ -2,6 +2,7 @@
 
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -23,6 +24,10 @@ void setTarget(ModuleOp module, const Target &target) {
       entry("cpu", b.getStringAttr(p.cpu)),              entry("features", b.getStringAttr(p.features)),
       entry("threads", b.getI32IntegerAttr(p.threads)),  entry("exact", b.getBoolAttr(p.exact)),
       entry("precision", b.getStringAttr(p.bf16 ? "bf16" : p.tf32 ? "tf32" : "f32"))};
+  if (!p.archs.empty())
+    entries.push_back(entry("archs", b.getStringAttr(llvm::join(p.archs, ","))));
+  if (!p.cubins.empty())
+    entries.push_back(entry("cubins", b.getStringAttr(llvm::join(p.cubins, ","))));
   module->setAttr(kTargetAttr, TargetDeviceSpecAttr::get(context, entries));
 }
 
@@ -52,6 +57,9 @@ FailureOr<Target> targetOf(ModuleOp module) {
                                              : nullptr;
     if (auto value = dyn_cast<StringAttr>(entry.getValue()); value && text)
       *text = value.getValue().str();
+    else if (auto value = dyn_cast<StringAttr>(entry.getValue()); value && (name == "archs" || name == "cubins"))
+      for (StringRef one : llvm::split(value.getValue(), ','))
+        (name == "archs" ? p.archs : p.cubins).push_back(one.str());
     else if (auto value = dyn_cast<StringAttr>(entry.getValue()); value && name == "precision") {
       p.bf16 = value.getValue() == "bf16";
       p.tf32 = value.getValue() == "tf32";
@@ -71,7 +79,7 @@ struct SetTarget : impl::KernelSetTargetBase<SetTarget> {
   using KernelSetTargetBase::KernelSetTargetBase;
   void getDependentDialects(DialectRegistry &registry) const override { registry.insert<DLTIDialect>(); }
   void runOnOperation() override {
-    setTarget(getOperation(), {backend, {triple, cpu, features, threads, exact, bf16}});
+    setTarget(getOperation(), {backend, {triple, cpu, features, threads, exact, bf16, false, {}, {}}});
   }
 };
 

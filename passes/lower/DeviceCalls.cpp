@@ -4,6 +4,7 @@
 // must know (predicates, sizes that depend on data) is read back where it is needed, through pinned memory. Whether a kernel
 // failed is seen in its cell, at the next of these reads, at the end, or before state changes.
 #include "passes/lower/FunctionLowering.h"
+#include "dialects/hlo/Loops.h"
 #include "runtime/abi/cuda_abi.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -51,11 +52,48 @@ void FunctionLowering::checkCells() {
   unchecked = false;
 }
 
+// More turns than this are not put into a stream without a look at what became of the first ones.
+constexpr int64_t mostTrips = 4096;
+
+std::optional<int64_t> FunctionLowering::tripsWithoutWaiting(Operation *op) {
+  auto trips = op->getAttrOfType<IntegerAttr>(hlo::tripsAttrName);
+  if (!launches() || !trips || trips.getInt() > mostTrips)
+    return std::nullopt;
+  // what the condition does beside deciding must happen: its failures have cells, a size is known from there on
+  bool decides = true;
+  op->getRegion(0).walk([&](Operation *inner) {
+    decides &= !isControlFlow(inner) && (!state.kernels.has(inner) ||
+                                         (!state.kernels.infoOf(inner).mayFail && !state.kernels.infoOf(inner).writesSizes));
+  });
+  return decides ? std::optional(trips.getInt()) : std::nullopt;
+}
+
+// The host counts: all turns are in the stream before the first has run.
+void FunctionLowering::emitCountedLoop(Operation *op, int64_t trips) {
+  Block &bodyRegion = op->getRegion(1).front();
+  Block *cond = b.block(), *body = b.block(), *after = b.block();
+  Value turn = b.stack(8);
+  b.store(b.i64(0), turn, 0);
+  b.branch(cond);
+  b.setInsertionPointToEnd(cond);
+  unchecked |= countCells() > 0; // as the body may have left it
+  b.condBranch(b.compare(LLVM::ICmpPredicate::slt, b.loadI64(turn), b.i64(trips)), body, after);
+  b.setInsertionPointToEnd(body);
+  emitOps(bodyRegion);
+  emitCopies(bodyRegion.getTerminator());
+  b.store(b.add(b.loadI64(turn), b.i64(1)), turn, 0);
+  b.branch(cond);
+  b.setInsertionPointToEnd(after);
+}
+
 int64_t FunctionLowering::countCells() {
+  if (numCells)
+    return *numCells;
   int64_t n = 0;
   func.walk([&](Operation *op) {
     n += state.kernels.has(op) && (op->getParentOp() == func || isControlFlow(op->getParentOp())) && state.kernels.infoOf(op).mayFail;
   });
+  numCells = n;
   return n;
 }
 

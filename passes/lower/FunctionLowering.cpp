@@ -361,6 +361,8 @@ static Value loadPredicate(MainBuilder &b, Value pointer) { // bool is a byte
 
 void FunctionLowering::emitWhile(Operation *op) {
   emitCopies(op);
+  if (std::optional<int64_t> trips = tripsWithoutWaiting(op))
+    return emitCountedLoop(op, *trips);
   Block &condRegion = op->getRegion(0).front(), &bodyRegion = op->getRegion(1).front();
   Block *cond = b.block(), *body = b.block(), *after = b.block();
   b.branch(cond);

@@ -72,6 +72,9 @@ private:
   void emitDeviceRun(mlir::Value boundedSizes);
   void emitDeviceBody(llvm::StringRef name);
   void emitLaunch(mlir::Operation *op, const KernelInfo &info, llvm::ArrayRef<mlir::Value> pointers, mlir::Value units);
+  /// How often a loop runs whose condition need not be read from the device.
+  std::optional<int64_t> tripsWithoutWaiting(mlir::Operation *op);
+  void emitCountedLoop(mlir::Operation *op, int64_t trips);
   /// `bytes` bytes of a buffer in the host's memory.
   mlir::Value onHost(mlir::Value pointer, int64_t bytes);
   /// The address of constant bytes in the host's memory.
@@ -114,6 +117,7 @@ private:
   int pieces = 0, groups = 0;
   bool inSide = false;                            ///< what is written is a side of a group: no other threads
   bool unchecked = false;                         ///< launched calls may have failed
+  std::optional<int64_t> numCells;                ///< what countCells found
   llvm::SmallVector<int32_t> cellsOfSites;        ///< site by cell
   int64_t tables = 0;                             ///< end of the tables in pinned memory so far
   llvm::DenseMap<const Buffer *, int64_t> blocks; ///< slot of a buffer that is a heap block

@@ -7,7 +7,7 @@
 // address of the constants.
 // The pass kernel-to-llvm does this in place; the attribute `lathe.lowered` (LoweredAttrs.cpp) then holds the rest of
 // LoweredModule, so that the module alone says all that emission needs.
-// Where the backend launches kernels, they become `image` instead, and the functions of the entries are host code that calls
+// Where the backend launches kernels, they become `images` instead, and the functions of the entries are host code that calls
 // lathe_cuda_* (runtime/abi/cuda_abi.h) and refers to one more symbol, the description of the image.
 #ifndef LATHE_PASSES_LOWER_LOWER_H
 #define LATHE_PASSES_LOWER_LOWER_H
@@ -76,7 +76,8 @@ struct LoweredModule {
   std::vector<SymbolDesc> symbols;
   std::vector<VariableDesc> variables;
   bool onDevice = false;                 ///< kernels are launched; then these:
-  std::string image;                     ///< their code; empty without kernels
+  std::vector<codegen::Image> images;    ///< their code, the first what most devices take; none without kernels
+  std::string tools;                     ///< of others, that the images were made with
   std::vector<codegen::Launch> launches; ///< their entries
   int64_t hostBytes = 0, cells = 0;      ///< of a run, the most: pinned memory; calls that may fail
   PlanStatistics plan; ///< of the entry with the largest arena

@@ -132,17 +132,18 @@ void declareSymbols(ModuleState &state) {
                            b.getI32IntegerAttr(0));
 }
 
-LogicalResult makeImage(ModuleState &state, ModuleOp kernels) {
+LogicalResult makeImages(ModuleState &state, ModuleOp kernels) {
   for (const KernelInfo &info : state.kernels.all()) {
     auto scratch = dyn_cast<AffineConstantExpr>(info.scratch);
     state.result.launches.push_back({info.name, !scratch || scratch.getValue() != 0, 0});
   }
   if (state.result.launches.empty())
     return success();
-  FailureOr<std::string> image = state.options.backend->makeImage(kernels, state.result.launches);
-  if (failed(image))
+  FailureOr<std::vector<codegen::Image>> images = state.options.backend->makeImages(kernels, state.result.launches);
+  if (failed(images))
     return failure();
-  state.result.image = std::move(*image);
+  state.result.images = std::move(*images);
+  state.result.tools = state.options.backend->tools();
   return success();
 }
 
@@ -213,7 +214,7 @@ FailureOr<LoweredModule> lowerModule(ModuleOp input, const LowerOptions &options
       f.setLinkage(LLVM::Linkage::Internal);
       f.setNoInline(true);
     }
-  if (launches && failed(makeImage(state, *deviceCode)))
+  if (launches && failed(makeImages(state, *deviceCode)))
     return failure();
   deviceCode = nullptr;
   declareSymbols(state);

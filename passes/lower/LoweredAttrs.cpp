@@ -150,7 +150,16 @@ void noteLowered(ModuleOp module, const LoweredModule &m) {
   forEachCount(m, [&](StringRef key, int64_t value) { w.add(all, key, value); });
   if (m.onDevice)
     w.add(all, "device", w.dictionary([&](Writer::Items &items) {
-      w.add(items, "image", m.image);
+      w.add(items, "images", w.list(m.images, [&](const codegen::Image &image) {
+        return w.dictionary([&](Writer::Items &one) {
+          w.add(one, "target", image.target);
+          w.add(one, "arch", int64_t(image.arch));
+          w.add(one, "own", int64_t(image.own));
+          w.add(one, "machine_code", int64_t(image.machineCode));
+          w.add(one, "code", image.code);
+        });
+      }));
+      w.add(items, "tools", m.tools);
       w.add(items, "host_bytes", m.hostBytes);
       w.add(items, "cells", m.cells);
       w.add(items, "launches", w.list(m.launches, [&](const codegen::Launch &l) {
@@ -193,7 +202,10 @@ FailureOr<LoweredModule> readLowered(ModuleOp module) {
   if (auto device = r.d ? r.d.getAs<DictionaryAttr>("device") : DictionaryAttr()) {
     m.onDevice = true;
     Reader d{device, ok};
-    m.image = d.text("image");
+    d.each("images", [&](Reader i) {
+      m.images.push_back({i.text("target"), int(i.number("arch")), i.number("own") != 0, i.number("machine_code") != 0, i.text("code")});
+    });
+    m.tools = d.text("tools");
     m.hostBytes = d.number("host_bytes");
     m.cells = d.number("cells");
     d.each("launches", [&](Reader l) { m.launches.push_back({l.text("name"), l.number("has_scratch") != 0, int(l.number("threads"))}); });

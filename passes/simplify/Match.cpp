@@ -181,5 +181,10 @@ std::optional<int64_t> lathe::tripCount(hlo::WhileOp loop) {
   if (!step || *step < 1 || *step > 1e9)
     return std::nullopt;
   int64_t stride = static_cast<int64_t>(*step);
+  // the last sum must be one that the counter can hold, else it starts again from below
+  auto type = cast<IntegerType>(getElementTypeOrSelf(counter.getType()));
+  const unsigned bits = std::min(63u, type.getWidth() - (type.isUnsigned() ? 0 : 1));
+  if (last - 1 + stride > int64_t((uint64_t(1) << bits) - 1))
+    return std::nullopt;
   return (last - first + stride - 1) / stride;
 }

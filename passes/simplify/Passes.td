@@ -170,6 +170,15 @@ def HloSimplifyControlFlow : Simplify_Pass<"hlo-simplify-control-flow"> {
   ];
 }
 
+def HloCountLoops : Simplify_Pass<"hlo-count-loops"> {
+  let summary = "Notes how often loops run whose counters say it.";
+  let description = [{
+    The attribute `hlo.trips` of a while loop whose condition compares a counter with a number. The condition stays as it is: lowering for
+    a device counts instead of evaluating it, all else ignores the attribute. No pass behind this one changes what a loop carries.
+  }];
+  let statistics = [Statistic<"numCounted", "counted", "loops whose trips are known">];
+}
+
 def HloHoistLoopInvariants : Simplify_Pass<"hlo-hoist-loop-invariants"> {
   let options = [Option<"exact", "exact", "bool", /*default=*/"false", "leave products of concatenations whole">];
   let summary = "Moves what does not change out of while loops, and the input products of recurrent layers.";

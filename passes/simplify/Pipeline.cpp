@@ -76,6 +76,7 @@ static void build(OpPassManager &pm, const SimplifyOptions &options, bool portab
     pm.addPass(createHloSplitLoopRows(rows));
     clean();
   }
+  pm.addPass(createHloCountLoops());
 }
 
 void lathe::simplify::buildSimplifyPipeline(OpPassManager &pm, const SimplifyOptions &options) { build(pm, options, false); }

@@ -29,6 +29,16 @@ typedef struct lathe_cuda_kernel {
   const char *name;
 } lathe_cuda_kernel;
 
+/* Code beside the PTX that most devices take. */
+#define LATHE_CUDA_IMAGE_OWN 1          /* runs on devices of just this architecture (sm_90a), not on later ones */
+#define LATHE_CUDA_IMAGE_MACHINE_CODE 2 /* a cubin, for devices of this architecture and later ones of the same generation; else PTX */
+typedef struct lathe_cuda_image {
+  uint32_t struct_size;
+  int32_t arch; /* 90 for sm_90 */
+  int32_t flags, reserved;
+  const void *code;
+} lathe_cuda_image;
+
 /* The module's device side, in its writable data. */
 typedef struct lathe_cuda_module {
   uint32_t struct_size;
@@ -42,6 +52,10 @@ typedef struct lathe_cuda_module {
   /* Fills args->error with the failure of a kernel at a site; returns its code. */
   int32_t (*fail)(const lathe_run_args *args, int32_t site, int32_t failure);
   void *loaded; /* the archive's, null at first */
+  /* Fitting machine code is loaded before fitting PTX of the device's own, that before other PTX and `image`, which is last; what
+   * the driver refuses is no failure while another is left. */
+  int32_t num_images, reserved_2;
+  const lathe_cuda_image *const *images;
 } lathe_cuda_module;
 
 /* What begin tells. */

@@ -5,7 +5,11 @@
 #include "runtime/abi/cuda_abi.h"
 
 #include <array>
+#include <cstddef>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <unistd.h>
 
 using namespace lathe::test;
 
@@ -44,7 +48,7 @@ int32_t fail(const lathe_run_args *args, int32_t site, int32_t failure) {
 
 lathe_cuda_kernel kernel = {sizeof(kernel), 32, "k"};
 const lathe_cuda_kernel *const kernels[] = {&kernel};
-lathe_cuda_module module = {sizeof(module), 1, ptx.c_str(), kernels, 0, 0, 1, 0, fail, nullptr};
+lathe_cuda_module module = {sizeof(module), 1, ptx.c_str(), kernels, 0, 0, 1, 0, fail, nullptr, 0, 0, nullptr};
 
 int32_t run(const lathe_run_args *args) {
   static const int32_t sites[] = {4};
@@ -213,6 +217,74 @@ TEST(CudaRuntime, EachDeviceHasItsOwn) {
   lathe_cuda_close_2(b.more.instance);
   lathe_cuda_unload_2(&module);
   EXPECT_EQ(device.close(), std::vector<std::string>());
+}
+
+/// The body of a kernel that multiplies by `factor`.
+std::string times(int factor, const char *target, const char *version) {
+  return entry(3, R"(
+  .reg .b64 %a<6>;
+  .reg .b32 %n<4>;
+  ld.param.u64 %a1, [p0];
+  ld.param.u64 %a2, [p1];
+  mov.u32 %n1, %tid.x;
+  mul.wide.u32 %a3, %n1, 4;
+  add.s64 %a4, %a1, %a3;
+  add.s64 %a5, %a2, %a3;
+  ld.global.u32 %n2, [%a4];
+  mul.lo.u32 %n3, %n2, )" + std::to_string(factor) + ";\n  st.global.u32 [%a5], %n3;\n", "", "", target, version);
+}
+
+// Machine code first, the device's own PTX, later PTX, what all take; each time that of what the driver does not refuse.
+TEST(CudaRuntime, TakesTheBestImageThatTheDriverTakes) {
+  const std::string own = times(3, "sm_90a", "8.0"), newer = times(4, "sm_90", "7.8"), machine = "\177ELF, of no device";
+  const lathe_cuda_image images[] = {{sizeof(lathe_cuda_image), 80, LATHE_CUDA_IMAGE_MACHINE_CODE, 0, machine.c_str()},
+                                     {sizeof(lathe_cuda_image), 90, LATHE_CUDA_IMAGE_MACHINE_CODE, 0, machine.c_str()},
+                                     {sizeof(lathe_cuda_image), 90, 0, 0, newer.c_str()},
+                                     {sizeof(lathe_cuda_image), 90, LATHE_CUDA_IMAGE_OWN, 0, own.c_str()}};
+  const lathe_cuda_image *const list[] = {&images[0], &images[1], &images[2], &images[3]};
+  struct {
+    const char *arch, *driver;
+    int32_t factor;
+    const char *loads;
+  } cases[] = {{"80", "13000", 2, "cuModuleLoadDataEx 2"},
+               {"90", "13000", 3, "cuModuleLoadDataEx 2"},
+               {"90", "11040", 2, "cuModuleLoadDataEx 4"},
+               {"100", "13000", 4, "cuModuleLoadDataEx 1"}};
+  const std::string counts = "/tmp/lathe-loads-" + std::to_string(getpid());
+  module.num_images = 4;
+  module.images = list;
+  for (auto c : cases) {
+    CudaDevice device(Setting{{"ARCH", c.arch}, {"DRIVER", c.driver}, {"COUNTS", counts}});
+    Arguments a;
+    Numbers out;
+    EXPECT_EQ(a.run(out, false), 0) << a.error.message;
+    for (size_t i = 0; i < out.size(); ++i)
+      EXPECT_EQ(out[i], c.factor * a.in[i]) << c.arch << " " << c.driver;
+    lathe_cuda_unload_2(&module);
+    EXPECT_EQ(device.close(), std::vector<std::string>());
+    std::ifstream in(counts);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);)
+      lines.push_back(line);
+    EXPECT_TRUE(holds(lines, {c.loads})) << c.arch << " " << c.driver;
+    std::remove(counts.c_str());
+  }
+  // no memory is no refusal
+  CudaDevice device(Setting{{"ARCH", "90"}, {"FAIL_CALL", "10"}, {"FAIL_RESULT", "2"}});
+  Arguments a;
+  Numbers out;
+  EXPECT_EQ(a.run(out, false), LATHE_RESOURCE_EXHAUSTED);
+  lathe_cuda_unload_2(&module);
+  module.num_images = 0;
+  module.images = nullptr;
+  // an object made before there were images
+  module.struct_size = offsetof(lathe_cuda_module, num_images);
+  module.num_images = 5;
+  CudaDevice again(Setting{{"ARCH", "90"}});
+  EXPECT_EQ(a.run(out, false), 0);
+  lathe_cuda_unload_2(&module);
+  module.struct_size = sizeof(module);
+  module.num_images = 0;
 }
 
 // Constants of more than a piece: all of them arrive, whichever call fails nothing is left.

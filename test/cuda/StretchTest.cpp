@@ -35,7 +35,7 @@ int32_t fail(const lathe_run_args *, int32_t, int32_t) { return LATHE_INTERNAL; 
 
 lathe_cuda_kernel kernel = {sizeof(kernel), 32, "k"};
 const lathe_cuda_kernel *const kernels[] = {&kernel};
-lathe_cuda_module module = {sizeof(module), 1, ptx.c_str(), kernels, 0, 64, 0, 0, fail, nullptr};
+lathe_cuda_module module = {sizeof(module), 1, ptx.c_str(), kernels, 0, 64, 0, 0, fail, nullptr, 0, 0, nullptr};
 
 /// What the entry does: so many steps, and how its result gets there.
 struct Work {

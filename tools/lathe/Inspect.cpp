@@ -21,7 +21,7 @@ namespace {
 struct InspectArgs {
   ModelArgs model;
   std::string html;
-  bool json = false, operators = false;
+  bool json = false, operators = false, device = false;
   int top = 30;
 };
 
@@ -129,6 +129,43 @@ int listOperators(const ModelArgs &model) {
   return Fine;
 }
 
+/// The kernels of each image that is text, as a device is given them.
+int listDeviceCode(InspectArgs &a) {
+  CompilerOptions &options = a.model.options;
+  if (!codegen::launchesKernels(options.backend))
+    return fail("--device: the kernels of this backend are not launched on a device; see --backend cuda");
+  std::unique_ptr<mlir::MLIRContext> context = makeContext();
+  Compiler compiler(*context, options);
+  if (mlir::failed(compiler.import()))
+    return BadInput;
+  auto artifact = compiler.emit({});
+  if (!artifact)
+    return fail(artifact.takeError());
+  std::unique_ptr<codegen::Backend> backend = codegen::makeBackend(options.backend, {});
+  nlohmann::json images = nlohmann::json::array();
+  for (const codegen::Image &image : artifact->deviceCode) {
+    nlohmann::json one = {{"target", image.target}, {"kind", image.machineCode ? "cubin" : "ptx"}, {"bytes", image.code.size()}};
+    if (!a.json)
+      printf("%s for %s, %zu bytes\n", image.machineCode ? "machine code" : "PTX", image.target.c_str(), image.code.size());
+    std::vector<codegen::KernelFacts> kernels = image.machineCode ? std::vector<codegen::KernelFacts>() : backend->kernelFacts(image);
+    if (!a.json && !kernels.empty())
+      printf("%8s %8s %9s %8s  kernel\n", "threads", "shared", "registers", "spilled");
+    for (const codegen::KernelFacts &k : kernels) {
+      const bool known = k.registers >= 0;
+      one["kernels"].push_back({{"name", k.name}, {"threads", k.threads}, {"shared", k.shared}});
+      if (known)
+        one["kernels"].back().update({{"registers", k.registers}, {"spilled", k.spilled}});
+      if (!a.json)
+        printf("%8d %8lld %9s %8s  %s\n", k.threads, (long long)k.shared, known ? std::to_string(k.registers).c_str() : "?",
+               known ? std::to_string(k.spilled).c_str() : "?", k.name.c_str());
+    }
+    images.push_back(std::move(one));
+  }
+  if (a.json)
+    printf("%s\n", nlohmann::json{{"images", images}, {"constant_bytes", artifact->report.constantBytes}}.dump().c_str());
+  return Fine;
+}
+
 int execute(InspectArgs &a) {
   if (llvm::StringRef(a.model.options.model).ends_with(".so"))
     return inspectLibrary(a.model.options.model);
@@ -136,6 +173,8 @@ int execute(InspectArgs &a) {
     return BadInput;
   if (a.operators)
     return listOperators(a.model);
+  if (a.device)
+    return listDeviceCode(a);
   std::string errors, problem;
   llvm::raw_string_ostream text(errors);
   std::unique_ptr<mlir::MLIRContext> context = makeContext(&text);
@@ -208,6 +247,7 @@ Command addInspect(CLI::App &root) {
   app->add_option("--html", a->html, "Write a page with every kernel, and with the clusters of a session")->type_name("FILE");
   app->add_flag("--json", a->json, "Print a JSON object");
   app->add_flag("--operators", a->operators, "Print the operators of a TensorFlow Lite file, subgraph by subgraph");
+  app->add_flag("--device", a->device, "With --backend cuda: print the kernels as a device gets them, their registers where ptxas is found");
   app->add_option("--top", a->top, "How many kernels to list")->capture_default_str();
   return [a] { return execute(*a); };
 }

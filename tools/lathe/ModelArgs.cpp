@@ -91,6 +91,12 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
                  "Operands of products and convolutions: f32; bf16 with f32 sums, on a device or where --cpu has AVX512_BF16; tf32, on a device")
       ->check(CLI::IsMember({"f32", "bf16", "tf32"}))
       ->capture_default_str();
+  app.add_option("--arch", options.archs, "With --backend cuda: images for these architectures too, beside the one that all devices take")
+      ->delimiter(',')
+      ->type_name("sm_NN,...");
+  app.add_option("--cubin", options.cubins, "With --backend cuda: machine code for these architectures too, by ptxas (LATHE_PTXAS, PATH, CUDA_HOME/bin)")
+      ->delimiter(',')
+      ->type_name("sm_NN,...");
   QuantizeOptions &q = options.quantize;
   app.add_option("--quantize", q.kind, "Post-training quantization: int8, int16x8 (16-bit activations), or of weights alone: dynamic, float16")
       ->type_name("KIND")

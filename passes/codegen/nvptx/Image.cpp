@@ -1,7 +1,8 @@
-// LLVM dialect -> LLVM IR -> entries around the functions -> O3 -> PTX. One image for sm_80 at PTX ISA 7.0: every driver since
-// CUDA 11 takes it, and a device of a later architecture compiles it for itself.
+// LLVM dialect -> LLVM IR -> entries around the functions -> O3 -> PTX. The first image is for sm_80 at PTX ISA 7.0: every driver since
+// CUDA 11 takes it, and a device of a later architecture compiles it for itself. Others are made from the same IR.
+#include "passes/codegen/nvptx/Assembler.h"
 #include "passes/codegen/nvptx/Block.h"
-#include "passes/codegen/nvptx/NvptxBackend.h"
+#include "passes/codegen/nvptx/Images.h"
 #include "runtime/abi/cuda_abi.h"
 
 #include "mlir/IR/AffineMap.h"
@@ -20,6 +21,7 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 #include <mutex>
 
@@ -31,7 +33,7 @@ namespace {
 constexpr int blockThreads = 128;
 constexpr const char *deviceTriple = "nvptx64-nvidia-cuda";
 
-std::unique_ptr<TargetMachine> makeMachine(std::string &error) {
+std::unique_ptr<TargetMachine> makeMachine(const Arch &arch, std::string &error) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeNVPTXTargetInfo();
@@ -45,7 +47,7 @@ std::unique_ptr<TargetMachine> makeMachine(std::string &error) {
     return nullptr;
   TargetOptions options;
   options.AllowFPOpFusion = FPOpFusion::Strict;
-  return std::unique_ptr<TargetMachine>(target->createTargetMachine(triple, "sm_80", "+ptx70", options, Reloc::PIC_, std::nullopt,
+  return std::unique_ptr<TargetMachine>(target->createTargetMachine(triple, arch.name, arch.isa, options, Reloc::PIC_, std::nullopt,
                                                                     CodeGenOptLevel::Aggressive));
 }
 
@@ -199,20 +201,14 @@ std::string unselectable(Module &m) {
   return {};
 }
 
-} // namespace
-
-mlir::FailureOr<std::string> makePtx(mlir::ModuleOp kernels, MutableArrayRef<codegen::Launch> launches) {
+/// The kernels as LLVM IR with their entries, or an error that has been told. Sets the launches' blocks.
+std::unique_ptr<Module> translate(mlir::ModuleOp kernels, MutableArrayRef<codegen::Launch> launches, LLVMContext &llvmContext,
+                                  const TargetMachine &machine) {
   mlir::MLIRContext *context = kernels.getContext();
   mlir::DialectRegistry registry;
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
   context->appendDialectRegistry(registry);
-  auto failed = [&](const Twine &what) -> mlir::FailureOr<std::string> { return kernels.emitError() << what.str(); };
-
-  std::string error;
-  std::unique_ptr<TargetMachine> machine = makeMachine(error);
-  if (!machine)
-    return failed("this build of LLVM makes no code for NVIDIA devices: " + error);
   SmallVector<int> together;
   SmallVector<int64_t> extents;
   for (const codegen::Launch &launch : launches) {
@@ -223,13 +219,14 @@ mlir::FailureOr<std::string> makePtx(mlir::ModuleOp kernels, MutableArrayRef<cod
     auto known = extent ? mlir::dyn_cast<mlir::AffineConstantExpr>(extent.getValue().getResult(0)) : mlir::AffineConstantExpr();
     extents.push_back(known ? known.getValue() : -1);
   }
-  LLVMContext llvmContext;
   std::unique_ptr<Module> m = mlir::translateModuleToLLVMIR(kernels, llvmContext, "lathe");
-  if (!m)
-    return failed("internal error: translation of kernels to LLVM IR failed");
+  if (!m) {
+    kernels.emitError("internal error: translation of kernels to LLVM IR failed");
+    return nullptr;
+  }
   m->setSourceFileName("lathe");
   m->setTargetTriple(Triple(deviceTriple));
-  m->setDataLayout(machine->createDataLayout());
+  m->setDataLayout(machine.createDataLayout());
   for (auto [launch, threads, extent] : llvm::zip_equal(launches, together, extents))
     addEntry(*m, launch, threads, extent);
   for (Function &f : *m)
@@ -237,20 +234,67 @@ mlir::FailureOr<std::string> makePtx(mlir::ModuleOp kernels, MutableArrayRef<cod
       f.setDoesNotThrow();
       f.addFnAttr("no-trapping-math", "true");
     }
+  std::string error;
   raw_string_ostream problems(error);
-  if (verifyModule(*m, &problems))
-    return failed("internal error: invalid LLVM IR of kernels: " + error);
-  optimize(*m, *machine);
-  if (std::string what = unselectable(*m); !what.empty())
-    return failed("not supported on a CUDA device yet: kernel " + what);
+  if (verifyModule(*m, &problems)) {
+    kernels.emitError("internal error: invalid LLVM IR of kernels: " + error);
+    return nullptr;
+  }
+  return m;
+}
 
+/// PTX of the IR, which is changed.
+Expected<std::string> makePtx(Module &m, TargetMachine &machine) {
+  optimize(m, machine);
+  if (std::string what = unselectable(m); !what.empty())
+    return createStringError("not supported on a CUDA device yet: kernel " + what);
   SmallString<0> text;
   raw_svector_ostream os(text);
   legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, os, nullptr, CodeGenFileType::AssemblyFile, /*DisableVerify=*/true))
-    return failed("internal error: LLVM emits no PTX");
-  passes.run(*m);
+  if (machine.addPassesToEmitFile(passes, os, nullptr, CodeGenFileType::AssemblyFile, /*DisableVerify=*/true))
+    return createStringError("internal error: LLVM emits no PTX");
+  passes.run(m);
   return std::string(text);
+}
+
+} // namespace
+
+mlir::FailureOr<std::vector<codegen::Image>> makeImages(mlir::ModuleOp kernels, MutableArrayRef<codegen::Launch> launches,
+                                                        const codegen::Processor &processor) {
+  auto failed = [&](const Twine &what) -> mlir::FailureOr<std::vector<codegen::Image>> { return kernels.emitError() << what.str(); };
+  if (std::string why = processor.archs.empty() && processor.cubins.empty() ? "" : refuseImages(processor); !why.empty())
+    return failed(why);
+  // an architecture is compiled for once, whether its text or its machine code is wanted
+  SmallVector<const Arch *> wanted = {&portableArch()};
+  for (const auto *names : {&processor.archs, &processor.cubins})
+    for (const std::string &name : *names)
+      if (const Arch *arch = findArch(name); !is_contained(wanted, arch))
+        wanted.push_back(arch);
+  LLVMContext llvmContext;
+  std::unique_ptr<Module> m;
+  std::vector<codegen::Image> images, machineCode;
+  for (const Arch *arch : wanted) {
+    std::string error;
+    std::unique_ptr<TargetMachine> machine = makeMachine(*arch, error);
+    if (!machine)
+      return failed("this build of LLVM makes no code for NVIDIA devices: " + error);
+    if (!m && !(m = translate(kernels, launches, llvmContext, *machine)))
+      return mlir::failure();
+    std::unique_ptr<Module> copy = wanted.size() > 1 ? CloneModule(*m) : std::move(m);
+    Expected<std::string> ptx = makePtx(*copy, *machine);
+    if (!ptx)
+      return failed(toString(ptx.takeError()));
+    if (is_contained(processor.cubins, arch->name)) {
+      Expected<Assembled> code = assemble(*findAssembler(), *ptx, arch->name);
+      if (!code)
+        return failed("--cubin " + Twine(arch->name) + ": " + toString(code.takeError()));
+      machineCode.push_back({arch->name, arch->number, arch->own(), true, std::move(code->code)});
+    }
+    if (arch == &portableArch() || is_contained(processor.archs, arch->name))
+      images.push_back({arch->name, arch->number, arch->own(), false, std::move(*ptx)});
+  }
+  images.insert(images.end(), std::make_move_iterator(machineCode.begin()), std::make_move_iterator(machineCode.end()));
+  return images;
 }
 
 } // namespace lathe::nvptx

@@ -2,7 +2,9 @@
 #include "passes/codegen/nvptx/NvptxBackend.h"
 
 #include "passes/codegen/library/Library.h"
+#include "passes/codegen/nvptx/Assembler.h"
 #include "passes/codegen/nvptx/Forms.h"
+#include "passes/codegen/nvptx/Images.h"
 #include "passes/codegen/nvptx/Libm.h"
 #include "passes/codegen/plain/Nest.h"
 
@@ -31,6 +33,7 @@ codegen::KernelTarget threadTarget() {
 
 class NvptxBackend : public codegen::Backend {
 public:
+  explicit NvptxBackend(const codegen::Processor &processor) : processor(processor) {}
   codegen::Properties properties() const override { return {0, true, 1, target.l2, /*bf16=*/true, /*tf32=*/true}; }
   void addPreparePasses(OpPassManager &pm, const codegen::PrepareOptions &) const override {
     pm.addPass(createSplitProducts());
@@ -43,11 +46,15 @@ public:
   }
   FailureOr<codegen::EmittedKernel> emitKernel(Operation *op, ModuleOp module, StringRef name) const override;
   bool launches() const override { return true; }
-  FailureOr<std::string> makeImage(ModuleOp kernels, llvm::MutableArrayRef<codegen::Launch> launches) const override {
-    return makePtx(kernels, launches);
+  FailureOr<std::vector<codegen::Image>> makeImages(ModuleOp kernels, llvm::MutableArrayRef<codegen::Launch> launches) const override {
+    return nvptx::makeImages(kernels, launches, processor);
   }
+  std::string refuseImages() const override { return nvptx::refuseImages(processor); }
+  std::string tools() const override;
+  std::vector<codegen::KernelFacts> kernelFacts(const codegen::Image &image) const override { return nvptx::kernelFacts(image); }
 
 private:
+  const codegen::Processor processor;
   const codegen::KernelTarget target = threadTarget();
 };
 
@@ -87,6 +94,19 @@ FailureOr<codegen::EmittedKernel> NvptxBackend::emitKernel(Operation *op, Module
 
 void registerNvptxPasses() { registerCodegenCudaPasses(); }
 
-std::unique_ptr<codegen::Backend> makeNvptxBackend(const codegen::Processor &) { return std::make_unique<NvptxBackend>(); }
+std::string NvptxBackend::tools() const {
+  std::optional<std::string> program = processor.cubins.empty() ? std::nullopt : findAssembler();
+  if (!program)
+    return {};
+  llvm::Expected<std::string> version = assemblerVersion(*program);
+  if (version)
+    return "ptxas " + *version;
+  llvm::consumeError(version.takeError()); // refuseImages tells
+  return {};
+}
+
+std::unique_ptr<codegen::Backend> makeNvptxBackend(const codegen::Processor &processor) {
+  return std::make_unique<NvptxBackend>(processor);
+}
 
 } // namespace lathe::nvptx

@@ -1,5 +1,6 @@
 // The backend for NVIDIA devices. Kernels are forms of its own (Forms.h), else the plain backend's nests and the library's
-// functions, a unit of work a thread (docs/gpu.md); their module becomes one text of PTX for sm_80, which every later device takes too.
+// functions, a unit of work a thread (docs/gpu.md); their module becomes PTX for sm_80, which every later device takes too, and
+// what --arch and --cubin ask for.
 #ifndef LATHE_PASSES_CODEGEN_NVPTX_NVPTXBACKEND_H
 #define LATHE_PASSES_CODEGEN_NVPTX_NVPTXBACKEND_H
 
@@ -11,10 +12,6 @@ std::unique_ptr<codegen::Backend> makeNvptxBackend(const codegen::Processor &pro
 
 /// Registers the passes that prepare a module's ops.
 void registerNvptxPasses();
-
-/// PTX of the functions that `launches` names. Needs the translations of the builtin and LLVM dialects, which the context's
-/// registry gets here.
-mlir::FailureOr<std::string> makePtx(mlir::ModuleOp kernels, llvm::MutableArrayRef<codegen::Launch> launches);
 
 } // namespace lathe::nvptx
 

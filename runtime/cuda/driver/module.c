@@ -69,20 +69,67 @@ loaded *lathe_cuda_find(lathe_cuda_module *module, int32_t ordinal) {
   return l;
 }
 
-/* The code and its functions, in the current context. */
-static int32_t loadCode(loaded *l) {
+static int32_t loadImage(loaded *l, const void *image) {
   const lathe_cuda_driver *d = l->driver;
   char log[512] = "";
   lathe_cu_jit_option options[] = {LATHE_CU_JIT_ERROR_LOG_BUFFER, LATHE_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void *values[] = {log, (void *)(uintptr_t)sizeof(log)};
-  int32_t code = lathe_cuda_result(d, "cuModuleLoadDataEx", d->cuModuleLoadDataEx(&l->code, l->module->image, 2, options, values));
-  if (code) {
-    size_t used = strlen(message);
-    log[sizeof(log) - 1] = 0;
-    if (log[0])
-      snprintf(message + used, sizeof(message) - used, ": %s", log);
+  int32_t code = lathe_cuda_result(d, "cuModuleLoadDataEx", d->cuModuleLoadDataEx(&l->code, image, 2, options, values));
+  if (!code)
+    return LATHE_OK;
+  l->code = NULL;
+  size_t used = strlen(message);
+  log[sizeof(log) - 1] = 0;
+  if (log[0])
+    snprintf(message + used, sizeof(message) - used, ": %s", log);
+  return code;
+}
+
+/* How much an image is to be preferred on a device; 0: it does not run there. */
+static int32_t rank(const lathe_cuda_image *image, int32_t device) {
+  const int own = image->flags & LATHE_CUDA_IMAGE_OWN, machine = image->flags & LATHE_CUDA_IMAGE_MACHINE_CODE;
+  if (own ? image->arch != device : image->arch > device || (machine && image->arch / 10 != device / 10))
+    return 0;
+  return 8 * image->arch + (own ? 4 : 0) + (machine ? 1 << 20 : 0);
+}
+
+/* The best image that the driver takes. */
+static int32_t loadBest(loaded *l) {
+  const lathe_cuda_module *m = l->module;
+  const lathe_cuda_driver *d = l->driver;
+  int major = 0, minor = 0;
+  if (m->struct_size < sizeof(*m) || m->num_images <= 0)
+    return loadImage(l, m->image);
+  int32_t code = lathe_cuda_result(d, "cuDeviceGetAttribute",
+                                   d->cuDeviceGetAttribute(&major, LATHE_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, l->device));
+  if (!code)
+    code = lathe_cuda_result(d, "cuDeviceGetAttribute",
+                             d->cuDeviceGetAttribute(&minor, LATHE_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, l->device));
+  if (code)
     return code;
+  for (int32_t below = INT32_MAX;;) {
+    const lathe_cuda_image *best = NULL;
+    int32_t highest = 0;
+    for (int32_t i = 0; i < m->num_images; ++i) {
+      const int32_t r = rank(m->images[i], 10 * major + minor);
+      if (r > highest && r < below) {
+        best = m->images[i];
+        highest = r;
+      }
+    }
+    if (!best)
+      return loadImage(l, m->image);
+    code = loadImage(l, best->code);
+    if (!code || code == LATHE_RESOURCE_EXHAUSTED)
+      return code;
+    below = highest;
   }
+}
+
+/* The code and its functions, in the current context. */
+static int32_t loadCode(loaded *l) {
+  const lathe_cuda_driver *d = l->driver;
+  int32_t code = loadBest(l);
   for (int32_t i = 0; i < l->module->num_kernels && !code; ++i)
     code = lathe_cuda_result(d, "cuModuleGetFunction", d->cuModuleGetFunction(&l->functions[i], l->code, l->module->kernels[i]->name));
   return code;
