@@ -81,8 +81,8 @@ def _options(config: Any, threads: Optional[int], given: Dict[str, Any]) -> Tupl
         count = getattr(config, "device_count", None) or {}
         options["cpu_devices"] = max(1, int(count.get("CPU", 1)))
         visible = str(getattr(getattr(config, "gpu_options", None), "visible_device_list", "") or "")
-        gpus = [int(n) for n in visible.split(",") if n.strip()] or list(range(int(count.get("GPU", 0))))
-        options["gpus"] = gpus[:int(count.get("GPU", 0))]
+        wanted = max(0, int(count.get("GPU", 0)))
+        options["gpus"] = ([int(n) for n in visible.split(",") if n.strip()] or list(range(wanted)))[:wanted]
         options["soft_placement"] = bool(getattr(config, "allow_soft_placement", True))
         timeout = int(getattr(config, "operation_timeout_in_ms", 0) or 0)
     options.update({k: v for k, v in given.items() if v is not None})
