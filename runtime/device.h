@@ -47,6 +47,9 @@ public:
   absl::StatusOr<Tensor> fromHost(const Tensor &tensor);
   absl::StatusOr<Tensor> toHost(const Tensor &tensor);
   absl::StatusOr<Tensor> clone(const Tensor &tensor);
+  /// The tensor itself where it lies in this memory, else a copy of it here: from the host, or from another device, directly
+  /// where both know a way, else through the host.
+  absl::StatusOr<Tensor> fromAny(const Tensor &tensor);
 
 protected:
   enum class Way { ToDevice, ToHost, Within };
@@ -55,6 +58,8 @@ protected:
   virtual void giveBack(void *memory, int64_t bytes) = 0;
   /// Over when it returns.
   virtual absl::Status copy(Way way, void *to, const void *from, int64_t bytes) = 0;
+  /// The same from another device's memory; UNIMPLEMENTED where there is no direct way.
+  virtual absl::Status copyFrom(DeviceMemory &other, void *to, const void *from, int64_t bytes);
 
 private:
   struct GiveBack;
@@ -67,8 +72,15 @@ private:
 DeviceMemory *memoryOf(const Tensor &tensor);
 /// Whether a device could hold elements of the type: all but strings and objects.
 bool hasDeviceForm(DType type);
+/// Whether a value is rather left with the host on a device that takes both: strings and objects, and small integers, which are
+/// sizes, indices and conditions.
+bool staysOnHost(const Tensor &tensor);
 /// The tensor itself, or a copy of it on the host.
 absl::StatusOr<Tensor> hostTensor(const Tensor &tensor);
+
+/// Brings a variable's value to the host, whose mutex the caller holds: before a kernel of the host looks at elements, in the same
+/// critical section, since a module on a device may have taken the value there at any time before. No value is no error.
+absl::Status valueToHost(Variable &variable);
 
 /// Which pointers of lathe_run_args are addresses of a device: a byte each, 1 for those that are.
 struct RunPlaces {
@@ -92,12 +104,10 @@ public:
   virtual int32_t run(const lathe_entry &entry, const lathe_run_args &args, const RunPlaces &) { return entry.run(&args); }
 
   using Moved = std::function<void(absl::StatusOr<Tensor>)>;
-  /// Makes a tensor of this device readable by the host, or the other way round. Pre: the tensor is complete when
-  /// this is called. Post: `done` is called once, from any thread; the result may share the buffer where both live in one memory.
-  virtual void toHost(const Tensor &tensor, Moved done) { done(hostTensor(tensor)); }
-  /// What the host is likely to ask for again may stay there: strings and objects, and small integers, which are sizes,
-  /// indices and conditions.
-  virtual void fromHost(const Tensor &tensor, Moved done);
+  /// Makes a tensor of the host or of another device one that this device takes. Pre: the tensor is complete when this is called.
+  /// Post: `done` is called once, from any thread; the result may share the buffer where both live in one memory, and lies on the host
+  /// where staysOnHost() says so.
+  virtual void receive(const Tensor &tensor, Moved done);
 };
 
 } // namespace lathe::rt

@@ -29,11 +29,25 @@ bool hasDeviceForm(DType type) {
   return type != DType::String && type != DType::Resource && type != DType::Variant && dtypeSize(type) != 0;
 }
 
+bool staysOnHost(const Tensor &tensor) {
+  bool small = tensor.sizeBytes() <= kSmallBytes && !isFloating(tensor.dtype()) && !isComplex(tensor.dtype());
+  return small || !hasDeviceForm(tensor.dtype());
+}
+
 absl::StatusOr<Tensor> hostTensor(const Tensor &tensor) {
   DeviceMemory *memory = memoryOf(tensor);
   if (!memory)
     return tensor;
   return memory->toHost(tensor);
+}
+
+absl::Status valueToHost(Variable &variable) {
+  if (!memoryOf(variable.value))
+    return absl::OkStatus();
+  auto host = hostTensor(variable.value);
+  if (host.ok())
+    variable.value = *std::move(host);
+  return host.status();
 }
 
 absl::StatusOr<Tensor> DeviceMemory::allocate(DType type, std::vector<int64_t> dims) {
@@ -71,12 +85,33 @@ absl::StatusOr<Tensor> DeviceMemory::clone(const Tensor &tensor) {
   return filled(allocate(tensor.dtype(), tensor.dims()), Way::Within, tensor);
 }
 
-void Device::fromHost(const Tensor &tensor, Moved done) {
+absl::StatusOr<Tensor> DeviceMemory::fromAny(const Tensor &tensor) {
+  DeviceMemory *from = memoryOf(tensor);
+  if (from == this)
+    return tensor;
+  if (!from)
+    return fromHost(tensor);
+  auto made = allocate(tensor.dtype(), tensor.dims());
+  if (!made.ok() || tensor.sizeBytes() == 0)
+    return made;
+  absl::Status direct = copyFrom(*from, made->data(), tensor.data(), tensor.sizeBytes());
+  if (direct.ok())
+    return made;
+  if (direct.code() != absl::StatusCode::kUnimplemented)
+    return direct;
+  auto host = from->toHost(tensor);
+  return host.ok() ? filled(std::move(made), Way::ToDevice, *host) : host;
+}
+
+absl::Status DeviceMemory::copyFrom(DeviceMemory &other, void *, const void *, int64_t) {
+  return absl::UnimplementedError(absl::StrCat("no copies from ", other.deviceName(), " to ", deviceName()));
+}
+
+void Device::receive(const Tensor &tensor, Moved done) {
   std::shared_ptr<DeviceMemory> own = memory();
-  bool small = tensor.sizeBytes() <= kSmallBytes && !isFloating(tensor.dtype()) && !isComplex(tensor.dtype());
-  if (!own || !hasDeviceForm(tensor.dtype()) || small)
-    return done(tensor);
-  done(own->fromHost(tensor));
+  if (!own || staysOnHost(tensor))
+    return done(hostTensor(tensor));
+  done(own->fromAny(tensor));
 }
 
 } // namespace lathe::rt

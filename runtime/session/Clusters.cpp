@@ -364,8 +364,7 @@ absl::Status Cluster::prepareVariable(Variable &v, const lathe_tensor_info &info
   }
   DeviceMemory *where = memoryOf(v.value);
   if (where != memory.get()) { // of the host, or of another device
-    auto host = hostTensor(v.value);
-    auto moved = host.ok() && memory ? memory->fromHost(*host) : std::move(host);
+    auto moved = memory ? memory->fromAny(v.value) : hostTensor(v.value);
     if (!moved.ok())
       return moved.status();
     v.value = *std::move(moved);
@@ -504,24 +503,32 @@ void namesIn(const tf::AttrValue &value, std::deque<std::string> &work, int dept
       add(f);
 }
 
-/// The function and all it calls, as a GraphDef.
-std::string closure(const Library &library, const std::string &function) {
+/// What a node may call by its op or attributes.
+void namesIn(const tf::NodeDef &node, std::deque<std::string> &work) {
+  work.push_back(node.op());
+  for (auto &[attr, value] : node.attr())
+    namesIn(value, work);
+}
+
+/// Those of `work` that are functions, and all that they call.
+std::set<std::string> reach(const Library &library, std::deque<std::string> work) {
   std::set<std::string> names;
-  std::deque<std::string> work{function};
   while (!work.empty()) {
     std::string name = std::move(work.front());
     work.pop_front();
     const tf::FunctionDef *f = library.find(name);
     if (!f || !names.insert(name).second)
       continue;
-    for (const tf::NodeDef &node : f->node_def()) {
-      work.push_back(node.op());
-      for (auto &[attr, value] : node.attr())
-        namesIn(value, work);
-    }
+    for (const tf::NodeDef &node : f->node_def())
+      namesIn(node, work);
   }
+  return names;
+}
+
+/// The function and all it calls, as a GraphDef.
+std::string closure(const Library &library, const std::string &function) {
   tf::GraphDef graph;
-  for (const std::string &name : names)
+  for (const std::string &name : reach(library, {function}))
     *graph.mutable_library()->add_function() = *library.find(name);
   // maps in a fixed order: the text is the key of caches
   std::string text;
@@ -535,6 +542,12 @@ std::string closure(const Library &library, const std::string &function) {
 }
 
 } // namespace
+
+std::set<std::string> functionsBehind(const Library &library, const tf::NodeDef &node) {
+  std::deque<std::string> work;
+  namesIn(node, work);
+  return reach(library, std::move(work));
+}
 
 absl::StatusOr<std::unique_ptr<HostKernel>> makeLaunchKernel(const NodeInfo &node, const lathe_cluster_compiler *compiler,
                                                              const Library &library, ClusterCache &cache,

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
 namespace lathe::rt {
 
@@ -109,6 +110,9 @@ bool compilesOp(const lathe_cluster_compiler *compiler, const std::string &op);
 
 /// Whether a node needs a compiler.
 bool needsCompiler(const tf::NodeDef &node, const Library &library);
+
+/// The functions that a node calls, by its op or by attributes, and all that these call.
+std::set<std::string> functionsBehind(const Library &library, const tf::NodeDef &node);
 
 /// The kernel of a LatheLaunch node.
 absl::StatusOr<std::unique_ptr<HostKernel>> makeLaunchKernel(const NodeInfo &node, const lathe_cluster_compiler *compiler,

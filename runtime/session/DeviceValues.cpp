@@ -35,9 +35,12 @@ absl::Status replace(Tensor &tensor) {
   return host.status();
 }
 
-absl::Status replaceValue(Variable &variable) {
+/// A variable as it is now, for a kernel that takes no reference.
+absl::StatusOr<Tensor> snapshot(Variable &variable) {
   std::lock_guard<std::mutex> lock(variable.mutex);
-  return replace(variable.value);
+  if (absl::Status s = valueToHost(variable); !s.ok())
+    return s;
+  return variable.value;
 }
 
 } // namespace
@@ -53,13 +56,15 @@ absl::Status bringInputsToHost(KernelContext &context) {
     count = std::min<size_t>(count, *read);
   for (size_t i = 0; i < count; ++i) {
     Value &input = context.inputs[i];
-    absl::Status s = input.ref ? replaceValue(*input.ref) : replace(input.tensor);
-    for (const ObjectPtr &object : input.tensor.objects())
-      if (auto *handle = dynamic_cast<ResourceHandle *>(object.get()); handle && s.ok())
-        if (auto *variable = dynamic_cast<Variable *>(handle->resource.get()))
-          s = replaceValue(*variable);
-    if (!s.ok())
-      return s;
+    if (!input.ref) {
+      if (absl::Status s = replace(input.tensor); !s.ok())
+        return s;
+    } else if (!context.node->inputIsRef[i]) {
+      auto value = snapshot(*input.ref);
+      if (!value.ok())
+        return value.status();
+      input = Value(*std::move(value));
+    } // who takes a variable itself asks for its value under the lock
   }
   return absl::OkStatus();
 }

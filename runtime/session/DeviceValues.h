@@ -11,8 +11,9 @@ namespace lathe::rt {
 /// leading inputs whose elements they read (conditions, bounds); nothing for all other ops.
 std::optional<int> hostInputsOfHandler(std::string_view op);
 
-/// Brings inputs of a node with a host kernel to the host, as far as its op reads them: tensors, and the values of variables
-/// that it is given.
+/// Brings inputs of a node with a host kernel to the host, as far as its op reads them: tensors, and values of reference variables
+/// where it takes a tensor. Variables that it takes as such stay as they are: another step may change them until the kernel has
+/// locked them, so that it calls valueToHost itself.
 absl::Status bringInputsToHost(KernelContext &context);
 
 /// What is to be done with a function's results once they are on the host.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace lathe::rt {
 namespace {
@@ -219,6 +220,12 @@ absl::Status Executable::init(const KernelMaker &makeKernel) {
     std::stable_sort(item.edges.begin(), item.edges.end(), [](auto &a, auto &b) { return a.port < b.port; });
     for (size_t e = 0; e < item.edges.size(); ++e)
       item.edges[e].last = e + 1 == item.edges.size() || item.edges[e + 1].port != item.edges[e].port;
+    std::set<int> takers;
+    for (const OutEdge &edge : item.edges)
+      if (edge.slot >= 0)
+        takers.insert(edge.dst);
+    item.manyLaunches = item.kind == NodeKind::Arg && takers.size() > 1 &&
+                        std::all_of(takers.begin(), takers.end(), [&](int t) { return graph.nodes[t].info.op == kLaunchOp; });
   }
   findDirect();
   return absl::OkStatus();

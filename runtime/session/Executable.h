@@ -27,6 +27,7 @@ struct ExecNode {
   bool checksRefs = false;   ///< some input may be a reference
   bool constantEnter = false;
   bool transfers = false;    ///< Send and Recv: deadness travels as a message
+  bool manyLaunches = false; ///< an argument that several modules take, and nothing else
   int numInputs = 0, numOutputs = 0;
   int frame = 0;             ///< static frame in which it runs
   int childFrame = -1;       ///< of an Enter

@@ -27,7 +27,8 @@ struct PlacementRules {
 /// resources with the node that makes them, all nodes of a loop. A group's explicit device decides. Without one it is where
 /// an earlier run made the group's resources, else the first device that has a memory of its own, if there is one and it runs the
 /// whole group, else the first device. With `soft`, a
-/// device that is not there, or has no form of some node of the group, becomes the first, otherwise it is INVALID_ARGUMENT.
+/// device that is not there, or has no form of some node of the group, becomes the first, otherwise it is INVALID_ARGUMENT. Bodies of
+/// functions run where their caller is: without `soft` a node of one that names another device is INVALID_ARGUMENT.
 absl::StatusOr<std::vector<int>> placeNodes(const tf::GraphDef &graph, const Library &library, const std::vector<Device *> &devices,
                                             const PlacementRules &rules, const GraphLimits &limits);
 

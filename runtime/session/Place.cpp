@@ -9,6 +9,7 @@
 
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace lathe::rt {
 namespace {
@@ -138,6 +139,7 @@ private:
   absl::Status placeExplicit();
   void note(const std::vector<int> &placement);
   absl::Status refuse(int node, int asked) const;
+  absl::Status checkFunctions(const std::vector<int> &placement) const;
   int deviceFor(const DeviceName &wanted) const;
   void placeRest();
 
@@ -297,6 +299,30 @@ void Placer::placeRest() {
   }
 }
 
+/// Bodies run where their caller is; who insists on another device for a node of one is told.
+absl::Status Placer::checkFunctions(const std::vector<int> &placement) const {
+  std::set<std::pair<std::string, int>> checked;
+  for (int i = 0; i < n; ++i) {
+    const Device &here = *devices[placement[i]];
+    for (const std::string &name : functionsBehind(library, graph.node(i))) {
+      if (!checked.emplace(name, placement[i]).second)
+        continue;
+      for (const tf::NodeDef &inner : library.find(name)->node_def()) {
+        auto wanted = DeviceName::parse(inner.device());
+        if (!wanted.ok())
+          return atNode(inner.name(), inner.op(), wanted.status());
+        if (!wanted->matches(here.parsedName()))
+          return atNode(inner.name(), inner.op(),
+                        absl::InvalidArgumentError(absl::StrCat("Cannot assign a device for operation ", inner.name(), " of function '", name,
+                                                                "': it was explicitly assigned to '", inner.device(), "', but its caller '",
+                                                                graph.node(i).name(), "' is on ", here.name(),
+                                                                ", and bodies of functions run where their caller is")));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<int>> Placer::run() {
   if (absl::Status s = readGraph(); !s.ok())
     return s;
@@ -311,6 +337,9 @@ absl::StatusOr<std::vector<int>> Placer::run() {
   for (int i = 0; i < n; ++i)
     if (auto it = chosen.find(groups.find(i)); it != chosen.end())
       placement[i] = it->second;
+  if (!rules.soft)
+    if (absl::Status s = checkFunctions(placement); !s.ok())
+      return s;
   if (remembers)
     note(placement);
   return placement;

@@ -104,12 +104,8 @@ public:
     // a dead input comes as no value: the executor runs this one even then
     if (!context.inputs[0].present())
       return done(rendezvous->send(key(context), {Tensor(), true}));
-    auto send = [rendezvous, name = key(context), done](absl::StatusOr<Tensor> value) {
-      done(value.ok() ? rendezvous->send(name, {*std::move(value), false}) : value.status());
-    };
-    if (Device *device = static_cast<Step *>(context.executor)->options().device)
-      return device->toHost(context.input(0), std::move(send));
-    send(context.input(0));
+    // in whatever memory it lies: who receives it knows where it is wanted
+    done(rendezvous->send(key(context), {context.input(0), false}));
   }
 };
 
@@ -130,8 +126,8 @@ public:
         done(value.status());
       };
       if (device)
-        return device->fromHost(item->value, give);
-      give(std::move(item->value));
+        return device->receive(item->value, give);
+      give(hostTensor(item->value));
     });
   }
 };

@@ -239,6 +239,14 @@ bool Step::run(const Tagged &t, KernelContext &context, absl::Status &result) {
     if (DType type = value.ref ? value.ref->dtype : value.tensor.dtype(); type != item.info->outputTypes[0])
       result = absl::InvalidArgumentError(absl::StrCat("expected a value of type ", dtypeName(item.info->outputTypes[0]), ", got ",
                                                        dtypeName(type)));
+    else if (opts.device && item.manyLaunches && !value.ref && !staysOnHost(value.tensor)) {
+      // one copy for all of them
+      auto there = opts.device->memory()->fromAny(value.tensor);
+      if (there.ok())
+        value.tensor = *std::move(there);
+      else
+        result = there.status();
+    }
     context.outputs[0] = std::move(value);
     return true;
   }

@@ -4,6 +4,8 @@
 #include "test/runtime/FakeDevice.h"
 #include "test/runtime/SessionTest.h"
 
+#include <thread>
+
 namespace lathe {
 namespace {
 
@@ -62,6 +64,80 @@ TEST_F(Devices, TensorsStayBetweenClusters) {
   EXPECT_EQ(fake->own->toDevice, 0) << "modules take what is fed from the host";
   EXPECT_EQ(fake->own->toHost, 1) << "the result";
   EXPECT_EQ(fake->own->live, 0);
+}
+
+TEST_F(Devices, WhatIsFedIsCopiedOnce) {
+  GraphBuilder b;
+  b.placeholder("x", DType::Float32);
+  b.placeholder("n", DType::Int32);
+  floats(b, "a", "Tanh", {"x"});
+  floats(b, "b", "Mul", {"a", "x"});
+  floats(b, "c", "Neg", {"b"});
+  floats(b, "d", "Add", {"c", "x"});
+  b.add("rows", "GatherV2", {"d", "n", "axis"}, DType::Float32, "Tparams").type("Tindices", DType::Int32).type("Taxis", DType::Int32);
+  b.add("again", "GatherV2", {"a", "n", "axis"}, DType::Float32, "Tparams").type("Tindices", DType::Int32).type("Taxis", DType::Int32);
+  b.constant("axis", 0);
+  options.clusterFlags = "forbid=a,c"; // single nodes are modules too
+  start(b.graph);
+  Tensor at = Tensor::vector<int32_t>(DType::Int32, {kSize - 1});
+  EXPECT_FLOAT_EQ(first({{"x", filled(1)}, {"n", at}}, "rows"), 1 - std::tanh(1.0f));
+  EXPECT_GT(fake->runs, 2);
+  EXPECT_EQ(fake->own->toDevice, 1) << "x, not the indices";
+  auto out = run({{"x", filled(1)}, {"n", at}}, {"rows", "again"});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_FLOAT_EQ(*(*out)[1].data<float>(), std::tanh(1.0f));
+  EXPECT_EQ(fake->own->toDevice, 2);
+}
+
+/// A second FAKE whose memory knows a way from the first.
+class NearFake : public FakeDevice {
+public:
+  class Memory : public FakeMemory {
+  public:
+    using FakeMemory::FakeMemory;
+    int direct = 0;
+    bool knowsAWay = true;
+
+  protected:
+    absl::Status copyFrom(rt::DeviceMemory &other, void *to, const void *from, int64_t bytes) override {
+      auto *source = dynamic_cast<FakeMemory *>(&other);
+      if (!source || !knowsAWay)
+        return FakeMemory::copyFrom(other, to, from, bytes);
+      ++direct;
+      open(to);
+      source->open(from);
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+      source->close(from);
+      close(to);
+      return absl::OkStatus();
+    }
+  };
+  NearFake() : FakeDevice(1) { own = near = std::make_shared<Memory>(name()); }
+  std::shared_ptr<Memory> near;
+};
+
+TEST_F(Devices, BetweenTwoDevices) {
+  GraphBuilder b;
+  b.placeholder("x", DType::Float32);
+  floats(b, "a", "Exp", {"x"}, "/device:FAKE:0");
+  floats(b, "b", "Neg", {"a"}, "/device:FAKE:1");
+  floats(b, "c", "Mul", {"a", "b"}, "/device:FAKE:0");
+  options.devices = withFakeDevice(options, &fake);
+  auto second = std::make_unique<NearFake>();
+  NearFake *other = second.get();
+  options.devices->devices.push_back(std::move(second));
+  options.compiler = getClusterCompiler();
+  options.allowSoftPlacement = false;
+  session = std::make_unique<Session>(options);
+  ASSERT_TRUE(session->Create(b.graph).ok());
+  EXPECT_FLOAT_EQ(first({{"x", filled(0)}}, "c"), -1);
+  EXPECT_EQ(other->near->direct, 1) << "a, from FAKE:0";
+  EXPECT_EQ(fake->own->toHost, 1) << "c";
+  EXPECT_EQ(other->own->toHost, 1) << "b: FAKE:0 knows no way from there";
+  other->near->knowsAWay = false;
+  EXPECT_FLOAT_EQ(first({{"x", filled(0)}}, "c"), -1);
+  EXPECT_EQ(other->near->direct, 1);
+  EXPECT_EQ(fake->own->live + other->own->live, 0);
 }
 
 TEST_F(Devices, MixedPlacement) {
@@ -154,6 +230,68 @@ TEST_F(Devices, ConditionsOnTheDevice) {
   EXPECT_FLOAT_EQ(first(feeds, "m"), -1);
   *feeds[2].second.data<float>() = 5;
   EXPECT_FLOAT_EQ(first(feeds, "m"), std::exp(1.0f));
+}
+
+// A kernel of the host reads what a module changes on the device at the same time: never in the device's memory.
+TEST_F(Devices, HostKernelsBesideModules) {
+  for (bool reference : {false, true}) {
+    tf::GraphDef graph = variable(reference);
+    GraphBuilder b;
+    b.placeholder("at", DType::Int32).constant("axis", 0);
+    if (reference)
+      b.add("rows", "GatherV2", {"v", "at", "axis"}, DType::Float32, "Tparams").type("Tindices", DType::Int32).type("Taxis", DType::Int32);
+    else
+      b.add("rows", "ResourceGather", {"v", "at"}, DType::Float32, "dtype").type("Tindices", DType::Int32);
+    graph.MergeFrom(b.graph);
+    options.clusterFlags = "forbid=rows";
+    start(graph);
+    ASSERT_TRUE(run({{"x", filled(0)}}, {}, {"init"}).ok());
+    constexpr int kRuns = 150;
+    std::thread writer([&] {
+      for (int i = 0; i < kRuns; ++i)
+        EXPECT_TRUE(run({{"y", filled(1)}}, {}, {"more"}).ok());
+    });
+    float before = 0;
+    for (int i = 0; i < kRuns; ++i) {
+      auto out = run({{"at", Tensor::vector<int32_t>(DType::Int32, {0, kSize - 1})}}, {"rows"});
+      ASSERT_TRUE(out.ok()) << out.status();
+      const float *rows = (*out)[0].data<float>();
+      EXPECT_EQ(rows[0], rows[1]);
+      EXPECT_GE(rows[0], before);
+      before = rows[0];
+    }
+    writer.join();
+    EXPECT_FLOAT_EQ(first({}, "read"), kRuns);
+    session.reset();
+    options.devices.reset();
+  }
+}
+
+TEST_F(Devices, BodiesOfFunctionsRunWhereTheirCallerIs) {
+  GraphBuilder b;
+  b.placeholder("x", DType::Float32);
+  b.add("call", "PartitionedCall", {"x"}, DType::Float32, "").types("Tin", {DType::Float32}).types("Tout", {DType::Float32}).function("f", "outer");
+  b.last().set_device("/device:FAKE:0");
+  auto body = [&](const char *name, const char *node, const char *result) {
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        std::string("signature { name: '") + name + "' input_arg { name: 'a' type: DT_FLOAT } output_arg { name: 'r' type: DT_FLOAT } } " +
+            "node_def { name: 'inside' input: 'a' " + node + " } ret { key: 'r' value: '" + result + "' }",
+        b.graph.mutable_library()->add_function()));
+  };
+  body("outer", "op: 'PartitionedCall' attr { key: 'Tin' value { list { type: DT_FLOAT } } } attr { key: 'Tout' value { list { type: DT_FLOAT } } } "
+                "attr { key: 'f' value { func { name: 'inner' } } }", "inside:output:0");
+  body("inner", "op: 'Exp' attr { key: 'T' value { type: DT_FLOAT } } device: '/device:CPU:0'", "inside:y:0");
+  start(b.graph, false);
+  auto out = run({{"x", filled(0)}}, {"call"});
+  EXPECT_EQ(out.status().code(), absl::StatusCode::kInvalidArgument);
+  for (const char *part : {"node 'inside' (Exp)", "function 'inner'", "'/device:CPU:0'", "its caller 'call' is on /job:localhost/replica:0/task:0/device:FAKE:0"})
+    EXPECT_NE(std::string(out.status().message()).find(part), std::string::npos) << out.status();
+  start(b.graph, true);
+  EXPECT_FLOAT_EQ(first({{"x", filled(0)}}, "call"), 1);
+  EXPECT_EQ(fake->runs, 1);
+  b.graph.mutable_library()->mutable_function(1)->mutable_node_def(0)->set_device("/device:FAKE:*");
+  start(b.graph, false);
+  EXPECT_FLOAT_EQ(first({{"x", filled(0)}}, "call"), 1);
 }
 
 TEST_F(Devices, NoRoomIsAStatus) {

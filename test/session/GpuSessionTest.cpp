@@ -14,7 +14,9 @@ namespace {
 using namespace lathe::test;
 
 SessionOptions onGpu(bool gpu = true) {
-  setenv("LATHE_CUDA_DRIVER", LATHE_EMULATED_CUDA, 1); // before the first session opens it
+  // before the first session opens it
+  setenv("LATHE_CUDA_DRIVER", LATHE_EMULATED_CUDA, 1);
+  setenv("LATHE_EMU_DEVICES", "2", 1);
   SessionOptions options;
   options.compiler = getClusterCompiler();
   if (gpu)
@@ -108,6 +110,37 @@ TEST(GpuSession, KernelErrorsNameTheNode) {
   ran = s.Run({{"x", x}, {"i", Tensor::vector<int32_t>(DType::Int32, {7, 0})}}, {"g"}, {}, &out);
   EXPECT_EQ(ran.code(), absl::StatusCode::kInvalidArgument) << ran;
   EXPECT_NE(std::string(ran.message()).find("node 'g' (GatherV2)"), std::string::npos) << ran;
+}
+
+// Variables and values of one device used on the other, over devices that the driver copies between.
+TEST(GpuSession, TwoDevices) {
+  GraphBuilder b;
+  b.placeholder("x", DType::Float32);
+  b.add("double", "AddV2", {"x", "x"}, DType::Float32);
+  b.last().set_device("/gpu:0");
+  b.add("square", "Mul", {"double", "double"}, DType::Float32);
+  b.last().set_device("/gpu:1");
+  b.add("v", "VariableV2", {}, DType::Float32, "dtype").shape("shape", {1000});
+  b.last().set_device("/gpu:1");
+  b.add("set", "Assign", {"v", "square"}, DType::Float32);
+  b.add("sum", "AddV2", {"v", "double"}, DType::Float32);
+  b.last().set_device("/gpu:0");
+  SessionOptions options = onGpu();
+  options.gpus = {0, 1};
+  options.allowSoftPlacement = false;
+  Session s(options);
+  absl::Status made = s.Create(b.graph);
+  ASSERT_TRUE(made.ok()) << made;
+  Tensor x = Tensor::vector<float>(DType::Float32, std::vector<float>(1000, 3));
+  absl::Status ran = s.Run({{"x", x}}, {}, {"set"}, nullptr);
+  ASSERT_TRUE(ran.ok()) << ran;
+  for (int i = 0; i < 3; ++i) {
+    std::vector<Tensor> out;
+    ran = s.Run({{"x", x}}, {"sum", "square"}, {}, &out);
+    ASSERT_TRUE(ran.ok()) << ran;
+    EXPECT_EQ(out[0].data<float>()[999], 42);
+    EXPECT_EQ(out[1].data<float>()[0], 36);
+  }
 }
 
 TEST(GpuSession, MissingDevice) {

@@ -51,10 +51,12 @@ protected:
   absl::StatusOr<void *> obtain(int64_t bytes) override;
   void giveBack(void *memory, int64_t bytes) override;
   absl::Status copy(Way way, void *to, const void *from, int64_t bytes) override;
+  absl::Status copyFrom(DeviceMemory &other, void *to, const void *from, int64_t bytes) override;
 
 private:
   static constexpr int64_t kMostKept = INT64_C(256) << 20; // bytes
   void freeKept();                                         ///< under the mutex, in the context
+  absl::Status issuedAndOver(const char *call, lathe_cu_result issued);
 
   const lathe_cuda_driver *const driver;
   const lathe_cu_device device;
@@ -148,8 +150,29 @@ absl::Status CudaMemory::copy(Way way, void *to, const void *from, int64_t bytes
   case Way::ToHost: return statusOf(driver, "cuMemcpyDtoH", driver->cuMemcpyDtoH(to, source, size));
   case Way::Within: break;
   }
-  absl::Status s = statusOf(driver, "cuMemcpyDtoDAsync", driver->cuMemcpyDtoDAsync(there, source, size, stream));
-  absl::Status waited = statusOf(driver, "cuStreamSynchronize", driver->cuStreamSynchronize(stream));
+  return issuedAndOver("cuMemcpyDtoDAsync", driver->cuMemcpyDtoDAsync(there, source, size, stream));
+}
+
+/// Between devices of one driver, which goes through the host itself where the two cannot reach each other.
+absl::Status CudaMemory::copyFrom(DeviceMemory &other, void *to, const void *from, int64_t bytes) {
+  auto *source = dynamic_cast<CudaMemory *>(&other);
+  if (!source)
+    return DeviceMemory::copyFrom(other, to, from, bytes);
+  Entered entered(driver, context);
+  if (entered.result != LATHE_CU_SUCCESS)
+    return statusOf(driver, "cuCtxPushCurrent", entered.result);
+  return issuedAndOver("cuMemcpyPeerAsync",
+                       driver->cuMemcpyPeerAsync(reinterpret_cast<lathe_cu_deviceptr>(to), context, reinterpret_cast<lathe_cu_deviceptr>(from),
+                                                 source->context, static_cast<size_t>(bytes), stream));
+}
+
+/// Waits for a call on the stream, also where it failed: nothing may be under way on what is freed next.
+absl::Status CudaMemory::issuedAndOver(const char *call, lathe_cu_result issued) {
+  absl::Status s = statusOf(driver, call, issued);
+  lathe_cu_result result = driver->cuStreamSynchronize(stream);
+  if (result != LATHE_CU_SUCCESS) // once more: a wait that failed has not waited
+    driver->cuStreamSynchronize(stream);
+  absl::Status waited = statusOf(driver, "cuStreamSynchronize", result);
   return s.ok() ? waited : s;
 }
 

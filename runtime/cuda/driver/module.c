@@ -161,6 +161,9 @@ static int32_t uploadInPieces(const lathe_cuda_driver *d, lathe_cu_deviceptr to,
   }
   if (stream) {
     int32_t waited = lathe_cuda_result(d, "cuStreamSynchronize", d->cuStreamSynchronize(stream));
+    /* the device may still read the pieces: without a wait that says otherwise they are never given back */
+    if (waited && d->cuStreamSynchronize(stream) != LATHE_CU_SUCCESS)
+      pieces = NULL;
     code = code ? code : waited;
     d->cuStreamDestroy(stream);
   }

@@ -1,6 +1,6 @@
 // Ops that choose elements by index or condition, for every element type.
 #include "base/Memory.h"
-#include "runtime/core/Resource.h"
+#include "runtime/device.h"
 #include "runtime/kernels/Common.h"
 
 #include <algorithm>
@@ -146,6 +146,7 @@ absl::StatusOr<Tensor> valueOf(Variable &variable) {
   std::lock_guard<std::mutex> lock(variable.mutex);
   if (!variable.value.valid())
     return absl::FailedPreconditionError("the variable is not initialized");
+  LATHE_TRY(valueToHost(variable));
   return variable.value;
 }
 
@@ -171,6 +172,7 @@ absl::Status resourceScatter(KernelContext &context, bool tuples) {
   if (variable->value.dtype() != updates.dtype())
     return invalid("the variable is of type ", dtypeName(variable->value.dtype()), ", the updates of type ",
                    dtypeName(updates.dtype()));
+  LATHE_TRY(valueToHost(*variable));
   Tensor &out = variable->writable();
   if (tuples) {
     LATHE_TRY(scatterInto(out, indices, updates, false));

@@ -1,5 +1,6 @@
 // RngReadAndSkip: hands out the state of a generator kept in a variable and moves the variable past the numbers.
 #include "runtime/kernels/random/Generator.h"
+#include "runtime/device.h"
 
 #include <cstring>
 
@@ -20,6 +21,7 @@ absl::Status readAndSkip(KernelContext &context) {
     return invalid("RNG state must be a vector of at least 3 int64, not ", dtypeName(variable->dtype), " of shape ",
                    dimsToString(variable->value.dims()));
   LATHE_TRY_VALUE(out, context.allocateOutput(0, {3}));
+  LATHE_TRY(valueToHost(*variable));
   int64_t *state = variable->writable().data<int64_t>();
   std::memcpy(out.data(), state, 3 * sizeof(int64_t));
   // the counter has 128 bits; 256 blocks are set aside for a number

@@ -1,6 +1,7 @@
 // Resource variables: handles, reading, assigning. Arithmetic on them is in Update.cpp or compiled.
 #include "runtime/kernels/state/Lookup.h"
 #include "runtime/core/Kernel.h"
+#include "runtime/device.h"
 
 #include <atomic>
 
@@ -175,6 +176,8 @@ public:
       return absl::InvalidArgumentError("the variable is of another type");
     if (variable->value.dtype() != DType::Int64 && variable->value.dtype() != DType::Int32)
       return absl::InvalidArgumentError(absl::StrCat("counts int32 and int64, not ", dtypeName(variable->value.dtype())));
+    if (absl::Status s = valueToHost(*variable); !s.ok())
+      return s;
     return variable->value.dtype() == DType::Int64 ? count<int64_t>(context, *variable) : count<int32_t>(context, *variable);
   }
   bool isExpensive() const override { return false; }

@@ -8,18 +8,30 @@ using namespace lathe::emu;
 
 namespace {
 
-/// Host bytes of device memory, or null with a finding when the range is not in one allocation.
-char *range(Device &device, const char *call, uint64_t address, size_t bytes, Region **region = nullptr) {
-  Region *r = device.memory->find(address, bytes);
+/// Host bytes of a device's memory, or null with a finding when the range is not in one allocation.
+char *range(Device &device, Memory &memory, const char *call, uint64_t address, size_t bytes, Region **region = nullptr) {
+  Region *r = memory.find(address, bytes);
   if (!r) {
     device.findings.add(Finding::Memcheck, call, static_cast<int>(device.calls),
                         std::string(call) + " of " + std::to_string(bytes) +
-                            " bytes: " + device.memory->describe(address));
+                            " bytes: " + memory.describe(address));
     return nullptr;
   }
   if (region)
     *region = r;
   return r->host + (address - r->begin);
+}
+
+char *range(Device &device, const char *call, uint64_t address, size_t bytes, Region **region = nullptr) {
+  return range(device, *device.memory, call, address, bytes, region);
+}
+
+/// The memory of a device whose context is alive; null for others.
+Memory *memoryOf(Device &device, lathe_cu_context context) {
+  for (size_t d = 0; d < device.memories.size(); ++d)
+    if (context == contextHandle(static_cast<int>(d)) && device.uses[d] > 0)
+      return device.memories[d].get();
+  return nullptr;
 }
 
 void written(Region *r, const char *to, size_t bytes) {
@@ -29,11 +41,27 @@ void written(Region *r, const char *to, size_t bytes) {
 
 enum Direction { ToDevice, ToHost, WithinDevice };
 
+/// A copy from memory to memory, of one device or of two.
+void between(Device &device, const char *call, Memory &to, uint64_t a, Memory &from, uint64_t b, size_t bytes) {
+  Region *target = nullptr, *source = nullptr;
+  char *p = range(device, to, call, a, bytes, &target);
+  char *q = p ? range(device, from, call, b, bytes, &source) : nullptr;
+  if (!q) {
+    device.sticky = LATHE_CU_ERROR_ILLEGAL_ADDRESS;
+    return;
+  }
+  std::memmove(p, q, bytes);
+  if (!target->initialized.empty() && !source->initialized.empty())
+    std::copy_n(source->initialized.begin() + (q - source->host), bytes, target->initialized.begin() + (p - target->host));
+}
+
 /// What a copy does when it runs. The ranges were checked by the call, and are again: memory may be gone
 /// meanwhile.
 void copy(Device &device, const char *call, Direction direction, void *host, uint64_t a, uint64_t b,
           size_t bytes) {
-  Region *target = nullptr, *source = nullptr;
+  if (direction == WithinDevice)
+    return between(device, call, *device.memory, a, *device.memory, b, bytes);
+  Region *target = nullptr;
   char *p = range(device, call, a, bytes, &target);
   if (!p) {
     device.sticky = LATHE_CU_ERROR_ILLEGAL_ADDRESS;
@@ -42,7 +70,7 @@ void copy(Device &device, const char *call, Direction direction, void *host, uin
   if (direction == ToDevice) {
     std::memcpy(p, host, bytes);
     written(target, p, bytes);
-  } else if (direction == ToHost) {
+  } else {
     if (!target->initialized.empty()) {
       auto begin = target->initialized.begin() + (p - target->host);
       if (std::find(begin, begin + static_cast<long>(bytes), 0) != begin + static_cast<long>(bytes))
@@ -50,16 +78,6 @@ void copy(Device &device, const char *call, Direction direction, void *host, uin
                             std::string(call) + " reads bytes that nobody has written");
     }
     std::memcpy(host, p, bytes);
-  } else {
-    char *q = range(device, call, b, bytes, &source);
-    if (!q) {
-      device.sticky = LATHE_CU_ERROR_ILLEGAL_ADDRESS;
-      return;
-    }
-    std::memmove(p, q, bytes);
-    if (!target->initialized.empty() && !source->initialized.empty())
-      std::copy_n(source->initialized.begin() + (q - source->host), bytes,
-                  target->initialized.begin() + (p - target->host));
   }
 }
 
@@ -226,6 +244,23 @@ extern "C" lathe_cu_result cuMemcpyDtoDAsync(lathe_cu_deviceptr to, lathe_cu_dev
   LATHE_EMU_CALL("cuMemcpyDtoDAsync", Call::Working);
   return transfer(device, "cuMemcpyDtoDAsync", WithinDevice, nullptr, to, from, bytes, device.stream(stream),
                   false);
+}
+extern "C" lathe_cu_result cuMemcpyPeerAsync(lathe_cu_deviceptr to, lathe_cu_context toContext, lathe_cu_deviceptr from,
+                                             lathe_cu_context fromContext, size_t bytes, lathe_cu_stream stream) {
+  LATHE_EMU_CALL("cuMemcpyPeerAsync", Call::Working);
+  Memory *target = memoryOf(device, toContext), *source = memoryOf(device, fromContext);
+  Stream *s = device.stream(stream);
+  if (!target || !source)
+    return LATHE_CU_ERROR_INVALID_CONTEXT;
+  if (!s)
+    return LATHE_CU_ERROR_INVALID_HANDLE;
+  if (bytes == 0)
+    return LATHE_CU_SUCCESS;
+  constexpr const char *name = "cuMemcpyPeerAsync";
+  if (!range(device, *target, name, to, bytes) || !range(device, *source, name, from, bytes))
+    return LATHE_CU_ERROR_INVALID_VALUE;
+  device.enqueue(*s, Node::Copy, [&device, target, source, to, from, bytes] { between(device, name, *target, to, *source, from, bytes); });
+  return LATHE_CU_SUCCESS;
 }
 extern "C" lathe_cu_result cuMemsetD8Async(lathe_cu_deviceptr to, unsigned char value, size_t count,
                                            lathe_cu_stream stream) {
