@@ -338,9 +338,10 @@ void emitTables(Module &m, const lower::LoweredModule &lowered, const EmitOption
     steps.push_back(t.structure({t.i32(sizeof(lathe_step_info)), t.i32(s.entry), t.string(s.nodes), t.string(s.kernel),
                                  t.i64(s.flops), t.i64(s.constantBytes), t.i64(s.otherBytes)},
                                 sizeof(lathe_step_info)));
+  const std::string producer = lowered.tools.empty() ? "lathe 0.1.0" : "lathe 0.1.0, " + lowered.tools;
   GlobalVariable *module = t.structure(
-      {t.i32(sizeof(lathe_module)), t.i32(LATHE_ABI_VERSION), t.string(prefix), t.string("lathe 0.1.0" + (lowered.tools.empty() ? std::string() : ", " + lowered.tools)),
-       t.string(target), t.i32(entries.size()), t.i32(symbols.size()), t.i32(variables.size()), t.i32(sites.size()),
+      {t.i32(sizeof(lathe_module)), t.i32(LATHE_ABI_VERSION), t.string(prefix), t.string(producer), t.string(target),
+       t.i32(entries.size()), t.i32(symbols.size()), t.i32(variables.size()), t.i32(sites.size()),
        t.i32(steps.size()), t.i32(0), t.pointers(entries), t.pointers(symbols), t.pointers(variables),
        t.pointers(sites), t.pointers(steps), t.i64(size), constantsField, bindField, boundField},
       sizeof(lathe_module));

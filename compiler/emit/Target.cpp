@@ -124,7 +124,8 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
 }
 
 codegen::Target ResolvedTarget::description(const EmitOptions &options) const {
-  return {options.backend, {triple, cpu, kernelFeatures, options.threads, options.exact, options.bf16, options.tf32, options.archs, options.cubins}};
+  return {options.backend,
+          {triple, cpu, kernelFeatures, options.threads, options.exact, options.bf16, options.tf32, options.archs, options.cubins}};
 }
 
 std::string tuningTarget(const ResolvedTarget &target) {

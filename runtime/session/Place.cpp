@@ -313,10 +313,10 @@ absl::Status Placer::checkFunctions(const std::vector<int> &placement) const {
           return atNode(inner.name(), inner.op(), wanted.status());
         if (!wanted->matches(here.parsedName()))
           return atNode(inner.name(), inner.op(),
-                        absl::InvalidArgumentError(absl::StrCat("Cannot assign a device for operation ", inner.name(), " of function '", name,
-                                                                "': it was explicitly assigned to '", inner.device(), "', but its caller '",
-                                                                graph.node(i).name(), "' is on ", here.name(),
-                                                                ", and bodies of functions run where their caller is")));
+                        absl::InvalidArgumentError(
+                            absl::StrCat("Cannot assign a device for operation ", inner.name(), " of function '", name,
+                                         "': it was explicitly assigned to '", inner.device(), "', but its caller '", graph.node(i).name(),
+                                         "' is on ", here.name(), ", and bodies of functions run where their caller is")));
       }
     }
   }

@@ -336,12 +336,13 @@ TEST(CudaRuntime, EveryCallMayFail) {
         code = code ? code : a.run(o);
       int32_t waited = lathe_cuda_finish_2(a.more.instance, &a.error);
       code = code ? code : waited;
+      const std::array<Numbers, 3> after = out; // also where the wait failed: the caller may free these now
       void *memory = nullptr;
       waited = lathe_cuda_get_memory_2(a.more.instance, &memory, 512, &a.error);
       code = code ? code : waited;
-      if (lathe_cuda_free_memory_2(a.more.instance, memory, &a.error)) // when the context could not be entered
-        lathe_cuda_free_memory_2(a.more.instance, memory, &a.error);
+      lathe_cuda_free_memory_2(a.more.instance, memory, &a.error);
       lathe_cuda_close_2(a.more.instance);
+      EXPECT_EQ(out, after) << n;
     }
     if (code) {
       ++failed;

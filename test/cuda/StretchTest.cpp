@@ -69,8 +69,7 @@ struct Instance {
   std::vector<std::string> close() {
     if (args.instance) {
       for (void *p : memory)
-        if (lathe_cuda_free_memory_2(args.instance, p, &error)) // once more where the call is the one that fails
-          lathe_cuda_free_memory_2(args.instance, p, &error);
+        lathe_cuda_free_memory_2(args.instance, p, &error);
       lathe_cuda_close_2(args.instance);
     }
     args.instance = nullptr;

@@ -270,7 +270,10 @@ TEST_F(Devices, HostKernelsBesideModules) {
 TEST_F(Devices, BodiesOfFunctionsRunWhereTheirCallerIs) {
   GraphBuilder b;
   b.placeholder("x", DType::Float32);
-  b.add("call", "PartitionedCall", {"x"}, DType::Float32, "").types("Tin", {DType::Float32}).types("Tout", {DType::Float32}).function("f", "outer");
+  b.add("call", "PartitionedCall", {"x"}, DType::Float32, "")
+      .types("Tin", {DType::Float32})
+      .types("Tout", {DType::Float32})
+      .function("f", "outer");
   b.last().set_device("/device:FAKE:0");
   auto body = [&](const char *name, const char *node, const char *result) {
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
@@ -278,13 +281,15 @@ TEST_F(Devices, BodiesOfFunctionsRunWhereTheirCallerIs) {
             "node_def { name: 'inside' input: 'a' " + node + " } ret { key: 'r' value: '" + result + "' }",
         b.graph.mutable_library()->add_function()));
   };
-  body("outer", "op: 'PartitionedCall' attr { key: 'Tin' value { list { type: DT_FLOAT } } } attr { key: 'Tout' value { list { type: DT_FLOAT } } } "
+  body("outer", "op: 'PartitionedCall' attr { key: 'Tin' value { list { type: DT_FLOAT } } } "
+                "attr { key: 'Tout' value { list { type: DT_FLOAT } } } "
                 "attr { key: 'f' value { func { name: 'inner' } } }", "inside:output:0");
   body("inner", "op: 'Exp' attr { key: 'T' value { type: DT_FLOAT } } device: '/device:CPU:0'", "inside:y:0");
   start(b.graph, false);
   auto out = run({{"x", filled(0)}}, {"call"});
   EXPECT_EQ(out.status().code(), absl::StatusCode::kInvalidArgument);
-  for (const char *part : {"node 'inside' (Exp)", "function 'inner'", "'/device:CPU:0'", "its caller 'call' is on /job:localhost/replica:0/task:0/device:FAKE:0"})
+  for (const char *part : {"node 'inside' (Exp)", "function 'inner'", "'/device:CPU:0'",
+                           "its caller 'call' is on /job:localhost/replica:0/task:0/device:FAKE:0"})
     EXPECT_NE(std::string(out.status().message()).find(part), std::string::npos) << out.status();
   start(b.graph, true);
   EXPECT_FLOAT_EQ(first({{"x", filled(0)}}, "call"), 1);

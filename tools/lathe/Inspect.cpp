@@ -247,7 +247,8 @@ Command addInspect(CLI::App &root) {
   app->add_option("--html", a->html, "Write a page with every kernel, and with the clusters of a session")->type_name("FILE");
   app->add_flag("--json", a->json, "Print a JSON object");
   app->add_flag("--operators", a->operators, "Print the operators of a TensorFlow Lite file, subgraph by subgraph");
-  app->add_flag("--device", a->device, "With --backend cuda: print the kernels as a device gets them, their registers where ptxas is found");
+  app->add_flag("--device", a->device,
+                "With --backend cuda: print the kernels as a device gets them, their registers where ptxas is found");
   app->add_option("--top", a->top, "How many kernels to list")->capture_default_str();
   return [a] { return execute(*a); };
 }

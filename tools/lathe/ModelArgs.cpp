@@ -94,7 +94,8 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
   app.add_option("--arch", options.archs, "With --backend cuda: images for these architectures too, beside the one that all devices take")
       ->delimiter(',')
       ->type_name("sm_NN,...");
-  app.add_option("--cubin", options.cubins, "With --backend cuda: machine code for these architectures too, by ptxas (LATHE_PTXAS, PATH, CUDA_HOME/bin)")
+  app.add_option("--cubin", options.cubins,
+                 "With --backend cuda: machine code for these architectures too, by ptxas (LATHE_PTXAS, PATH, CUDA_HOME/bin)")
       ->delimiter(',')
       ->type_name("sm_NN,...");
   QuantizeOptions &q = options.quantize;

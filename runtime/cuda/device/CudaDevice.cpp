@@ -161,9 +161,9 @@ absl::Status CudaMemory::copyFrom(DeviceMemory &other, void *to, const void *fro
   Entered entered(driver, context);
   if (entered.result != LATHE_CU_SUCCESS)
     return statusOf(driver, "cuCtxPushCurrent", entered.result);
+  const auto there = reinterpret_cast<lathe_cu_deviceptr>(to), here = reinterpret_cast<lathe_cu_deviceptr>(from);
   return issuedAndOver("cuMemcpyPeerAsync",
-                       driver->cuMemcpyPeerAsync(reinterpret_cast<lathe_cu_deviceptr>(to), context, reinterpret_cast<lathe_cu_deviceptr>(from),
-                                                 source->context, static_cast<size_t>(bytes), stream));
+                       driver->cuMemcpyPeerAsync(there, context, here, source->context, static_cast<size_t>(bytes), stream));
 }
 
 /// Waits for a call on the stream, also where it failed: nothing may be under way on what is freed next.

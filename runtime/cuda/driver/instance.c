@@ -156,6 +156,13 @@ static int32_t enter(workplace *w) {
   return in(w);
 }
 
+/* For what waits or gives back: its caller takes for over what is under way, and for free what he hands in, whatever this
+ * returns, so that a context which cannot be entered is tried again. */
+static int32_t insist(workplace *w) {
+  int32_t code = enter(w);
+  return code && !w->args && lathe_cuda_enter(w->module) ? LATHE_OK : code;
+}
+
 int32_t lathe_cuda_reserve_2(lathe_device_instance *w, int64_t bytes, lathe_error *error) {
   if (bytes < 0)
     return lathe_cuda_failed(error, lathe_cuda_refuse(LATHE_INVALID_ARGUMENT, "a run-time size is out of range"));
@@ -171,7 +178,7 @@ int32_t lathe_cuda_reserve_2(lathe_device_instance *w, int64_t bytes, lathe_erro
 
 int32_t lathe_cuda_finish_2(lathe_device_instance *w, lathe_error *error) {
   if (w->pending) {
-    int32_t code = enter(w);
+    int32_t code = insist(w);
     if (code)
       return lathe_cuda_failed(error, code);
     lathe_cuda_collect(w, 0);
@@ -204,7 +211,7 @@ int32_t lathe_cuda_get_memory_2(lathe_device_instance *w, void **memory, int64_t
 int32_t lathe_cuda_free_memory_2(lathe_device_instance *w, void *memory, lathe_error *error) {
   if (!memory)
     return LATHE_OK;
-  int32_t code = enter(w);
+  int32_t code = insist(w);
   if (!code) {
     lathe_cuda_collect(w, 0);
     code = lathe_cuda_result(w->module->driver, "cuMemFree", w->module->driver->cuMemFree((uintptr_t)memory));

@@ -8,7 +8,7 @@
 namespace lathe::emu {
 namespace {
 // never used twice: a stale address stays one that is freed
-constexpr uint64_t Reserved = uint64_t(1) << 40;
+constexpr uint64_t MostReserved = uint64_t(1) << 40, LeastReserved = uint64_t(1) << 32;
 constexpr uint64_t Page = 4096;
 // allocations are aligned as a device's are, and no better
 constexpr uint64_t Lead = 256;
@@ -23,19 +23,24 @@ Memory::~Memory() {
     if (r.second->kind == Region::Pinned)
       munmap(r.second->host, roundUp(r.second->size, Page));
   if (next)
-    munmap(reinterpret_cast<void *>(next), Reserved);
+    munmap(reinterpret_cast<void *>(next), reserved);
 }
 
 Region *Memory::allocate(uint64_t bytes, uint64_t align, Region::Kind kind, const std::string &name) {
   if (!next) {
-    void *p = mmap(nullptr, Reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = MAP_FAILED; // under valgrind there is less
+    for (reserved = MostReserved; reserved >= LeastReserved; reserved /= 2) {
+      p = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (p != MAP_FAILED)
+        break;
+    }
     if (p == MAP_FAILED)
       return nullptr;
     next = reinterpret_cast<uint64_t>(p);
     nextDevice = Page;
   }
   uint64_t size = roundUp(bytes + Lead, Page);
-  if (bytes == 0 || bytes > total || usedBytes + bytes > total || nextDevice + size + Page > Reserved ||
+  if (bytes == 0 || bytes > total || usedBytes + bytes > total || nextDevice + size + Page > reserved ||
       align > Lead)
     return nullptr;
   char *host = reinterpret_cast<char *>(next + nextDevice);

@@ -51,7 +51,7 @@ public:
 private:
   std::map<uint64_t, std::unique_ptr<Region>> regions; // by begin
   std::map<uint64_t, uint64_t> freed;                  // begin -> size, for messages
-  uint64_t usedBytes = 0, next = 0;
+  uint64_t usedBytes = 0, next = 0, reserved = 0;
   uint64_t nextDevice = 0;
 };
 
