@@ -58,11 +58,17 @@ QuantizedRows quantizeRows(Emitter &e, Value x, ArrayRef<int64_t> axes, bool asy
   Value zeroPoint = e.select(e.compare(legalize::Compare::LT, errorLow, errorHigh), fromLow, fromHigh);
   zeroPoint = e.unary<hlo::RoundOp>(e.max(e.min(zeroPoint, e.like(zeroPoint, 127)), e.like(zeroPoint, -128)));
   zeroPoint = e.select(none, zero, zeroPoint);
-  Value q = e.unary<hlo::RoundOp>(e.add(e.mul(x, e.div(one, scale)), zeroPoint));
+  // rounded before the zero point is added: ties go away from 0, not from the zero point
+  Value q = e.add(e.unary<hlo::RoundOp>(e.mul(x, e.div(one, scale))), zeroPoint);
   rows.values = e.convert(e.max(e.min(q, e.like(q, 127)), e.like(q, -128)), i8);
   rows.scales = e.convert(scale, f32);
   rows.zeroPoints = e.convert(zeroPoint, i32);
   return rows;
+}
+
+Value scaleSums(Emitter &e, Value sums, Value rowScales, Value weightScales, bool weightsFirst) {
+  Value real = e.convert(sums, e.b.getF32Type());
+  return weightsFirst ? e.mul(e.mul(real, weightScales), rowScales) : e.mul(real, e.mul(rowScales, weightScales));
 }
 
 } // namespace lathe::quantize

@@ -20,6 +20,9 @@ struct QuantizedRows {
 };
 /// Quantizes x (f32) over `axes`: into [-128, 127] with a zero point, or into [-127, 127] around 0.
 QuantizedRows quantizeRows(Emitter &e, Value x, ArrayRef<int64_t> axes, bool asymmetric);
+/// Integer sums as real numbers, by scales of rows and of weights (broadcast to the sums): the kernels multiply the scales with each other
+/// and then the sums; those of convolutions with a scale for each channel multiply the sums by that first.
+Value scaleSums(Emitter &e, Value sums, Value rowScales, Value weightScales, bool weightsFirst = false);
 
 } // namespace lathe::quantize
 

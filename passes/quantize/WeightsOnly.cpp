@@ -36,11 +36,11 @@ std::optional<Tensor> toHalf(const Tensor &values) {
 
 namespace {
 
-/// Sums of integers as real numbers: times the scales of rows, then those of channels (the last axis).
-Value toReal(Emitter &e, Value sums, Value rowScales, ArrayRef<float> channelScales) {
+/// Sums of integers as real numbers, by the scales of rows and those of channels (the last axis).
+Value toReal(Emitter &e, Value sums, Value rowScales, ArrayRef<float> channelScales, bool channelsFirst) {
   Tensor t = Tensor::allocate(DType::Float32, {int64_t(channelScales.size())});
   llvm::copy(channelScales, t.data<float>());
-  return e.mul(e.mul(e.convert(sums, e.b.getF32Type()), rowScales), e.constant(t));
+  return scaleSums(e, sums, rowScales, e.constant(t), channelsFirst);
 }
 
 Value dynamicDot(Emitter &e, hlo::DotGeneralOp op, const Weights &w) {
@@ -57,7 +57,7 @@ Value dynamicDot(Emitter &e, hlo::DotGeneralOp op, const Weights &w) {
     return e.reshape(v, dims);
   };
   sums = e.sub(sums, e.mul(perRow(rows.zeroPoints), e.reduceSum(e.convert(weights, e.b.getI32Type()), {weightsInner})));
-  return toReal(e, sums, perRow(rows.scales), w.scales);
+  return toReal(e, sums, perRow(rows.scales), w.scales, false);
 }
 
 Value dynamicConvolution(Emitter &e, hlo::ConvolutionOp op, const Weights &w) {
@@ -71,7 +71,10 @@ Value dynamicConvolution(Emitter &e, hlo::ConvolutionOp op, const Weights &w) {
   Value x = e.sub(e.convert(rows.values, i16), e.convert(rows.zeroPoints, i16));
   Value sums = e.make<hlo::ConvolutionOp>(x, e.convert(e.constant(w.values), i16), window, op.getDimensionNumbers(),
                                           int64_t(op.getFeatureGroupCount()), int64_t(1), e.b.getI32Type());
-  return toReal(e, sums, rows.scales, w.scales);
+  // what a file says as DEPTHWISE_CONV_2D has a kernel of another order
+  const bool depthwise = op.getFeatureGroupCount() > 1 &&
+                         Emitter::type(op.getRhs()).getDimSize(op.getDimensionNumbers().getKernelInputFeatureDimension()) == 1;
+  return toReal(e, sums, rows.scales, w.scales, !depthwise);
 }
 
 /// Hybrid operators have no gaps between the image's elements and one or two dimensions of space.

@@ -135,7 +135,8 @@ LogicalResult lower(OpContext &c, const Conv &conv, unsigned filterInput, unsign
     Type i16 = c.b.getIntegerType(16);
     Value sums = convolve(c, conv, c.sub(c.convert(rows.values, i16), c.convert(rows.zeroPoints, i16)),
                           c.convert(conv.filter, i16), c.b.getI32Type(), false);
-    result = c.mul(c.mul(c.convert(sums, c.b.getF32Type()), rows.scales), *scales);
+    const bool weightsFirst = c.code != Op::DEPTHWISE_CONV_2D && !c.inputInfo(filterInput).quantization.perTensor();
+    result = scaleSums(c, sums, rows.scales, *scales, weightsFirst);
   } else {
     result = convolve(c, conv, conv.input, conv.filter, Emitter::elementType(conv.input), false);
   }

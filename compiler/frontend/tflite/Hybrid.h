@@ -21,6 +21,7 @@ Value addBias(OpContext &c, Value sums, unsigned bias, Value less);
 
 using quantize::quantizeRows;
 using quantize::QuantizedRows;
+using quantize::scaleSums;
 /// The scales of int8 weights: a scalar, or a vector whose only axis is `axis` of a result of rank `axis` + 1.
 FailureOr<Value> weightScales(OpContext &c, unsigned input, int64_t channelAxis, int64_t axis);
 

@@ -168,7 +168,7 @@ LogicalResult fullyConnected(OpContext &c) {
     Value sums = typedDot(c, q.values, weights, {}, 1, 1, c.b.getI32Type());
     if (o.asymmetric_quantize_inputs())
       sums = c.sub(sums, c.mul(q.zeroPoints, c.reduceSum(c.convert(weights, c.b.getI32Type()), {1})));
-    result = c.mul(c.mul(c.convert(sums, c.b.getF32Type()), q.scales), *scales);
+    result = scaleSums(c, sums, q.scales, *scales);
   } else {
     result = typedDot(c, x, c.convert(weights, Emitter::elementType(x)), {}, 1, 1, Emitter::elementType(x));
   }
@@ -231,8 +231,7 @@ LogicalResult batchMatMul(OpContext &c) {
       swap.append({rank - 1, rank - 2});
       scales = c.transpose(scales, swap);
     }
-    Value real = c.mul(c.convert(sums, c.b.getF32Type()), scales);
-    return c.setResult(0, c.mul(real, c.like(real, scale->first)));
+    return c.setResult(0, scaleSums(c, sums, scales, c.like(scales, scale->first)));
   }
   Type element = Emitter::elementType(x).isInteger(8) ? i32 : Emitter::elementType(x);
   return c.setResult(0, typedDot(c, x, y, batch, xk, yk, element));
@@ -242,6 +241,10 @@ LogicalResult batchMatMul(OpContext &c) {
 
 void registerProduct(OpTable &t) {
   t.add(Op::FULLY_CONNECTED, 2, 3, 14, Float32 | Quantized, fullyConnected);
+  t.add(Op::RFFT2D, 2, 2, 1, Float32, [](OpContext &c) -> LogicalResult {
+    auto result = c.call("RFFT2D", {c.value(0), c.value(1)});
+    return failed(result) ? failure() : c.setResult(0, result->front());
+  });
   t.add(Op::BATCH_MATMUL, 2, 2, 4, Float32 | Quantized | Ints, batchMatMul);
 }
 

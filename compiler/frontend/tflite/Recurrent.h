@@ -24,10 +24,10 @@ struct Scan {
   SmallVector<Value> state;
 };
 /// Runs `step` (rows of the sequences, state -> output, next state) over dimension 0 of `sequences`. Outputs have these sizes and
-/// this element type.
+/// this element type. `everyStep`: all over again for each step, with the state that the time before left; the last time counts.
 FailureOr<Scan> scan(OpContext &c, ArrayRef<Value> sequences, ArrayRef<Value> state, bool backward,
                      llvm::function_ref<std::pair<Value, SmallVector<Value>>(ArrayRef<Value>, ArrayRef<Value>)> step,
-                     const Dims &outputDims, Type outputElement);
+                     const Dims &outputDims, Type outputElement, bool everyStep = false);
 
 /// Between [batch, time, ...] and [time, batch, ...].
 inline Value swapTime(OpContext &c, Value v) { return c.transpose(v, {1, 0, 2}); }

@@ -11,18 +11,20 @@ namespace lathe::tflite {
 
 FailureOr<Scan> scan(OpContext &c, ArrayRef<Value> sequences, ArrayRef<Value> state, bool backward,
                      llvm::function_ref<std::pair<Value, SmallVector<Value>>(ArrayRef<Value>, ArrayRef<Value>)> step,
-                     const Dims &outputDims, Type outputElement) {
+                     const Dims &outputDims, Type outputElement, bool everyStep) {
   Type i32 = c.b.getI32Type();
-  Value length = c.sizeValue(c.dim(sequences[0], 0), i32);
+  Value length = c.sizeValue(c.dim(sequences[0], 0), i32), steps = everyStep ? c.mul(length, length) : length;
   Dims all{c.dim(sequences[0], 0)};
   all.append(outputDims.begin(), outputDims.end());
   SmallVector<Value> init{c.scalarInt(0, i32), c.splatInt(0, all, outputElement)};
   init.append(state.begin(), state.end());
   bool ok = true;
   SmallVector<Value> done = legalize::whileLoop(
-      c, init, [&](ValueRange v) { return c.compare(Compare::LT, v[0], length); },
+      c, init, [&](ValueRange v) { return c.compare(Compare::LT, v[0], steps); },
       [&](ValueRange v) {
-        Value at = backward ? c.sub(c.sub(length, v[0]), c.likeInt(v[0], 1)) : v[0];
+        Value at = everyStep ? c.binary<hlo::RemOp>(v[0], length) : Value(v[0]);
+        if (backward)
+          at = c.sub(c.sub(length, at), c.likeInt(at, 1));
         SmallVector<Value> now, carried(v.begin() + 2, v.end());
         for (Value s : sequences)
           now.push_back(c.takeRow(s, at));
@@ -66,7 +68,7 @@ Value product(OpContext &c, Value x, unsigned weightsInput, bool asymmetric) {
   Value sums = c.make<hlo::DotGeneralOp>(q.values, weights, numbers, i32);
   if (asymmetric)
     sums = c.sub(sums, c.mul(q.zeroPoints, c.reduceSum(c.convert(weights, i32), {1})));
-  return c.mul(c.mul(c.convert(sums, c.b.getF32Type()), q.scales), *scales);
+  return scaleSums(c, sums, q.scales, *scales);
 }
 
 Value clip(OpContext &c, Value v, float limit) {
@@ -253,7 +255,8 @@ LogicalResult lstmStep(OpContext &c) {
 }
 
 /// One direction over [time, batch, features], from the input that holds its weights on; the hidden state lies 3 behind.
-FailureOr<Value> rnnSequence(OpContext &c, Value x, unsigned weights, Activation activation, bool asymmetric, bool backward) {
+FailureOr<Value> rnnSequence(OpContext &c, Value x, unsigned weights, Activation activation, bool asymmetric, bool backward,
+                             bool everyStep = false) {
   Value bias = c.input(weights + 2);
   auto state = c.translator.readState(c, weights + 3);
   if (!bias || failed(state))
@@ -264,7 +267,7 @@ FailureOr<Value> rnnSequence(OpContext &c, Value x, unsigned weights, Activation
   auto result = scan(c, {in}, {*state}, backward, [&](ArrayRef<Value> now, ArrayRef<Value> before) {
     Value v = c.activate(c.add(now[0], product(c, before[0], weights + 1, asymmetric)), activation);
     return std::pair<Value, SmallVector<Value>>(v, {v});
-  }, c.dims(*state), c.b.getF32Type());
+  }, c.dims(*state), c.b.getF32Type(), everyStep);
   if (failed(result) || failed(c.translator.writeState(c, weights + 3, result->state[0])))
     return failure();
   return result->outputs;
@@ -282,8 +285,11 @@ LogicalResult unidirectionalRnn(OpContext &c) {
 
 LogicalResult bidirectionalRnn(OpContext &c) {
   const auto &o = c.options<tfl::BidirectionalSequenceRNNOptions>();
+  // The kernel for int8 weights runs a time-major sequence once for each of its steps, each time from the state that the time
+  // before has left: files that were made for it are used with these numbers.
+  const bool everyStep = o.time_major() && c.isQuantized(1);
   return bothDirections(c, 9, 12, o.time_major(), o.merge_outputs(), [&](Value x, bool backward) {
-    return rnnSequence(c, x, backward ? 5 : 1, o.fused_activation_function(), o.asymmetric_quantize_inputs(), backward);
+    return rnnSequence(c, x, backward ? 5 : 1, o.fused_activation_function(), o.asymmetric_quantize_inputs(), backward, everyStep);
   });
 }
 
