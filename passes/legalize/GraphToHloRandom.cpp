@@ -20,7 +20,8 @@ LogicalResult lowerRandom(NodeContext &c, Kind kind, Source source) {
   unsigned next = 1;
   AffineExpr n = productOf(*shape, c.b.getContext());
   // TensorFlow's kernels set aside 256 blocks an element, whatever they need
-  PhiloxEmitter g = source == Source::Attributes ? PhiloxEmitter::fromAttributes(c, hlo::simplify(n * 256))
+  AffineExpr aside = hlo::simplify(c.attrBool(kOnlyUsedBlocks) ? n.ceilDiv(4) : n * 256);
+  PhiloxEmitter g = source == Source::Attributes ? PhiloxEmitter::fromAttributes(c, aside)
                     : source == Source::Seed     ? PhiloxEmitter::fromSeedInput(c, 1)
                                                  : PhiloxEmitter::fromKeyCounter(c, 1, 2);
   next = source == Source::Attributes ? 1 : source == Source::Seed ? 2 : 4;

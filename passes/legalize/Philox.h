@@ -7,6 +7,10 @@
 
 namespace lathe::legalize {
 
+/// An attribute of an op with seeds: runs set the blocks aside that they use, as TensorFlow Lite's kernels do, not as many as
+/// TensorFlow's.
+constexpr llvm::StringLiteral kOnlyUsedBlocks = "lathe.only_used_blocks";
+
 /// The words of one block for every counter.
 using RandomBlock = std::array<Value, 4>;
 

@@ -1,11 +1,14 @@
 """Single operators as TensorFlow Lite files, written through the schema, with what LiteRT's reference kernels make of them."""
+import copy
+
 import numpy as np
 import flatbuffers
 from ai_edge_litert import schema_py_generated as S
 
 TYPES = {"f32": (S.TensorType.FLOAT32, np.float32), "f16": (S.TensorType.FLOAT16, np.float16),
          "i8": (S.TensorType.INT8, np.int8), "u8": (S.TensorType.UINT8, np.uint8), "i16": (S.TensorType.INT16, np.int16),
-         "i32": (S.TensorType.INT32, np.int32), "i64": (S.TensorType.INT64, np.int64), "bool": (S.TensorType.BOOL, np.bool_)}
+         "i32": (S.TensorType.INT32, np.int32), "i64": (S.TensorType.INT64, np.int64), "bool": (S.TensorType.BOOL, np.bool_),
+         "u32": (S.TensorType.UINT32, np.uint32), "u64": (S.TensorType.UINT64, np.uint64), "c64": (S.TensorType.COMPLEX64, np.complex64)}
 
 
 class File:
@@ -49,6 +52,41 @@ class File:
         self.graph.inputs.append(i)
         self.feeds[f"in{len(self.graph.inputs) - 1}"] = np.asarray(value, TYPES[kind][1])
         return i
+
+    def subgraph(self, kinds, body, shape=()):
+        """Another subgraph, whose inputs have these kinds: body(file, inputs) adds operators and returns the outputs. Its number."""
+        outer, self.graph = self.graph, S.SubGraphT()
+        g = self.graph
+        g.tensors, g.operators, g.inputs, g.outputs = [], [], [], []
+        self.model.subgraphs.append(g)
+        number = len(self.model.subgraphs) - 1
+        g.inputs = [self.tensor(shape, k, name=f"arg{i}") for i, k in enumerate(kinds)]
+        g.outputs = body(self, list(g.inputs))
+        self.graph = outer
+        return number
+
+    def copy_of(f, outputs):
+        """The same file with only the operators whose first result is one of these outputs; None without any."""
+        if not outputs:
+            return None
+        g, part = f.graph, copy.deepcopy(f)
+        name = lambda i: g.tensors[i].name
+        part.graph.operators = [o for o in part.graph.operators if name(o.outputs[0]) in outputs]
+        part.graph.outputs = [i for o in part.graph.operators for i in o.outputs]
+        used = {i for o in part.graph.operators for i in o.inputs}
+        part.graph.inputs = [i for i in g.inputs if i in used]
+        part.feeds = {name(i): f.feeds[name(i)] for i in part.graph.inputs}
+        # bodies and codes of operators that are gone, which may be unknown to LiteRT
+        bodies = {v for o in part.graph.operators for k, v in vars(o.builtinOptions2 or object).items() if "ubgraph" in k}
+        for n, s in enumerate(part.model.subgraphs):
+            if n and n not in bodies:
+                s.operators, s.inputs, s.outputs = [], [], []
+        codes = sorted({o.opcodeIndex for s in part.model.subgraphs for o in s.operators})
+        for s in part.model.subgraphs:
+            for o in s.operators:
+                o.opcodeIndex = codes.index(o.opcodeIndex)
+        part.model.operatorCodes = [part.model.operatorCodes[c] for c in codes]
+        return part
 
     def int4(self, shape, values, scale, axis=0):
         """A constant of two numbers a byte."""

@@ -1,6 +1,7 @@
 // lathe check: what of a model compiles, without compiling it.
 #include "tools/lathe/Session.h"
 
+#include "compiler/frontend/tflite/Listing.h"
 #include "compiler/frontend/tflite/Tflite.h"
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/Graph.h"
@@ -21,7 +22,7 @@ namespace {
 
 struct CheckArgs {
   ModelArgs model;
-  bool json = false, listOps = false, listGradients = false;
+  bool json = false, listOps = false, listTfliteOps = false, listGradients = false;
 };
 
 enum class Support { Compiled, Host, None, Unknown };
@@ -141,6 +142,10 @@ int checkTflite(CheckArgs &a) {
 int execute(CheckArgs &a) {
   if (a.listOps)
     return listOps();
+  if (a.listTfliteOps) {
+    fputs(tflite::listKnownOperators().c_str(), stdout);
+    return Fine;
+  }
   if (a.listGradients)
     return listGradients();
   if (a.model.options.model.empty())
@@ -221,6 +226,8 @@ Command addCheck(CLI::App &root) {
   app->get_option("MODEL")->required(false);
   app->add_flag("--json", a->json, "Print a JSON object");
   app->add_flag("--list-ops", a->listOps, "List every known op, how it runs, its gradient and the types it takes");
+  app->add_flag("--list-tflite-ops", a->listTfliteOps,
+                "List TensorFlow Lite's operators, the newest version of each that compiles and for which types");
   app->add_flag("--list-gradients", a->listGradients, "List every op whose gradient is known, or why it has none");
   return [a] { return execute(*a); };
 }

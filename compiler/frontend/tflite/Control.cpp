@@ -1,6 +1,8 @@
 // Branches, loops, calls, variables: subgraphs become regions that use outer values directly.
 #include "compiler/frontend/tflite/Translator.h"
 
+#include <vector>
+
 using namespace mlir;
 
 namespace lathe::tflite {
@@ -23,12 +25,12 @@ LogicalResult checkSubgraph(OpContext &c, int64_t index) {
   return success();
 }
 
-Operation *withRegions(OpContext &c, StringRef op, ValueRange operands, TypeRange types) {
+Operation *withRegions(OpContext &c, StringRef op, ValueRange operands, TypeRange types, unsigned regions = 2) {
   OperationState state(c.loc, op);
   state.addOperands(operands);
   state.addTypes(types);
-  state.addRegion();
-  state.addRegion();
+  for (unsigned i = 0; i < regions; ++i)
+    state.addRegion();
   return c.b.create(state);
 }
 
@@ -59,88 +61,126 @@ LogicalResult makeSide(OpContext &c, Side &side, Region &region, int64_t subgrap
   return done;
 }
 
-/// Tensors of both sides with one type, as results of the branch.
-LogicalResult join(OpContext &c, ArrayRef<Side *> sides, ArrayRef<GraphValue> values, const Twine &what) {
-  Value v[2];
-  for (int i = 0; i < 2; ++i) {
+/// What each side makes of one result, with one type, as a result of the branch.
+LogicalResult join(OpContext &c, MutableArrayRef<Side> sides, llvm::function_ref<GraphValue(Side &)> valueOf, const Twine &what) {
+  Value first;
+  for (Side &side : sides) {
     OpBuilder::InsertionGuard guard(c.b);
-    c.b.setInsertionPointToEnd(sides[i]->block);
-    v[i] = c.ctx.materialize(values[i], c.loc);
-    if (!v[i])
+    c.b.setInsertionPointToEnd(side.block);
+    Value v = c.ctx.materialize(valueOf(side), c.loc);
+    if (!v)
       return c.error(what + " is no tensor of numbers");
+    side.returned.push_back(v);
+    if (!first)
+      first = v;
+    if (Emitter::elementType(first) != Emitter::elementType(v) || Emitter::rank(first) != Emitter::rank(v))
+      return c.error(what + ": the branches give different types");
+    for (int64_t d = 0; d < Emitter::rank(v); ++d)
+      if (!c.ctx.unify(c.dim(first, d), c.dim(v, d), c.nodeName))
+        return c.error(what + ": the branches give different shapes");
   }
-  if (Emitter::elementType(v[0]) != Emitter::elementType(v[1]) || Emitter::rank(v[0]) != Emitter::rank(v[1]))
-    return c.error(what + ": the branches give different types");
-  for (int64_t d = 0; d < Emitter::rank(v[0]); ++d)
-    if (!c.ctx.unify(c.dim(v[0], d), c.dim(v[1], d), c.nodeName))
-      return c.error(what + ": the branches give different shapes");
-  for (int i = 0; i < 2; ++i)
-    sides[i]->returned.push_back(v[i]);
   return success();
 }
 
-LogicalResult lowerIf(OpContext &c) {
-  const auto &o = c.options<tfl::IfOptions>();
-  int64_t subgraphs[2] = {o.then_subgraph_index(), o.else_subgraph_index()};
-  GraphValues args = inputsFrom(c, 1);
-  Value condition = scalarCondition(c, c.input(0));
-  if (!condition || failed(checkSubgraph(c, subgraphs[0])) || failed(checkSubgraph(c, subgraphs[1])))
+/// Results that a subgraph gave in place of the operator.
+LogicalResult inPlace(OpContext &c, int64_t subgraph, ArrayRef<GraphValue> args) {
+  GraphValues results;
+  if (failed(checkSubgraph(c, subgraph)) || failed(c.translator.runSubgraph(subgraph, args, results)))
     return failure();
-  if (auto known = c.ctx.fold(condition)) { // only one side is there
-    GraphValues results;
-    if (failed(c.translator.runSubgraph(subgraphs[*known->data<uint8_t>() ? 0 : 1], args, results)))
+  for (auto [i, v] : llvm::enumerate(results))
+    if (failed(c.setResult(i, v)))
       return failure();
-    for (auto [i, v] : llvm::enumerate(results))
-      (void)c.setResult(i, v);
-    return success();
-  }
+  return success();
+}
+
+/// hlo.if or hlo.case on `selector`, with a region for each of the subgraphs.
+LogicalResult branch(OpContext &c, StringRef op, Value selector, ArrayRef<int64_t> subgraphs) {
+  GraphValues args = inputsFrom(c, 1);
   // variables become arguments before the branch
   for (const legalize::VariableInfo &v : std::vector<legalize::VariableInfo>(c.ctx.variables))
     if (v.type && v.type.hasStaticShape())
       (void)c.ctx.readVariable(v.name, c.loc);
-  Operation *draft = withRegions(c, hlo::IfOp::getOperationName(), condition, {});
-  Side sides[2];
-  for (int i = 0; i < 2; ++i)
-    if (failed(makeSide(c, sides[i], draft->getRegion(i), subgraphs[i], args)))
+  Operation *draft = withRegions(c, op, selector, {}, subgraphs.size());
+  std::vector<Side> sides(subgraphs.size());
+  for (auto [i, side] : llvm::enumerate(sides)) {
+    if (failed(makeSide(c, side, draft->getRegion(i), subgraphs[i], args)))
       return failure();
-  if (sides[0].results.size() < c.numOutputs() || sides[1].results.size() < c.numOutputs())
-    return c.error("the branches have fewer outputs than the operator");
+    if (side.results.size() < c.numOutputs())
+      return c.error("the branches have fewer outputs than the operator");
+  }
   for (unsigned i = 0; i < c.numOutputs(); ++i)
-    if (failed(join(c, {&sides[0], &sides[1]}, {sides[0].results[i], sides[1].results[i]}, "output " + Twine(i))))
+    if (failed(join(c, sides, [&](Side &side) { return side.results[i]; }, "output " + Twine(i))))
       return failure();
   SmallVector<StringRef> written;
   for (auto &[name, value] : sides[0].state) {
-    const GraphValue &other = sides[1].state[name], &before = c.ctx.state[name];
-    if (other.kind != Kind::Tensor || before.kind != Kind::Tensor)
-      return c.error("variable '" + name + "' is only written in one branch");
-    if (value.tensor == before.tensor && other.tensor == before.tensor)
+    const GraphValue &before = c.ctx.state[name];
+    for (Side &side : sides)
+      if (side.state[name].kind != Kind::Tensor || before.kind != Kind::Tensor)
+        return c.error("variable '" + name + "' is only written in one branch");
+    if (llvm::all_of(sides, [&, &name = name](Side &side) { return side.state[name].tensor == before.tensor; }))
       continue;
-    if (failed(join(c, {&sides[0], &sides[1]}, {value, other}, "variable '" + name + "'")))
+    if (failed(join(c, sides, [&, &name = name](Side &side) { return side.state[name]; }, "variable '" + name + "'")))
       return failure();
     written.push_back(name);
   }
-  if (sides[0].state.size() != sides[1].state.size())
-    return c.error("a variable is only written in one branch");
+  for (Side &side : sides)
+    if (side.state.size() != sides[0].state.size())
+      return c.error("a variable is only written in one branch");
   SmallVector<Type> types(ValueRange(sides[0].returned).getTypes());
   for (Side &side : sides) {
     OpBuilder::InsertionGuard guard(c.b);
     c.b.setInsertionPointToEnd(side.block);
     hlo::ReturnOp::create(c.b, c.loc, side.returned);
   }
-  Operation *branch = withRegions(c, hlo::IfOp::getOperationName(), condition, types);
-  for (int i = 0; i < 2; ++i)
-    branch->getRegion(i).takeBody(draft->getRegion(i));
+  Operation *made = withRegions(c, op, selector, types, sides.size());
+  for (auto [i, region] : llvm::enumerate(made->getRegions()))
+    region.takeBody(draft->getRegion(i));
   draft->erase();
   for (unsigned i = 0; i < c.numOutputs(); ++i)
-    (void)c.setResult(i, branch->getResult(i));
+    (void)c.setResult(i, made->getResult(i));
   for (auto [i, name] : llvm::enumerate(written))
-    c.ctx.state[name] = GraphValue::ofTensor(branch->getResult(c.numOutputs() + i));
+    c.ctx.state[name] = GraphValue::ofTensor(made->getResult(c.numOutputs() + i));
   return success();
 }
 
-LogicalResult lowerWhile(OpContext &c) {
-  const auto &o = c.options<tfl::WhileOptions>();
-  if (failed(checkSubgraph(c, o.cond_subgraph_index())) || failed(checkSubgraph(c, o.body_subgraph_index())))
+LogicalResult lowerIf(OpContext &c) {
+  const auto &o = c.options<tfl::IfOptions>();
+  int64_t subgraphs[2] = {o.then_subgraph_index(), o.else_subgraph_index()};
+  Value condition = scalarCondition(c, c.input(0));
+  if (!condition || failed(checkSubgraph(c, subgraphs[0])) || failed(checkSubgraph(c, subgraphs[1])))
+    return failure();
+  if (auto known = c.ctx.fold(condition)) // only one side is there
+    return inPlace(c, subgraphs[*known->data<uint8_t>() ? 0 : 1], inputsFrom(c, 1));
+  return branch(c, hlo::IfOp::getOperationName(), condition, subgraphs);
+}
+
+/// One of several subgraphs by an index; the last one for any other index.
+LogicalResult lowerCase(OpContext &c) {
+  SmallVector<int64_t> subgraphs;
+  if (auto *given = c.options2<tfl::StablehloCaseOptions>().branch_subgraph_indices())
+    subgraphs.assign(given->begin(), given->end());
+  Value index = c.input(0);
+  if (!index)
+    return failure();
+  if (subgraphs.empty())
+    return c.error("it has no branches");
+  for (int64_t subgraph : subgraphs)
+    if (failed(checkSubgraph(c, subgraph)))
+      return failure();
+  if (!Emitter::elementType(index).isInteger(32) || constantOf(productOf(c.dims(index), c.b.getContext())) != int64_t(1))
+    return c.error("the index must be one 32-bit integer");
+  index = c.reshape(index, ArrayRef<AffineExpr>());
+  const int64_t last = subgraphs.size() - 1;
+  if (auto known = c.ctx.fold(index)) {
+    const int32_t at = *known->data<int32_t>();
+    return inPlace(c, subgraphs[at < 0 || at > last ? last : at], inputsFrom(c, 1));
+  }
+  return branch(c, hlo::CaseOp::getOperationName(), index, subgraphs);
+}
+
+/// The loop over the subgraphs of a condition and a body.
+LogicalResult lowerWhile(OpContext &c, int64_t conditionSubgraph, int64_t bodySubgraph) {
+  if (failed(checkSubgraph(c, conditionSubgraph)) || failed(checkSubgraph(c, bodySubgraph)))
     return failure();
   // Values that are no tensors go round unchanged; variables are carried with the inputs.
   SmallVector<Value> init;
@@ -184,14 +224,14 @@ LogicalResult lowerWhile(OpContext &c) {
     ok = ok && succeeded(c.translator.runSubgraph(subgraph, args, results)) && finish(results);
     c.ctx.state = before;
   };
-  region(0, o.cond_subgraph_index(), [&](GraphValues &results) {
+  region(0, conditionSubgraph, [&](GraphValues &results) {
     Value v = results.size() == 1 ? scalarCondition(c, c.ctx.materialize(results[0], c.loc)) : Value();
     if (!v)
       return succeeded(c.error("the condition must be one bool"));
     hlo::ReturnOp::create(c.b, c.loc, v);
     return true;
   });
-  region(1, o.body_subgraph_index(), [&](GraphValues &results) {
+  region(1, bodySubgraph, [&](GraphValues &results) {
     if (results.size() != c.numInputs())
       return succeeded(c.error("the body has " + Twine(results.size()) + " outputs, expected " + Twine(c.numInputs())));
     SmallVector<Value> next;
@@ -278,7 +318,22 @@ LogicalResult assignVariable(OpContext &c) {
 
 void registerControl(OpTable &t) {
   t.add(Op::IF, 1, OpTable::kMany, 1, Any, lowerIf);
-  t.add(Op::WHILE, 1, OpTable::kMany, 1, Any, lowerWhile);
+  t.add(Op::STABLEHLO_CASE, 1, OpTable::kMany, 1, Ints, lowerCase);
+  t.add(Op::WHILE, 1, OpTable::kMany, 1, Any, [](OpContext &c) {
+    const auto &o = c.options<tfl::WhileOptions>();
+    return lowerWhile(c, o.cond_subgraph_index(), o.body_subgraph_index());
+  });
+  t.add(Op::STABLEHLO_WHILE, 1, OpTable::kMany, 1, Any, [](OpContext &c) {
+    const auto &o = c.options2<tfl::StablehloWhileOptions>();
+    return lowerWhile(c, o.cond_subgraph_index(), o.body_subgraph_index());
+  });
+  t.add(Op::CALL, 0, OpTable::kMany, 1, Any, [](OpContext &c) {
+    return inPlace(c, c.options<tfl::CallOptions>().subgraph(), inputsFrom(c, 0));
+  });
+  // what a delegate would take as a whole is what its subgraph computes
+  t.add(Op::STABLEHLO_COMPOSITE, 0, OpTable::kMany, 1, Any, [](OpContext &c) {
+    return inPlace(c, c.options2<tfl::StableHLOCompositeOptions>().decomposition_subgraph_index(), inputsFrom(c, 0));
+  });
   t.add(Op::CALL_ONCE, 0, 0, 1, Any, [](OpContext &c) {
     return c.translator.initialize(c, c.options<tfl::CallOnceOptions>().init_subgraph_index());
   });

@@ -1,9 +1,8 @@
 // The boxes that detection models end with: decoded from anchors, the best of those that overlap, by class or over all classes.
 #include "compiler/frontend/tflite/Custom.h"
+#include "compiler/frontend/tflite/FlexOptions.h"
 #include "compiler/frontend/tflite/Requantize.h"
 #include "compiler/frontend/tflite/Translator.h"
-
-#include <flatbuffers/flexbuffers.h>
 
 #include <cmath>
 
@@ -11,28 +10,6 @@ using namespace mlir;
 
 namespace lathe::tflite {
 namespace {
-
-/// Options in a flexbuffer that is a map. Invalid bytes are an empty map.
-class FlexOptions {
-public:
-  explicit FlexOptions(const tfl::Operator &op) {
-    constexpr size_t maxBytes = 1u << 20;
-    std::vector<uint8_t> seen;
-    if (auto *given = op.custom_options(); given && given->size() >= 3 && given->size() <= maxBytes)
-      bytes.assign(given->begin(), given->end());
-    if (!bytes.empty() && flexbuffers::VerifyBuffer(bytes.data(), bytes.size(), &seen))
-      root = flexbuffers::GetRoot(bytes.data(), bytes.size());
-  }
-  bool isMap() const { return root.IsMap(); }
-  bool has(const char *key) const { return isMap() && !root.AsMap()[key].IsNull(); }
-  int64_t integer(const char *key, int64_t otherwise) const { return has(key) ? root.AsMap()[key].AsInt64() : otherwise; }
-  float real(const char *key, float otherwise) const { return has(key) ? root.AsMap()[key].AsFloat() : otherwise; }
-  bool flag(const char *key, bool otherwise) const { return has(key) ? root.AsMap()[key].AsBool() : otherwise; }
-
-private:
-  std::vector<uint8_t> bytes;
-  flexbuffers::Reference root;
-};
 
 struct Detection {
   int64_t most, classesPerBox, perClass, classes;
@@ -211,15 +188,26 @@ LogicalResult detectionPostProcess(OpContext &c) {
 }
 
 using Translate = LogicalResult (*)(OpContext &);
+constexpr std::pair<const char *, Translate> kTable[] = {
+    {"TFLite_Detection_PostProcess", detectionPostProcess}, {"MaxPoolingWithArgmax2D", maxPoolingWithArgmax},
+    {"MaxUnpooling2D", maxUnpooling},                       {"Convolution2DTransposeBias", transposeConvBias},
+    {"TransformTensorBilinear", transformTensorBilinear},   {"TransformLandmarks", transformLandmarks},
+    {"Landmarks2TransformMatrix", landmarksToMatrix}};
+
 Translate lookup(StringRef name) {
-  if (name == "TFLite_Detection_PostProcess")
-    return detectionPostProcess;
+  for (auto [known, translate] : kTable)
+    if (name == known)
+      return translate;
   return nullptr;
 }
 
 } // namespace
 
 bool isKnownCustom(StringRef name) { return lookup(name) != nullptr; }
+
+SmallVector<StringRef> knownCustoms() {
+  return llvm::map_to_vector(kTable, [](auto &entry) { return StringRef(entry.first); });
+}
 
 LogicalResult translateCustom(OpContext &c) {
   Translate translate = lookup(c.opName);

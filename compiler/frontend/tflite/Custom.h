@@ -7,7 +7,17 @@
 namespace lathe::tflite {
 
 bool isKnownCustom(StringRef name);
+/// All names.
+SmallVector<StringRef> knownCustoms();
 LogicalResult translateCustom(OpContext &c);
+
+// MediaPipe's operators.
+LogicalResult maxPoolingWithArgmax(OpContext &c);
+LogicalResult maxUnpooling(OpContext &c);
+LogicalResult transposeConvBias(OpContext &c);
+LogicalResult transformTensorBilinear(OpContext &c);
+LogicalResult transformLandmarks(OpContext &c);
+LogicalResult landmarksToMatrix(OpContext &c);
 
 } // namespace lathe::tflite
 

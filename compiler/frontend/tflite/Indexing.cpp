@@ -39,31 +39,6 @@ LogicalResult gather(OpContext &c) {
                         {c.attr("batch_dims", int64_t(o.batch_dims()))}));
 }
 
-/// Rows of a table; int8 rows become float by the table's scale.
-LogicalResult embeddingLookup(OpContext &c) {
-  auto rows = c.call("GatherV2", {c.value(1), c.value(0), scalar(c, 0)}, {c.attr("batch_dims", int64_t(0))},
-                     c.elementOf(c.inputInfo(1)));
-  if (failed(rows))
-    return failure();
-  const TensorInfo &table = c.inputInfo(1);
-  if (!c.isQuantized(1) || c.outputInfo(0).type != tfl::TensorType::FLOAT32)
-    return c.setResult(0, rows->front());
-  Value v = c.convert(c.ctx.materialize(rows->front(), c.loc), c.b.getF32Type());
-  if (table.quantization.perTensor())
-    return c.setResult(0, c.mul(v, c.like(v, table.quantization.scales[0])));
-  if (table.quantization.dimension != 0)
-    return c.error("the table must have a scale for each row");
-  Tensor scales = Tensor::allocate(DType::Float32, {int64_t(table.quantization.scales.size())});
-  llvm::copy(table.quantization.scales, scales.data<float>());
-  Value each = c.call1("GatherV2", {c.constant(scales), c.input(0), c.scalarInt(0, c.b.getI32Type())},
-                       {c.attr("batch_dims", int64_t(0))}, c.b.getF32Type());
-  if (!each)
-    return failure();
-  Dims dims = c.dims(each);
-  dims.append(Emitter::rank(v) - dims.size(), c.size(1));
-  return c.setResult(0, c.mul(v, c.reshape(each, dims)));
-}
-
 LogicalResult oneHot(OpContext &c) {
   return pass(c, c.call("OneHot", {c.value(0), c.value(1), c.value(2), c.value(3)},
                         {c.attr("axis", int64_t(c.options<tfl::OneHotOptions>().axis()))}));
@@ -137,7 +112,6 @@ void registerIndexing(OpTable &t) {
   t.add(Op::GATHER, 2, 2, 7, Any, gather);
   t.add(Op::GATHER_ND, 2, 2, 5, Any, same("GatherNd"));
   t.add(Op::SCATTER_ND, 3, 3, 2, Any, same("ScatterNd"));
-  t.add(Op::EMBEDDING_LOOKUP, 2, 2, 4, Any, embeddingLookup);
   t.add(Op::ONE_HOT, 4, 4, 1, Any, oneHot);
   t.add(Op::TOPK_V2, 2, 2, 3, Any, topK);
   t.add(Op::UNIQUE, 1, 1, 1, Any, unique);

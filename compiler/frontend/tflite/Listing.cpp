@@ -1,7 +1,8 @@
 // The operators of a .tflite file as text.
 #include "compiler/frontend/tflite/Listing.h"
 
-#include "compiler/frontend/tflite/ModelFile.h"
+#include "compiler/frontend/tflite/Custom.h"
+#include "compiler/frontend/tflite/OpTable.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -145,6 +146,36 @@ FailureOr<std::string> listOperators(MLIRContext *context, StringRef bytes, Stri
     tensors(graph.outputs());
     os << "\n";
   }
+  return text;
+}
+
+static std::string typesText(unsigned types) {
+  if (types == Any)
+    return "any";
+  static const std::pair<Types, const char *> names[] = {{Float32, "float32"},   {OtherFloat, "float16 bfloat16 float64"},
+                                                         {Quant8, "int8 uint8"}, {Quant16, "int16"},
+                                                         {Ints, "integers"},     {Bools, "bool"},
+                                                         {Complexes, "complex"}, {Handles, "variables"}};
+  std::string text;
+  for (auto [set, name] : names)
+    if (types & set)
+      text += (text.empty() ? "" : " ") + std::string(name);
+  return text;
+}
+
+std::string listKnownOperators() {
+  std::string text;
+  for (tfl::BuiltinOperator op : tfl::EnumValuesBuiltinOperator()) {
+    // neither is an operator of its own
+    if (op == tfl::BuiltinOperator::CUSTOM || op == tfl::BuiltinOperator::PLACEHOLDER_FOR_GREATER_OP_CODES)
+      continue;
+    const OpEntry *entry = opTable().lookup(op);
+    text += tfl::EnumNameBuiltinOperator(op);
+    text += entry ? " " + std::to_string(entry->maxVersion) + " " + typesText(entry->types) : std::string(" -");
+    text += "\n";
+  }
+  for (StringRef name : knownCustoms())
+    text += (name + " custom float32\n").str();
   return text;
 }
 

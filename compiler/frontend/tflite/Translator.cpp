@@ -29,6 +29,10 @@ const OpTable &opTable() {
     registerShape(t);
     registerSlice(t);
     registerIndexing(t);
+    registerEmbedding(t);
+    registerRandom(t);
+    registerBodies(t);
+    registerStablehlo(t);
     registerReduce(t);
     registerNorm(t);
     registerResize(t);
