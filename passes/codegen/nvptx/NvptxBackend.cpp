@@ -1,6 +1,9 @@
 // The backend behind the seam: what the plain backend emits, checked for what a device cannot do.
 #include "passes/codegen/nvptx/NvptxBackend.h"
 
+#include "dialects/hlo/Hlo.h"
+#include "dialects/hlo/Shape.h"
+#include "dialects/kernel/Kernel.h"
 #include "passes/codegen/library/Library.h"
 #include "passes/codegen/nvptx/Assembler.h"
 #include "passes/codegen/nvptx/Forms.h"
@@ -9,6 +12,7 @@
 #include "passes/codegen/plain/Nest.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Pass/Pass.h"
 
 using namespace mlir;
@@ -74,11 +78,27 @@ static void makeErrorsAtomic(func::FuncOp func) {
   }
 }
 
+/// A remark for a product or convolution of f32 that the user lets round and that tensor cores do not take: it stays as exact and as
+/// slow as without --precision.
+static void tellOfPrecision(Operation *op, const codegen::Processor &wish, StringRef kernel) {
+  if (!wish.bf16 && !wish.tf32)
+    return;
+  const bool conv = isa<kernel::ConvOp>(op);
+  if (!conv && !isa<kernel::DotOp, hlo::DotOp, hlo::DotGeneralOp>(op))
+    return;
+  if (llvm::none_of(op->getOperands().take_front(2), [](Value v) { return hlo::elementType(v).isF32(); }))
+    return;
+  const remark::RemarkOpts options = remark::RemarkOpts::name("mma").category("kernel").function(kernel);
+  if (std::string why = conv ? whyNoMmaConv(op) : whyNoMmaProduct(op); !why.empty())
+    remark::missed(op->getLoc(), options) << remark::reason("{0}", why);
+}
+
 FailureOr<codegen::EmittedKernel> NvptxBackend::emitKernel(Operation *op, ModuleOp module, StringRef name) const {
   if (failed(plain::checkSizes(op)))
     return failure();
   codegen::KernelBuilder b(op, module, name, target);
   const Form *form = findForm(op);
+  tellOfPrecision(op, processor, b.func.getName());
   LogicalResult emitted = form                 ? form->emit(op, b)
                           : plain::hasNest(op) ? plain::emitNest(op, b)
                                                : codegen::emitLibraryOp(op, b);
