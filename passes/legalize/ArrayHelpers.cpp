@@ -57,7 +57,7 @@ static std::optional<std::pair<int64_t, int64_t>> knownRange(NodeContext &c, Val
   return std::make_pair(lo, hi);
 }
 
-static void checkIndices(NodeContext &c, Value indices, AffineExpr limit, StringRef what, bool negativeFails) {
+static void checkIndices(NodeContext &c, Value indices, AffineExpr limit, StringRef what, bool negativeFails, Value unless = {}) {
   auto size = constantOf(c.ctx.resolve(limit));
   if (auto range = knownRange(c, indices))
     if (range->first > range->second || (size && (range->first >= 0 || !negativeFails) && range->second < *size))
@@ -85,12 +85,14 @@ static void checkIndices(NodeContext &c, Value indices, AffineExpr limit, String
     Value positive = c.compare(Compare::GE, indices, c.scalarInt(0, element));
     ok = ok ? c.logicalAnd(ok, positive) : positive;
   }
+  if (ok && unless)
+    ok = c.logicalOr(ok, c.broadcastTo(unless, c.dims(ok)));
   if (ok)
     c.check(ok, what);
 }
 
-void checkRange(NodeContext &c, Value indices, AffineExpr limit, StringRef what) {
-  checkIndices(c, indices, limit, what, true);
+void checkRange(NodeContext &c, Value indices, AffineExpr limit, StringRef what, Value unless) {
+  checkIndices(c, indices, limit, what, true, unless);
 }
 
 void checkBelow(NodeContext &c, Value indices, AffineExpr limit, StringRef what) {
@@ -143,6 +145,18 @@ Value gather(NodeContext &c, Value params, Value indices, int64_t axis, int64_t 
   return c.make<hlo::GatherOp>(params, indices, numbers, sizes, false);
 }
 
+/// TensorFlow takes nothing from a tensor without elements, not even empty slices.
+static void checkNotEmpty(NodeContext &c, Value params, Value indices) {
+  AffineExpr size = c.ctx.resolve(productOf(c.dims(params), c.b.getContext()));
+  AffineExpr tuples = productOf(ArrayRef<AffineExpr>(c.dims(indices)).drop_back(), c.b.getContext());
+  auto most = constantOf(size), wanted = constantOf(tuples);
+  if (wanted == int64_t(0) || (most && *most > 0))
+    return;
+  Type wide = c.b.getI64Type();
+  auto isZero = [&](AffineExpr n) { return c.compare(Compare::EQ, c.sizeValue(n, wide), c.scalarInt(0, wide)); };
+  c.check(c.logicalOr(c.logicalNot(isZero(size)), isZero(tuples)), "more than 0 entries are requested, but params is empty");
+}
+
 Value gatherNd(NodeContext &c, Value params, Value indices, int64_t batchDims, bool checked) {
   if (!params || !indices)
     return {};
@@ -164,6 +178,8 @@ Value gatherNd(NodeContext &c, Value params, Value indices, int64_t batchDims, b
   Dims paramDims = c.dims(params), resultDims = c.dims(indices);
   resultDims.pop_back();
   resultDims.append(paramDims.begin() + batchDims + *depth, paramDims.end());
+  if (checked)
+    checkNotEmpty(c, params, indices);
   if (*depth == 0) {
     SmallVector<int64_t> map = sequence(0, batchDims);
     for (int64_t i = batchDims; i < rank; ++i)

@@ -12,8 +12,9 @@ std::string textOf(AffineExpr expr);
 /// Makes the shapes of the values equal but for `except` (-1: none), with an error that names the first that differs.
 bool sameDims(NodeContext &c, ArrayRef<Value> values, int64_t except = -1);
 
-/// Fails at run time unless 0 <= indices < limit everywhere; nothing is emitted where constants show it.
-void checkRange(NodeContext &c, Value indices, AffineExpr limit, StringRef what);
+/// Fails at run time unless 0 <= indices < limit everywhere or, where it is given, the scalar `unless` is true; nothing is emitted
+/// where constants show it.
+void checkRange(NodeContext &c, Value indices, AffineExpr limit, StringRef what, Value unless = {});
 /// The same for indices of which negative ones mean "none".
 void checkBelow(NodeContext &c, Value indices, AffineExpr limit, StringRef what);
 

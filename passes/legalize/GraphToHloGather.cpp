@@ -7,6 +7,21 @@ using namespace mlir;
 namespace lathe::legalize {
 namespace {
 
+/// TensorFlow looks at no index where each would copy nothing: no slice is left, or the slices have no elements.
+void checkGathered(NodeContext &c, Value params, Value indices, int64_t axis, int64_t batch) {
+  Dims copied = c.dims(params);
+  AffineExpr limit = copied[axis];
+  copied.erase(copied.begin() + axis);
+  copied.erase(copied.begin(), copied.begin() + batch);
+  AffineExpr size = c.ctx.resolve(productOf(copied, c.b.getContext()));
+  auto known = constantOf(size);
+  if (known == int64_t(0))
+    return;
+  Type wide = c.b.getI64Type();
+  Value empty = known ? Value() : c.compare(Compare::EQ, c.sizeValue(size, wide), c.scalarInt(0, wide));
+  checkRange(c, indices, limit, "an index is out of range", empty);
+}
+
 LogicalResult lowerGather(NodeContext &c) {
   Value params = c.input(0), indices = c.input(1);
   int64_t axis = 0, batch = 0;
@@ -23,7 +38,9 @@ LogicalResult lowerGather(NodeContext &c) {
   } else if (c.rank(params) < 1) {
     return c.error("params must have rank 1 or more");
   }
-  return c.setResult(0, gather(c, params, indices, axis, batch));
+  if (params && indices && batch <= std::min(axis, c.rank(indices)))
+    checkGathered(c, params, indices, axis, batch);
+  return c.setResult(0, gather(c, params, indices, axis, batch, /*checked=*/false));
 }
 
 /// An empty policy is TensorFlow's own: an error on a CPU.

@@ -121,16 +121,18 @@ def main():
             if build.__module__ not in chosen or (args.op and op not in args.op):
                 continue
             made, why = [], {}
+            label = f".{build.label}" if hasattr(build, "label") else ""
             for dtype in types:
-                files, reason = record(f"{op}.{dtype}", op, dtype, build)
+                name = f"{op}{label}.{dtype}"
+                files, reason = record(name, op, dtype, build)
                 if not files:
                     why[dtype] = reason
                     continue
                 made.append(dtype)
                 for file, raw in sorted(files.items()):
-                    z.writestr(zipfile.ZipInfo(f"{op}.{dtype}/{file}"), raw, zipfile.ZIP_DEFLATED)
+                    z.writestr(zipfile.ZipInfo(f"{name}/{file}"), raw, zipfile.ZIP_DEFLATED)
             count += len(made)
-            print(op, " ".join(made) or "nothing", "".join(f"\n   no {d}: {r}" for d, r in why.items()), flush=True)
+            print(op + label, " ".join(made) or "nothing", "".join(f"\n   no {d}: {r}" for d, r in why.items()), flush=True)
     print(count, "cases")
 
 

@@ -10,8 +10,9 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-absl::Status gatherAlong(KernelContext &context, const Tensor &params, const Tensor &indices, int64_t axis,
-                         int64_t batchDims) {
+/// Output 0: slices of `params` along `axis`. Every index has to be in range; or, with `onlyCopied`, only where it copies something.
+absl::Status gatherAlong(KernelContext &context, const Tensor &params, const Tensor &indices, int64_t axis, int64_t batchDims,
+                         bool onlyCopied) {
   if (axis < -params.rank() || axis >= std::max<int64_t>(params.rank(), 1) || params.rank() < 1)
     return invalid("axis must be in [", -params.rank(), ", ", params.rank(), "), got ", axis);
   axis = axis < 0 ? axis + params.rank() : axis;
@@ -32,11 +33,12 @@ absl::Status gatherAlong(KernelContext &context, const Tensor &params, const Ten
   int64_t count = productOf(indices.dims(), batchDims, indices.rank());
   LATHE_TRY(checkedNumElements(dims).status());
   std::vector<int64_t> from;
-  for (int64_t i = 0; i < indices.numElements(); ++i)
+  bool looks = !onlyCopied || (outer > 0 && inner > 0);
+  for (int64_t i = 0; looks && i < indices.numElements(); ++i)
     if (int64_t index = intAt(indices, i); index < 0 || index >= limit)
       return invalid("indices[", i, "] = ", index, " is not in [0, ", limit, ")");
   from.reserve(batches * outer * count * inner);
-  for (int64_t b = 0; b < batches; ++b)
+  for (int64_t b = 0; inner > 0 && b < batches; ++b)
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t i = 0; i < count; ++i) {
         int64_t start = ((b * outer + o) * limit + intAt(indices, b * count + i)) * inner;
@@ -49,11 +51,12 @@ absl::Status gatherAlong(KernelContext &context, const Tensor &params, const Ten
 }
 
 absl::Status gather(KernelContext &context) {
-  return gatherAlong(context, context.input(0), context.input(1), 0, 0);
+  return gatherAlong(context, context.input(0), context.input(1), 0, 0, /*onlyCopied=*/true);
 }
 absl::Status gatherV2(KernelContext &context) {
   LATHE_TRY_VALUE(axis, oneInt(context.input(2), "axis"));
-  return gatherAlong(context, context.input(0), context.input(1), axis, *attrOf<int64_t>(*context.node, "batch_dims"));
+  int64_t batchDims = *attrOf<int64_t>(*context.node, "batch_dims");
+  return gatherAlong(context, context.input(0), context.input(1), axis, batchDims, /*onlyCopied=*/true);
 }
 LATHE_HOST_FUNCTION(Gather, gather);
 LATHE_HOST_FUNCTION(GatherV2, gatherV2);
@@ -83,6 +86,8 @@ absl::Status sliceStarts(const Tensor &indices, const Dims &dims, std::vector<in
 absl::Status gatherTuples(KernelContext &context, const Tensor &params, const Tensor &indices) {
   if (params.rank() < 1)
     return invalid("params must be at least a vector");
+  if (params.numElements() == 0 && indices.rank() > 0 && productOf(indices.dims(), 0, indices.rank() - 1) > 0)
+    return invalid("Requested more than 0 entries, but params is empty.  Params shape: ", dimsToString(params.dims()));
   std::vector<int64_t> starts, from;
   int64_t size = 0;
   LATHE_TRY(sliceStarts(indices, params.dims(), starts, size));
@@ -154,7 +159,7 @@ absl::Status resourceGather(KernelContext &context) {
   LATHE_TRY_VALUE(variable, context.resource<Variable>(0));
   LATHE_TRY_VALUE(params, valueOf(*variable));
   int64_t batchDims = *attrOf<int64_t>(*context.node, "batch_dims");
-  return gatherAlong(context, params, context.input(1), batchDims, batchDims);
+  return gatherAlong(context, params, context.input(1), batchDims, batchDims, /*onlyCopied=*/false);
 }
 absl::Status resourceGatherNd(KernelContext &context) {
   LATHE_TRY_VALUE(variable, context.resource<Variable>(0));

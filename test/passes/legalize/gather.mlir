@@ -61,3 +61,41 @@ graph.func @gather_nd_ignore(%x: tensor<5xf32> {graph.name = "x"}, %i: tensor<3x
   %y, %yc = graph.node "GatherNd"(%x, %i) {bad_indices_policy = "IGNORE"} : (tensor<5xf32>, tensor<3x1xi32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// TensorFlow looks at no index where none copies anything: slices without elements, or none to take slices of.
+// CHECK-LABEL: func.func @gather_nothing
+// CHECK-NOT: hlo.check
+// CHECK: return
+graph.func @gather_nothing(%x: tensor<7x0xf32> {graph.name = "x"}, %y: tensor<2x0x7xf32> {graph.name = "y"}, %i: tensor<1xi32> {graph.name = "i"}, %j: tensor<2x1xi32> {graph.name = "j"}) -> (tensor<*xf32> {graph.name = "r"}, tensor<*xf32> {graph.name = "s"}) {
+  %a, %ac = graph.node "Const"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %b, %bc = graph.node "Const"() {value = dense<2> : tensor<i32>} : () -> tensor<i32>
+  %r, %rc = graph.node "GatherV2"(%x, %i, %a) {batch_dims = 0 : i64} : (tensor<7x0xf32>, tensor<1xi32>, tensor<i32>) -> tensor<*xf32>
+  %s, %sc = graph.node "GatherV2"(%y, %j, %b) {batch_dims = 1 : i64} : (tensor<2x0x7xf32>, tensor<2x1xi32>, tensor<i32>) -> tensor<*xf32>
+  graph.return %r, %s : tensor<*xf32>, tensor<*xf32>
+}
+
+// -----
+
+// No row at all is another matter, and so are slices whose size only the run knows.
+// CHECK-LABEL: func.func @gather_no_rows
+// CHECK: hlo.check %{{.*}}, "an index is out of range"
+// CHECK: hlo.or
+// CHECK: hlo.check %{{.*}}, "an index is out of range"
+graph.func @gather_no_rows(%x: tensor<0x3xf32> {graph.name = "x"}, %y: tensor<7x?xf32> {graph.name = "y"}, %i: tensor<1xi32> {graph.name = "i"}) -> (tensor<*xf32> {graph.name = "r"}, tensor<*xf32> {graph.name = "s"}) {
+  %a, %ac = graph.node "Const"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %r, %rc = graph.node "GatherV2"(%x, %i, %a) {batch_dims = 0 : i64} : (tensor<0x3xf32>, tensor<1xi32>, tensor<i32>) -> tensor<*xf32>
+  %s, %sc = graph.node "GatherV2"(%y, %i, %a) {batch_dims = 0 : i64} : (tensor<7x?xf32>, tensor<1xi32>, tensor<i32>) -> tensor<*xf32>
+  graph.return %r, %s : tensor<*xf32>, tensor<*xf32>
+}
+
+// -----
+
+// GatherNd takes not even an empty slice from a tensor without elements.
+// CHECK-LABEL: func.func @gather_nd_nothing
+// CHECK: hlo.check %{{.*}}, "more than 0 entries are requested, but params is empty"
+graph.func @gather_nd_nothing(%x: tensor<7x0xf32> {graph.name = "x"}, %i: tensor<1x1xi32> {graph.name = "i"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %yc = graph.node "GatherNd"(%x, %i) {batch_dims = 0 : i64} : (tensor<7x0xf32>, tensor<1x1xi32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
