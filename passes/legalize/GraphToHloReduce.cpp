@@ -3,6 +3,8 @@
 #include "dialects/hlo/Running.h"
 #include "passes/legalize/NodeContext.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace lathe::legalize {
@@ -103,16 +105,35 @@ LogicalResult lowerArgExtreme(NodeContext &c, Compare better) {
 // Running sums
 //===----------------------------------------------------------------------===//
 
-using CombineFn = Value (*)(NodeContext &, Value, Value);
+/// What a running reduction carries along: a number, or several.
+struct Scan {
+  SmallVector<Value> (*parts)(NodeContext &, Value); ///< of the operand
+  SmallVector<Value> (*start)(NodeContext &, Type);
+  SmallVector<Value> (*combine)(NodeContext &, ValueRange); ///< of the parts so far, and those that follow
+};
 
-Value logAddExp(NodeContext &c, Value x, Value y) {
+SmallVector<Value> itself(NodeContext &, Value x) { return {x}; }
+
+/// What TensorFlow makes of a NaN is its sum so far, taken twice: log 2 more. So the parts are the sum without NaN, and what the
+/// NaN among them add to all that comes before.
+SmallVector<Value> logParts(NodeContext &c, Value x) {
+  Value nan = c.compare(Compare::NE, x, x);
+  Value none = c.broadcastTo(c.lowest(Emitter::elementType(x)), c.dims(x));
+  return {c.select(nan, none, x), c.select(nan, c.like(x, 0.69314718055994530942), c.like(x, 0))};
+}
+
+SmallVector<Value> logAddExp(NodeContext &c, ValueRange args) {
+  Value x = args[0], more = args[3], y = args[2];
+  // infinity taken twice is NaN, as two infinities are
+  Value lost = c.logicalAnd(c.compare(Compare::GT, more, c.like(more, 0)), c.compare(Compare::EQ, x, c.like(x, INFINITY)));
+  x = c.select(lost, c.like(x, NAN), c.add(x, more));
   Value high = c.max(x, y), low = c.min(x, y);
   Value sum = c.add(high, c.unary<hlo::Log1pOp>(c.unary<hlo::ExpOp>(c.sub(low, high))));
   // -inf - -inf has no difference; inf - inf has none either, but is NaN in TensorFlow.
-  return c.select(c.compare(Compare::EQ, high, c.lowest(Emitter::elementType(high))), high, sum);
+  return {c.select(c.compare(Compare::EQ, high, c.lowest(Emitter::elementType(high))), high, sum), c.add(args[1], more)};
 }
 
-LogicalResult lowerScan(NodeContext &c, CombineFn combine, Value (*identity)(NodeContext &, Type)) {
+LogicalResult lowerScan(NodeContext &c, const Scan &scan) {
   Value x = c.input(0);
   int64_t rank = Emitter::rank(x);
   auto axis = c.axisInput(1, rank);
@@ -136,10 +157,8 @@ LogicalResult lowerScan(NodeContext &c, CombineFn combine, Value (*identity)(Nod
   window.padding.assign(rank, {0, 0});
   window.padding[*axis] = c.attrBool("reverse") ? std::pair(near, far) : std::pair(far, near);
   auto running = hlo::ReduceWindowOp::create(
-      c.b, c.loc, ValueRange(c.convert(x, accumulator)), ValueRange(identity(c, accumulator)), windows,
-      window, [&](OpBuilder &, Location, ValueRange args) -> SmallVector<Value> {
-        return {combine(c, args[0], args[1])};
-      });
+      c.b, c.loc, scan.parts(c, c.convert(x, accumulator)), scan.start(c, accumulator), windows, window,
+      [&](OpBuilder &, Location, ValueRange args) { return scan.combine(c, args); });
   return c.setResult(0, c.convert(running->getResult(0), type));
 }
 
@@ -169,17 +188,16 @@ void registerReduce(HandlerTable &t) {
   t.add("ArgMin", 2, [](NodeContext &c) { return lowerArgExtreme(c, Compare::LT); });
   t.add("L2Loss", 1, lowerL2Loss);
   t.add("Cumsum", 2, [](NodeContext &c) {
-    return lowerScan(
-        c, [](NodeContext &c, Value x, Value y) { return c.add(x, y); },
-        [](NodeContext &c, Type type) { return c.scalarInt(0, type); });
+    return lowerScan(c, {itself, [](NodeContext &c, Type type) -> SmallVector<Value> { return {c.scalarInt(0, type)}; },
+                         [](NodeContext &c, ValueRange args) -> SmallVector<Value> { return {c.add(args[0], args[1])}; }});
   });
   t.add("Cumprod", 2, [](NodeContext &c) {
-    return lowerScan(
-        c, [](NodeContext &c, Value x, Value y) { return c.mul(x, y); },
-        [](NodeContext &c, Type type) { return c.scalarInt(1, type); });
+    return lowerScan(c, {itself, [](NodeContext &c, Type type) -> SmallVector<Value> { return {c.scalarInt(1, type)}; },
+                         [](NodeContext &c, ValueRange args) -> SmallVector<Value> { return {c.mul(args[0], args[1])}; }});
   });
   t.add("CumulativeLogsumexp", 2, [](NodeContext &c) {
-    return lowerScan(c, logAddExp, [](NodeContext &c, Type type) { return c.lowest(type); });
+    auto start = [](NodeContext &c, Type type) -> SmallVector<Value> { return {c.lowest(type), c.scalarInt(0, type)}; };
+    return lowerScan(c, {logParts, start, logAddExp});
   });
 }
 

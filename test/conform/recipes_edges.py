@@ -48,3 +48,18 @@ def gather_no_tuples(dtype):
     feeds = Feeds()
     return [{"feeds": feeds, "fetches": [raw.GatherNd(params=feeds.add(np.zeros((3, 0), dtype)),
                                                       indices=feeds.add(np.zeros((0, 1), np.int32)))]}]
+
+
+@edge("CumulativeLogsumexp", "nan", ["float32", "float64", "float16", "bfloat16"])
+def logsumexp_of_nan(dtype):
+    n, i = np.nan, np.inf
+    rows = [[1, n, 2, 3, 4], [n, 1, 2, n, n], [n, n, 1, n, 2], [1, i, 2, 3, 1], [i, n, 2, 1, 1], [-i, n, 2, n, -i], [n, -i, 1, n, 1],
+            [1, -i, n, 2, n], [1, i, i, 2, n], [i, -i, 1, 1, 1], [1, 2, n, n, n]]
+    long = np.tile(np.array(rows[0] + rows[1] + rows[6]), 5)[None]
+    feeds = Feeds()
+    fetches = []
+    for x in (np.array(rows), np.array(rows).T, long):
+        x = feeds.add(x.astype(tf.as_dtype(dtype).as_numpy_dtype))
+        for axis, exclusive, reverse in ((0, False, False), (1, False, False), (1, True, False), (1, False, True)):
+            fetches.append(raw.CumulativeLogsumexp(x=x, axis=axis, exclusive=exclusive, reverse=reverse))
+    return [{"feeds": feeds, "fetches": fetches}]

@@ -99,34 +99,44 @@ class Case:
                 f.write(data)
 
 
+def least_of(case):
+    """The least precise type that a case feeds or expects."""
+    return least_precise(a.dtype.name for a in [*case.feeds.values(), *case.expected])
+
+
 def least_precise(dtypes):
     order = ['bfloat16', 'float16', 'float32', 'float64']
     found = [REAL_OF.get(d, d) for d in dtypes]
     return next((d for d in order if d in found), None)
 
 
+def wrong_elements(got, want, dtype, least, slack):
+    """Where two arrays of one shape differ, as stored, by more than the tolerances."""
+    got, want = widened(got, dtype), widened(want, dtype)
+    if dtype not in TOLERANCE and dtype not in REAL_OF:
+        return np.asarray(got != want)
+    rtol, atol, share = TOLERANCE[least or REAL_OF.get(dtype, dtype)]
+    wide = np.complex128 if dtype in REAL_OF else np.float64
+    g, w = np.asarray(got).astype(wide), np.asarray(want).astype(wide)
+    with np.errstate(all='ignore'):
+        finite = np.abs(w[np.isfinite(w)])
+        atol = max(atol, share * (finite.max() if finite.size else 0)) + slack
+        # both parts round as the modulus does; one that is infinite says nothing about the other
+        size = np.hypot(*(np.where(np.isfinite(p), p, 0) for p in (w.real, w.imag)))
+        bad = np.zeros(w.shape, bool)
+        for a, b in [(g.real, w.real)] + ([(g.imag, w.imag)] if dtype in REAL_OF else []):
+            bad |= ~((a == b) | (np.isnan(a) & np.isnan(b)) | (np.isfinite(b) & (np.abs(a - b) <= atol + rtol * size)))
+        return bad
+
+
 def differs(got, want, dtype, least, slack):
     """One line saying what differs, or None."""
     if got.shape != want.shape:
         return 'shape %s instead of %s' % (list(got.shape), list(want.shape))
-    got, want = widened(got, dtype), widened(want, dtype)
-    if not want.size:
+    bad = wrong_elements(got, want, dtype, least, slack)
+    if not np.any(bad):
         return None
-    if dtype not in TOLERANCE and dtype not in REAL_OF:
-        bad = got != want
-        if not np.any(bad):
-            return None
-    else:
-        rtol, atol, share = TOLERANCE[least or REAL_OF.get(dtype, dtype)]
-        wide = np.complex128 if dtype in REAL_OF else np.float64
-        g, w = np.asarray(got).astype(wide), np.asarray(want).astype(wide)
-        with np.errstate(all='ignore'):
-            finite = np.abs(w[np.isfinite(w)])
-            atol = max(atol, share * (finite.max() if finite.size else 0)) + slack
-            same = (g == w) | (np.isnan(g) & np.isnan(w)) | (np.abs(g - w) <= atol + rtol * np.abs(w))
-        bad = ~same
-        if not np.any(bad):
-            return None
+    got, want = widened(got, dtype), widened(want, dtype)
     at = tuple(int(i) for i in np.argwhere(np.atleast_1d(bad))[0])[:want.ndim]
     return '%d of %d differ, at %s: %s instead of %s' % (np.sum(bad), want.size, list(at), got[at], want[at])
 
@@ -195,8 +205,8 @@ def run_batch(lathe, mode, root, names):
     return results
 
 
-def judge(lathe, mode, root, names):
-    """{name: reason} of the failing cases, and {name: message} of those that are not supported."""
+def judge(lathe, mode, root, names, answers=None):
+    """{name: reason} of the failing cases, and {name: message} of those not supported; `answers` takes the arrays of wrong ones."""
     failed, unsupported = {}, {}
     for name, (status, message) in run_batch(lathe, mode, root, names).items():
         folder = os.path.join(root, name)
@@ -208,21 +218,49 @@ def judge(lathe, mode, root, names):
             failed[name] = '%s: %s' % (status, message)
         else:
             meta = json.load(open(os.path.join(folder, 'case.json')))
-            least = least_precise(meta['dtypes'].values())
-            least = least_precise([least, meta.get('least')]) if meta.get('least') else least
-            for i, file in enumerate(meta['steps'][0]['expected']):
-                want, actual = np.load(os.path.join(folder, file)), os.path.join(folder, 'actual_0_%d.npy' % i)
-                if not os.path.exists(actual):
-                    failed[name] = 'missing: output %d' % i
-                    break
-                got = np.load(actual)
-                os.remove(actual)
-                why = 'type %s instead of %s' % (got.dtype, want.dtype) if got.dtype != want.dtype else differs(
-                    got, want, meta['dtypes'][file], least, meta['slack'][i])
-                if why:
-                    failed[name] = 'mismatch: output %d (%s): %s' % (i, meta['dtypes'][file], why)
-                    break
+            got = taken(folder, len(meta['steps'][0]['expected']))
+            why = wrong_answer(folder, meta, got)
+            if why:
+                failed[name] = why
+                if answers is not None:
+                    answers[name] = got
     return failed, unsupported
+
+
+def taken(folder, count):
+    """The outputs that lathe left in the folder of a case, which are gone afterwards; None for one that is missing."""
+    found = []
+    for i in range(count):
+        file = os.path.join(folder, 'actual_0_%d.npy' % i)
+        found.append(np.load(file) if os.path.exists(file) else None)
+        if found[-1] is not None:
+            os.remove(file)
+    return found
+
+
+def wrong_answer(folder, meta, got):
+    """What is wrong with the outputs of a case, or None."""
+    least = least_precise(meta['dtypes'].values())
+    least = least_precise([least, meta.get('least')]) if meta.get('least') else least
+    for i, file in enumerate(meta['steps'][0]['expected']):
+        if got[i] is None:
+            return 'missing: output %d' % i
+        want, dtype = np.load(os.path.join(folder, file)), meta['dtypes'][file]
+        why = ('type %s instead of %s' % (got[i].dtype, want.dtype) if got[i].dtype != want.dtype else
+               differs(got[i], want, dtype, least, meta['slack'][i]))
+        if why:
+            return 'mismatch: output %d (%s): %s' % (i, dtype, why)
+    return None
+
+
+def answers_of(lathe, mode, case):
+    """What lathe gives for each fetch of a case, as stored; None where it does not give all."""
+    with tempfile.TemporaryDirectory(prefix='tf_fuzz_') as root:
+        case.write(os.path.join(root, case.name))
+        if run_batch(lathe, mode, root, [case.name])[case.name][0] != 'ok':
+            return None
+        got = taken(os.path.join(root, case.name), len(case.fetches))
+        return None if any(a is None for a in got) else got
 
 
 def unpack(path, root):
@@ -250,6 +288,7 @@ def replay(args):
 # --- fuzzing
 
 def fuzz(args):
+    import tf_fuzz_explain as explain
     import tf_fuzz_graphs as graphs
     modes = args.modes.split(',')
     counts, cells, kinds = collections.Counter(), collections.Counter(), collections.Counter()
@@ -269,7 +308,8 @@ def fuzz(args):
         seed += args.batch
         drawn = modes if args.all_modes else [str(m) for m in rng.choice(modes, min(3, len(modes)), replace=False)]
         for mode in drawn:
-            failed, unsupported = judge(args.lathe, mode, root, sorted(made))
+            answers = {}
+            failed, unsupported = judge(args.lathe, mode, root, sorted(made), answers)
             for name, case in made.items():
                 counts[mode] += 1
                 if name not in failed and name not in unsupported:
@@ -278,17 +318,18 @@ def fuzz(args):
             for name, why in sorted(unsupported.items()):
                 kinds['unsupported: ' + why[:160]] += 1
             for name, why in sorted(failed.items()):
-                small = graphs.reduce_case(made[name], lambda c: fails(args.lathe, mode, c)) if args.reduce else None
-                known = why.startswith('mismatch') and graphs.explained(small or made[name])
+                case = made[name]
+                known = why.startswith('mismatch') and explain.explained(args.lathe, mode, case, answers[name])
                 counts['explained' if known else 'failed'] += 1
-                print('%s %s %s (%s): %s' % ('KNOWN' if known else 'FAIL', mode, name, ' '.join(made[name].steps), why), flush=True)
+                print('%s %s %s (%s): %s' % ('KNOWN' if known else 'FAIL', mode, name, ' '.join(case.steps), why), flush=True)
                 if known:
                     print('  %s' % known, flush=True)
                     continue
+                small = graphs.reduce_case(case, lambda c: fails(args.lathe, mode, c)) if args.reduce else None
                 if small:
                     print('  reduced: %s' % small.describe(), flush=True)
-                    if args.keep:
-                        small.write(os.path.join(args.keep, '%s_%s' % (name, mode)))
+                if args.keep:
+                    (small or case).write(os.path.join(args.keep, '%s_%s' % (name, mode)))
         shutil.rmtree(root, ignore_errors=True)
     for text, n in kinds.most_common():
         print('%5d %s' % (n, text))
@@ -308,6 +349,7 @@ def fails(lathe, mode, case):
 
 
 def make(args):
+    import tf_fuzz_explain as explain
     import tf_fuzz_graphs as graphs
     n, covered = 0, set()
     with zipfile.ZipFile(args.output, 'w', zipfile.ZIP_DEFLATED) as z:
@@ -318,7 +360,7 @@ def make(args):
             files = case.files()
             if args.most and sum(map(len, files.values())) > args.most:
                 continue
-            if args.cover and (covered.issuperset(case.cells) or graphs.explained(case)):
+            if args.cover and (covered.issuperset(case.cells) or explain.rests_on_roundings(case)):
                 continue
             covered.update(case.cells)
             n += 1

@@ -189,7 +189,8 @@ def finish(graph, name, feeds, fetches, steps):
     kept, named = graph_of(graph, fetches, feeds)
     present = {n.name for n in kept.node}
     ops = {n.op for n in kept.node} | {n.op for f in kept.library.function for n in f.node_def}
-    case = Graph(name, kept.SerializeToString(), {named[k]: v for k, v in feeds.items() if named[k][:-2] in present}, [f.name for f in fetches], expected, slack, ops)
+    fed = {named[k]: v for k, v in feeds.items() if named[k][:-2] in present}
+    case = Graph(name, kept.SerializeToString(), fed, [f.name for f in fetches], expected, slack, ops)
     case.tf_graph, case.placed, case.steps = graph, feeds, steps
     case.kept = present
     case.cells = sorted({(o.type, type_of(o)) for o in graph.get_operations()
@@ -333,95 +334,8 @@ def reduce_case(case, fails):
     return None
 
 
-# --- what is no finding
-
-def not_finite(a):
-    return a.dtype.kind in 'fc' and not np.all(np.isfinite(a)) or a.dtype.name == 'bfloat16' and not np.all(
-        np.isfinite(a.astype(np.float32)))
-
-
-def squares_leave_range(a):
-    """Whether there is a complex number whose square is no normal number."""
-    if a.dtype.kind != 'c':
-        return False
-    info = np.finfo(a.real.dtype)
-    with np.errstate(all='ignore'):
-        square = np.abs(a.astype(np.complex128)) ** 2
-    return bool(np.any(~np.isfinite(square) | (square > info.max / 4) | ((square < info.tiny * 4) & (a != 0))))
-
-
-def is_unsorted(a):
-    return a.ndim == 2 and not np.all(a[:, 1:] >= a[:, :-1])
-
-
-def is_denormal(a):
-    if a.dtype.kind not in 'fc':
-        return False
-    parts = np.concatenate([np.abs(a.real).reshape(-1), np.abs(a.imag).reshape(-1)])
-    return bool(np.any((parts > 0) & (parts < np.finfo(parts.dtype).tiny)))
-
-
-def leaves_narrow_integers(a):
-    """A float that not every integer of 8 bits could hold."""
-    if a.dtype.kind != 'f' and a.dtype.name != 'bfloat16':
-        return False
-    return not np.all((a.astype(np.float64) > -1) & (a.astype(np.float64) < 128))
-
-
-# Differences that docs/status.md lists: operations, what one of their operands or results is then, and why
-KNOWN = [
-    ({'MaxPool3D', 'MaxPool3DGrad'}, not_finite, 'NaN in three-dimensional max pooling'),
-    ({'Conv2D', 'Conv3D', 'DepthwiseConv2dNative', 'Conv2DBackpropInput', 'Conv2DBackpropFilter', 'ResizeBilinear', 'ResizeBicubic',
-      'ResizeArea'}, not_finite, '0 times infinity in convolutions and resizes'),
-    ({'CumulativeLogsumexp'}, not_finite, 'NaN in CumulativeLogsumexp'),
-    ({'Cast'}, leaves_narrow_integers, 'casts out of range'),
-    ({'LowerBound', 'UpperBound'}, is_unsorted, 'bounds in rows that are not sorted'),
-    ({'Log', 'Log1p', 'Sign', 'Square', 'Reciprocal', 'Sqrt', 'Rsqrt', 'Div', 'RealDiv', 'DivNoNan', 'Xdivy', 'Xlogy', 'Xlog1py', 'Pow',
-      'Tanh', 'Sigmoid', 'Asin', 'Acos', 'Atan', 'Asinh', 'Acosh', 'Atanh', 'Mul', 'Prod', 'ComplexAbs'}, squares_leave_range,
-     'complex numbers whose squares leave the range'),
-]
-
-
-# Operations that tell a denormal number from 0, where TensorFlow makes every one a 0 on its way in or out of an operation
-TELL_DENORMALS = {'MulNoNan', 'DivNoNan', 'Xdivy', 'Xlogy', 'Xlog1py', 'Equal', 'NotEqual', 'Less', 'LessEqual', 'Greater', 'GreaterEqual',
-                  'Sign', 'Reciprocal', 'Rsqrt', 'Log', 'Div', 'RealDiv', 'Mod', 'FloorMod', 'FloorDiv', 'ArgMax', 'ArgMin', 'TopKV2',
-                  'Atan2', 'LowerBound', 'UpperBound', 'Ceil', 'Floor', 'Mul', 'MatMul', 'BatchMatMulV2', 'Einsum'}
 # Operations that round nothing: what is wrong behind them does not rest on theirs
 EXACT = set('Abs BroadcastTo Bitcast Cast Ceil ClipByValue ConcatV2 Conj DepthToSpace DiagPart Fill Floor GatherNd GatherV2 Identity Imag '
             'MatrixBandPart MatrixDiag MatrixDiagPartV3 MatrixDiagV3 MatrixSetDiagV3 Max MaxPool Maximum Min Minimum MirrorPad Neg Pack Pad '
             'PadV2 Real Relu Relu6 Reshape ReverseV2 Rint Round Select SelectV2 Sign SpaceToBatchND SpaceToDepth Split StridedSlice '
             'Tile TopKV2 Transpose Unpack'.split())
-
-
-def explained(case):
-    """Why a wrong answer is none; None where nothing explains it. Either it is one of KNOWN, or TensorFlow's own answer
-    changes when the result of one operation on the way moves by a few roundings (a comparison, a cast, a branch of a logarithm)."""
-    graph = case.tf_graph
-    inner = [o for o in graph.get_operations() if o.name in case.kept and o.outputs and o.type not in ('Placeholder', 'Const')
-             and all(t.dtype.base_dtype in KIND_OF for t in o.outputs) and graph.is_fetchable(o.outputs[0])]
-    operands = sorted({t.name for o in inner for t in [*o.inputs, *o.outputs]
-                       if t.dtype.base_dtype in KIND_OF and graph.is_fetchable(t)})
-    fetches = [graph.get_tensor_by_name(f) for f in case.fetches]
-    least = tf_fuzz.least_precise([a.dtype.name for a in [*case.feeds.values(), *case.expected]])
-    rng = np.random.default_rng(0)
-    with session_of(graph) as s:
-        try:
-            values = dict(zip(operands, s.run([graph.get_tensor_by_name(n) for n in operands], case.placed)))
-        except (tf.errors.OpError, ValueError):
-            return None
-        for o in inner:
-            for ops, holds, why in KNOWN:
-                if o.type in ops and not (o.type == 'Cast' and not o.outputs[0].dtype.is_integer) and any(holds(np.asarray(values[t.name])) for t in [*o.inputs, *o.outputs] if t.name in values):
-                    return why
-        if TELL_DENORMALS.intersection(o.type for o in inner) and any(is_denormal(np.asarray(v)) for v in values.values()):
-            return 'denormal numbers, which TensorFlow takes for 0'
-        for o in inner:
-            t = o.outputs[0]
-            if o.type in EXACT or KIND_OF[t.dtype.base_dtype] not in 'fc' or t.name in case.fetches or not graph.is_feedable(t):
-                continue
-            for ulps in (1, 1, 1, 1, 4, 4, 4, 4):
-                others = s.run(fetches, {**case.placed, t: moved(np.asarray(values[t.name]), rng, ulps)})
-                for new, want, slack in zip(others, case.expected, case.slack):
-                    if tf_fuzz.differs(tf_fuzz.stored(np.asarray(new)), tf_fuzz.stored(want), want.dtype.name, least, slack):
-                        return 'TensorFlow gives another answer where %s rounds otherwise' % o.type
-    return None
