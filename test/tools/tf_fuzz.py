@@ -56,6 +56,7 @@ class Case:
     def __init__(self, name, graph, feeds, fetches, expected, slack, ops):
         self.name, self.graph, self.feeds, self.fetches = name, graph, feeds, fetches
         self.expected, self.slack, self.ops = expected, slack, ops
+        self.again = ''  # options that make it again from its seed
 
     def files(self):
         dtypes = {}
@@ -287,57 +288,89 @@ def replay(args):
 
 # --- fuzzing
 
-def fuzz(args):
-    import tf_fuzz_explain as explain
-    import tf_fuzz_graphs as graphs
-    modes = args.modes.split(',')
-    counts, cells, kinds = collections.Counter(), collections.Counter(), collections.Counter()
-    rng = np.random.default_rng(args.seed)
-    log = open(args.table, 'a') if args.table else None
-    seed = args.seed
-    while seed < args.seed + args.count:
-        root = tempfile.mkdtemp(prefix='tf_fuzz_')
-        made = {}
-        for s in range(seed, min(seed + args.batch, args.seed + args.count)):
-            case = graphs.make_case(s, args.op, args.dtype)
-            if case is None:
-                counts['refused'] += 1
-                continue
-            case.write(os.path.join(root, case.name))
-            made[case.name] = case
-        seed += args.batch
-        drawn = modes if args.all_modes else [str(m) for m in rng.choice(modes, min(3, len(modes)), replace=False)]
-        for mode in drawn:
-            answers = {}
-            failed, unsupported = judge(args.lathe, mode, root, sorted(made), answers)
-            for name, case in made.items():
-                counts[mode] += 1
-                if name not in failed and name not in unsupported:
-                    for cell in [*case.cells, ('@mode', mode), *(('@size', str(n)) for n in case.sizes)]:
-                        cells[cell] += 1
-            for name, why in sorted(unsupported.items()):
-                kinds['unsupported: ' + why[:160]] += 1
-            for name, why in sorted(failed.items()):
-                case = made[name]
-                known = why.startswith('mismatch') and explain.explained(args.lathe, mode, case, answers[name])
-                counts['explained' if known else 'failed'] += 1
-                print('%s %s %s (%s): %s' % ('KNOWN' if known else 'FAIL', mode, name, ' '.join(case.steps), why), flush=True)
-                if known:
-                    print('  %s' % known, flush=True)
-                    continue
-                small = graphs.reduce_case(case, lambda c: fails(args.lathe, mode, c)) if args.reduce else None
-                if small:
-                    print('  reduced: %s' % small.describe(), flush=True)
-                if args.keep:
-                    (small or case).write(os.path.join(args.keep, '%s_%s' % (name, mode)))
-        shutil.rmtree(root, ignore_errors=True)
-    for text, n in kinds.most_common():
-        print('%5d %s' % (n, text))
-    print(' '.join('%s %d' % kv for kv in sorted(counts.items())))
-    if log:
-        for (op, dtype), n in sorted(cells.items()):  # also of the modes, and of the sizes of what is fed
-            log.write('%s\t%s\t%d\n' % (op, dtype, n))
-    return 1 if counts['failed'] else 0
+class Fuzz:
+    """The command `fuzz`: makes graphs batch by batch, runs them in some modes, and says which answers are wrong."""
+
+    def __init__(self, args):
+        import tf_fuzz_explain as explain
+        import tf_fuzz_graphs as graphs
+        self.args, self.explain, self.graphs = args, explain, graphs
+        self.counts, self.kinds = collections.Counter(), collections.Counter()
+        self.rarest = None
+        if args.rarest or args.case:
+            import tf_fuzz_rarest
+            self.rarest = tf_fuzz_rarest.Rarest(args.table, args.cases, args.ops)
+
+    def make(self, seed):
+        args = self.args
+        if args.case:
+            return self.rarest.make(seed, ('case', args.case, args.dtype))
+        if args.rarest:
+            return self.rarest.make(seed, self.rarest.pick(seed))
+        return self.graphs.make_case(seed, args.op, args.dtype, args.short)
+
+    def run(self):
+        args, seed = self.args, self.args.seed
+        modes, rng = args.modes.split(','), np.random.default_rng(args.seed)
+        while seed < args.seed + args.count:
+            made = {}
+            with tempfile.TemporaryDirectory(prefix='tf_fuzz_') as root:
+                for s in range(seed, min(seed + args.batch, args.seed + args.count)):
+                    case = self.make(s)
+                    if case is None:
+                        self.counts['refused'] += 1
+                        continue
+                    case.write(os.path.join(root, case.name))
+                    made[case.name] = case
+                seed += args.batch
+                drawn = modes if args.all_modes else [str(m) for m in rng.choice(modes, min(3, len(modes)), replace=False)]
+                passed = set(made)
+                for mode in drawn:
+                    passed -= self.try_mode(mode, root, made)
+            if args.table:
+                self.tabulate([made[name] for name in sorted(passed)], drawn)
+            print('seed %d: %s' % (seed, self.sums()), flush=True)
+        for text, n in self.kinds.most_common():
+            print('%5d %s' % (n, text))
+        print(self.sums())
+        return 1 if self.counts['failed'] else 0
+
+    def sums(self):
+        return ' '.join('%s %d' % kv for kv in sorted(self.counts.items()))
+
+    def try_mode(self, mode, root, made):
+        """The names of cases that do not pass."""
+        answers = {}
+        failed, unsupported = judge(self.args.lathe, mode, root, sorted(made), answers)
+        self.counts[mode] += len(made)
+        for why in unsupported.values():
+            self.kinds['unsupported: ' + why[:160]] += 1
+        for name, why in sorted(failed.items()):
+            self.report(mode, made[name], why, answers.get(name))
+        return set(failed) | set(unsupported)
+
+    def report(self, mode, case, why, got):
+        args = self.args
+        known = why.startswith('mismatch') and self.explain.explained(args.lathe, mode, case, got)
+        self.counts['explained' if known else 'failed'] += 1
+        print('%s %s %s %s (%s): %s' % ('KNOWN' if known else 'FAIL', mode, case.name, case.again, ' '.join(case.steps), why), flush=True)
+        if known:
+            print('  %s' % known, flush=True)
+            return
+        small = self.graphs.reduce_case(case, lambda c: fails(args.lathe, mode, c)) if args.reduce else None
+        if small:
+            print('  reduced: %s' % small.describe(), flush=True)
+        folder = args.keep and os.path.join(args.keep, '%s_%s' % (case.name, mode))
+        if folder and not os.path.exists(folder):
+            (small or case).write(folder)
+
+    def tabulate(self, cases, modes):
+        """Appends what passed to the table: operations and types, and also the modes, and the sizes of what is fed."""
+        cells = collections.Counter(cell for case in cases for cell in [*case.cells, *(('@size', str(n)) for n in case.sizes)])
+        cells.update({('@mode', mode): len(cases) for mode in modes})
+        with open(self.args.table, 'a') as table:
+            for (op, dtype), n in sorted(cells.items()):
+                table.write('%s\t%s\t%d\n' % (op, dtype, n))
 
 
 def fails(lathe, mode, case):
@@ -387,13 +420,19 @@ def main():
     f.add_argument('--no-reduce', dest='reduce', action='store_false')
     f.add_argument('--keep', help='folder for reduced graphs that fail')
     f.add_argument('--table', help='append the (operation, type) counts of passing graphs to this file')
+    f.add_argument('--short', action='store_true', help='few other operations')
+    f.add_argument('--rarest', action='store_true', help='operations and types with the fewest graphs in TABLE first, among mutants of '
+                   'CASES, too')
+    f.add_argument('--cases', default='test/conform/cases', help='conformance cases to make mutants of')
+    f.add_argument('--case', help='only mutants of this case ("SUITE NAME"), with --dtype')
+    f.add_argument('--ops', default='docs/generated/ops.md', help='the list of compiled operations')
     m.add_argument('--cover', action='store_true', help='only graphs with a pair of an operation and a type that none before them has, '
                    'and whose answer does not rest on a rounding')
     m.add_argument('--most', type=int, help='only graphs of at most so many bytes')
     m.add_argument('-o', '--output', required=True)
     r.add_argument('zip')
     args = p.parse_args()
-    return {'fuzz': fuzz, 'make': make, 'replay': replay}[args.command](args)
+    return {'fuzz': lambda a: Fuzz(a).run(), 'make': make, 'replay': replay}[args.command](args)
 
 
 if __name__ == '__main__':

@@ -43,18 +43,24 @@ def registered(ops):
     return {op: types for op, types in cells.items() if types}
 
 
+def read_tables(paths):
+    """How many graphs passed for each operation and type."""
+    counts = collections.Counter()
+    for table in paths:
+        with open(table) as lines:
+            for line in lines:
+                op, dtype, n = line.rstrip('\n').split('\t')
+                counts[op, dtype] += int(n)
+    return counts
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     p.add_argument('tables', nargs='+')
     p.add_argument('--ops', default='docs/generated/ops.md')
     p.add_argument('--least', type=int, default=20)
     args = p.parse_args()
-    counts = collections.Counter()
-    for table in args.tables:
-        with open(table) as lines:
-            for line in lines:
-                op, dtype, n = line.rstrip('\n').split('\t')
-                counts[op, dtype] += int(n)
+    counts = read_tables(args.tables)
     for kind in ('@mode', '@size'):
         found = {name: n for (op, name), n in counts.items() if op == kind}
         order = sorted(found, key=lambda x: (int(x) if x.isdigit() else 0, x))
