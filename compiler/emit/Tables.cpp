@@ -2,6 +2,7 @@
 #include "compiler/emit/Tables.h"
 #include "runtime/abi/cuda_abi.h"
 #include "runtime/abi/module_abi.h"
+#include "runtime/abi/quantized_abi.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/IRBuilder.h"
@@ -73,10 +74,19 @@ Constant *tensorInfo(TableBuilder &t, const lower::TensorDesc &desc) {
     else
       dims.push_back(t.i64(LATHE_DIM_COMPUTED));
   }
-  return t.structure({t.i32(sizeof(lathe_tensor_info)), t.i32(static_cast<int32_t>(desc.dtype)),
-                      t.i32(desc.elementSize), t.i32(desc.dims.size()), t.string(desc.name), t.string(desc.tensor),
-                      t.array(dims, t.i64Type)},
-                     sizeof(lathe_tensor_info));
+  const size_t size = desc.scales.empty() ? sizeof(lathe_tensor_info) : sizeof(lathe_quantized_info);
+  SmallVector<Constant *> fields{t.i32(size), t.i32(static_cast<int32_t>(desc.dtype)), t.i32(desc.elementSize), t.i32(desc.dims.size()),
+                                 t.string(desc.name), t.string(desc.tensor), t.array(dims, t.i64Type)};
+  if (!desc.scales.empty()) {
+    SmallVector<Constant *> scales, zeroPoints;
+    for (float scale : desc.scales)
+      scales.push_back(ConstantFP::get(Type::getFloatTy(t.c), scale));
+    for (int64_t zero : desc.zeroPoints)
+      zeroPoints.push_back(t.i64(zero));
+    fields.append({t.i32(desc.scales.size()), t.i32(desc.quantizedDim), t.array(scales, Type::getFloatTy(t.c)),
+                   t.array(zeroPoints, t.i64Type)});
+  }
+  return t.structure(fields, size);
 }
 
 Constant *tensorInfos(TableBuilder &t, ArrayRef<lower::TensorDesc> list) {

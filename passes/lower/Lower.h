@@ -38,6 +38,10 @@ struct TensorDesc {
   DType dtype;
   int32_t elementSize;
   llvm::SmallVector<mlir::AffineExpr> dims;
+  /// Of integers that stand for real numbers: one scale and zero point, or one for each index of `quantizedDim`. Empty for others.
+  llvm::SmallVector<float, 0> scales;
+  llvm::SmallVector<int64_t, 0> zeroPoints;
+  int32_t quantizedDim = 0;
 };
 
 struct EntryDesc {

@@ -4,6 +4,7 @@
 #include "dialects/graph/Types.h"
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
+#include "mlir/Dialect/Quant/IR/QuantTypes.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/lower/SideBySide.h"
 #include "runtime/abi/module_abi.h"
@@ -29,6 +30,17 @@ TensorDesc describe(RankedTensorType type, DictionaryAttr attrs, StringRef fallb
       t.dtype = static_cast<DType>(number.getInt());
   t.elementSize = static_cast<int32_t>(elementBytes(type.getElementType()));
   t.dims = hlo::getDims(type);
+  auto quantized = attrs ? attrs.getAs<TypeAttr>("hlo.quantized") : TypeAttr();
+  if (!quantized)
+    return t;
+  if (auto one = dyn_cast<quant::UniformQuantizedType>(quantized.getValue())) {
+    t.scales = {static_cast<float>(one.getScale())};
+    t.zeroPoints = {one.getZeroPoint()};
+  } else if (auto each = dyn_cast<quant::UniformQuantizedPerAxisType>(quantized.getValue())) {
+    t.scales.assign(each.getScales().begin(), each.getScales().end());
+    t.zeroPoints.assign(each.getZeroPoints().begin(), each.getZeroPoints().end());
+    t.quantizedDim = each.getQuantizedDimension();
+  }
   return t;
 }
 

@@ -29,6 +29,11 @@ struct Writer {
     add(items, "dtype", int64_t(t.dtype));
     add(items, "element_size", t.elementSize);
     add(items, "dims", AffineMapAttr::get(AffineMap::get(0, numSymbols, t.dims, b.getContext())));
+    if (!t.scales.empty()) {
+      add(items, "scales", b.getDenseF32ArrayAttr(t.scales));
+      add(items, "zero_points", b.getDenseI64ArrayAttr(t.zeroPoints));
+      add(items, "quantized_dim", t.quantizedDim);
+    }
     return b.getDictionaryAttr(items);
   }
   template <typename T, typename F>
@@ -84,6 +89,16 @@ struct Reader {
     t.elementSize = static_cast<int32_t>(number("element_size"));
     if (auto map = get<AffineMapAttr>("dims"))
       t.dims.assign(map.getValue().getResults().begin(), map.getValue().getResults().end());
+    if (!d || !d.contains("scales"))
+      return t;
+    auto scales = get<DenseF32ArrayAttr>("scales");
+    auto zeroPoints = get<DenseI64ArrayAttr>("zero_points");
+    if (!scales || !zeroPoints)
+      return t;
+    ok &= !scales.empty() && scales.size() == zeroPoints.size();
+    t.scales.assign(scales.asArrayRef().begin(), scales.asArrayRef().end());
+    t.zeroPoints.assign(zeroPoints.asArrayRef().begin(), zeroPoints.asArrayRef().end());
+    t.quantizedDim = static_cast<int32_t>(number("quantized_dim"));
     return t;
   }
 };

@@ -7,6 +7,11 @@
 #include "passes/legalize/Complaints.h"
 #include "passes/legalize/HandlerTable.h"
 
+#include "mlir/Dialect/Quant/IR/Quant.h"
+#include "mlir/Dialect/Quant/IR/QuantTypes.h"
+
+#include <cmath>
+
 using namespace mlir;
 
 namespace lathe::tflite {
@@ -311,6 +316,26 @@ LogicalResult Translator::initialize(OpContext &c, unsigned index) {
   return success();
 }
 
+Type Translator::quantizedType(const TensorInfo &info) {
+  const Quantization &q = info.quantization;
+  const DType dtype = dtypeOf(info.type);
+  auto storage = dyn_cast_or_null<IntegerType>(toElementType(getContext(), dtype));
+  if (!q || q.isOther || !storage || storage.getWidth() > 32 || storage.getWidth() < 8)
+    return {};
+  for (auto [scale, zero] : llvm::zip(q.scales, q.zeroPoints))
+    if (!(scale > 0) || !std::isfinite(scale) || std::abs(double(zero)) > double(1u << 31))
+      return {};
+  getContext()->getOrLoadDialect<quant::QuantDialect>();
+  const bool isUnsigned = storage.isUnsigned();
+  const unsigned bits = storage.getWidth(), flags = isUnsigned ? 0 : unsigned(quant::QuantizationFlags::Signed);
+  const int64_t low = isUnsigned ? 0 : -(int64_t(1) << (bits - 1)), high = low + (int64_t(1) << bits) - 1;
+  Type stored = IntegerType::get(getContext(), bits), real = Float32Type::get(getContext());
+  if (q.perTensor())
+    return quant::UniformQuantizedType::get(flags, stored, real, q.scales[0], q.zeroPoints[0], low, high);
+  SmallVector<double> scales(q.scales.begin(), q.scales.end());
+  return quant::UniformQuantizedPerAxisType::get(flags, stored, real, scales, q.zeroPoints, q.dimension, low, high);
+}
+
 LogicalResult Translator::translate(const EntryPlan &plan) {
   clearEntry();
   frames.clear();
@@ -356,7 +381,20 @@ LogicalResult Translator::translate(const EntryPlan &plan) {
     auto at = llvm::find(*graph.outputs(), int32_t(p.tensor));
     wanted.push_back(results[at - graph.outputs()->begin()]);
   }
-  return finishEntry(outputs, wanted);
+  if (failed(finishEntry(outputs, wanted)))
+    return failure();
+  // what the integers stand for, for headers and tables
+  next = 0;
+  for (const EntryPlan::Port &p : plan.inputs)
+    if (!p.value) {
+      if (Type type = quantizedType(file.tensor(plan.subgraph, p.tensor)))
+        function.setArgAttr(next, "hlo.quantized", TypeAttr::get(type));
+      ++next;
+    }
+  for (auto [i, p] : llvm::enumerate(plan.outputs))
+    if (Type type = quantizedType(file.tensor(plan.subgraph, p.tensor)))
+      function.setResultAttr(i, "hlo.quantized", TypeAttr::get(type));
+  return success();
 }
 
 } // namespace lathe::tflite

@@ -68,6 +68,8 @@ private:
   LogicalResult runOperator(const tfl::Operator &op);
   LogicalResult tensorOf(OpContext &c, int32_t tensor, GraphValue &value);
   std::string stateName(unsigned tensor);
+  /// What the integers of a tensor stand for, as a type of the quant dialect; null for other tensors.
+  Type quantizedType(const TensorInfo &info);
 
   std::vector<Frame> frames;
   /// Constants made in the function so far, by subgraph and tensor.
