@@ -25,6 +25,9 @@ class Rarest:
         for source in mutants.sources(cases) if cases else []:
             self.sources[source.key] = source
             for d in graphs.KIND_OF:
+                # what takes the case's own type has to take this one
+                if any(source.type.name in kernels.get(o, ()) and d.name not in kernels[o] for o in source.ops):
+                    continue
                 cells = [(o, d.name) for o in source.ops if d.name in kernels.get(o, ())]
                 if cells:
                     self.entries['case', source.key, d.name] = cells
