@@ -74,6 +74,10 @@ std::string reportJson(const EmitReport &r, llvm::ArrayRef<PhaseTime> times) {
                        {"kernel_calls", r.kernelCalls},
                        {"copies", r.copies},
                        {"planned_calls", r.planned}};
+  llvm::json::Object fallbacks;
+  for (const auto &[form, kernels] : r.fallbacks)
+    fallbacks[form] = kernels;
+  j["fallbacks"] = std::move(fallbacks);
   return llvm::formatv("{0}", llvm::json::Value(std::move(j))).str();
 }
 

@@ -269,6 +269,7 @@ Expected<CompiledArtifact> emitLowered(mlir::ModuleOp module, const ResolvedTarg
   report.kernels = lowered->kernels;
   report.kernelCalls = lowered->kernelCalls;
   report.copies = lowered->plan.copies;
+  report.fallbacks = lowered->fallbacks;
   artifact.onDevice = onDevice;
   artifact.deviceCode = std::move(lowered->images);
   for (const codegen::Image &image : artifact.deviceCode)

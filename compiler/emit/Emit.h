@@ -9,6 +9,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,7 @@ struct EmitReport {
   int64_t bf16Kernels = 0;    ///< kernel calls that take bf16 operands
   int64_t planned = 0;        ///< kernel calls whose plan a tuning file named
   int64_t copies = 0;         ///< memcpy steps that the plan could not avoid
+  std::map<std::string, int64_t> fallbacks; ///< kernels by the special form that each lacks, and why
   double emitKernelsSeconds = 0, optimizeSeconds = 0, codegenSeconds = 0;
 };
 

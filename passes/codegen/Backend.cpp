@@ -51,6 +51,9 @@ EmittedKernel describeKernel(func::FuncOp function) {
     kernel.workPerUnit = work.getInt();
   kernel.mayFail = !function.getArgument(function.getNumArguments() - 3).use_empty();
   kernel.writesSizes = mayStoreTo(function.getArgument(function.getNumArguments() - 4));
+  if (auto fallbacks = function->getAttrOfType<ArrayAttr>(fallbackAttribute))
+    for (auto text : fallbacks.getAsRange<StringAttr>())
+      kernel.fallbacks.push_back(text.str());
   return kernel;
 }
 

@@ -29,6 +29,7 @@
 #include <optional>
 #include <string>
 #include <vector>
+#include <vector>
 
 namespace lathe::codegen {
 
@@ -68,7 +69,11 @@ struct EmittedKernel {
   int64_t workPerUnit = 0;  ///< in operations of vectorised elementwise code, some sixteen a cycle; 0: not worth sharing
   bool mayFail = false;     ///< it may store a KernelError to %err
   bool writesSizes = false; ///< it may store to %sizes
+  std::vector<std::string> fallbacks; ///< as fallbackAttribute lists them
 };
+/// Of a kernel op or a kernel's function: "FORM: REASON" of each special form that it would have, but for what that lacks.
+constexpr llvm::StringLiteral fallbackAttribute = "kernel.fallbacks";
+
 /// A kernel of a device's image. Its parameters are those of its function up to %err, then three i64: the units; how many
 /// threads do them; how far the pieces of scratch of two threads lie apart. Without scratch a thread does one unit.
 struct Launch {
@@ -96,7 +101,8 @@ struct KernelFacts {
   std::vector<std::string> arrays; ///< names of what is in shared memory
 };
 
-/// The same of a function whose generator left it in attributes (`kernel.extent`, `kernel.scratch`, `kernel.work`).
+/// The same of a function whose generator left it in attributes (`kernel.extent`, `kernel.scratch`, `kernel.work`,
+/// `kernel.fallbacks`).
 EmittedKernel describeKernel(mlir::func::FuncOp function);
 
 class Backend {

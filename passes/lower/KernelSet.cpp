@@ -46,6 +46,7 @@ LogicalResult KernelSet::add(Operation *op) {
   info.workPerUnit = kernel->workPerUnit;
   info.mayFail = kernel->mayFail;
   info.writesSizes = kernel->writesSizes;
+  info.fallbacks = std::move(kernel->fallbacks);
   indexOf[op] = static_cast<int>(kernels.size());
   kernels.push_back(std::move(info));
   return success();

@@ -12,6 +12,7 @@ struct KernelInfo {
   mlir::AffineExpr extent, scratch; ///< units; bytes of one call
   int64_t workPerUnit = 0;
   bool mayFail = false, writesSizes = false;
+  std::vector<std::string> fallbacks; ///< special forms that it would have, but for what they lack
   unsigned pointers = 0; ///< operands and results
 };
 

@@ -18,6 +18,8 @@
 #include "passes/lower/MemoryPlan.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <map>
+
 namespace lathe::lower {
 
 struct LowerOptions {
@@ -87,6 +89,7 @@ struct LoweredModule {
   PlanStatistics plan; ///< of the entry with the largest arena
   int64_t kernels = 0, kernelCalls = 0, scratchBytes = 0;
   int64_t bf16Kernels = 0, planned = 0; ///< kernel ops of bf16 operands; those whose plan a tuning file named
+  std::map<std::string, int64_t> fallbacks; ///< kernels by the special form that each would have, and what that lacks
 };
 
 /// Failures of a site, passed to lathe_fail; 1..6 are the kernels' codes (KernelError).

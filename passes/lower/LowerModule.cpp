@@ -214,6 +214,9 @@ FailureOr<LoweredModule> lowerModule(ModuleOp input, const LowerOptions &options
   if (entries.empty())
     return emitError(input.getLoc(), "module has no entry function"), failure();
   result.kernels = kernels.all().size();
+  for (const KernelInfo &kernel : kernels.all())
+    for (const std::string &text : kernel.fallbacks)
+      ++result.fallbacks[text];
   input.walk([&](Operation *op) {
     result.bf16Kernels += op->hasAttr("bf16");
     result.planned += op->hasAttr("kernel.plan");

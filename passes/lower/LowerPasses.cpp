@@ -137,6 +137,8 @@ struct ToLlvm : impl::KernelToLlvmBase<ToLlvm> {
       return signalPassFailure();
     numKernels += lowered->kernels;
     numCalls += lowered->kernelCalls;
+    for (const auto &[form, kernels] : lowered->fallbacks)
+      numFallbacks += kernels;
     module.getBody()->clear();
     module.getBody()->getOperations().splice(module.getBody()->end(), lowered->module->getBody()->getOperations());
     for (StringRef name : {"hlo.symbols", "hlo.variables"})

@@ -36,10 +36,10 @@ struct Writer {
     }
     return b.getDictionaryAttr(items);
   }
-  template <typename T, typename F>
-  Attribute list(const std::vector<T> &values, F one) {
+  template <typename C, typename F>
+  Attribute list(const C &values, F one) {
     SmallVector<Attribute> attrs;
-    for (const T &v : values)
+    for (const auto &v : values)
       attrs.push_back(one(v));
     return b.getArrayAttr(attrs);
   }
@@ -163,6 +163,12 @@ void noteLowered(ModuleOp module, const LoweredModule &m) {
   SmallVector<Attribute> constants(m.pool.attributes().begin(), m.pool.attributes().end());
   w.add(all, "constants", w.b.getArrayAttr(constants));
   forEachCount(m, [&](StringRef key, int64_t value) { w.add(all, key, value); });
+  w.add(all, "fallbacks", w.list(m.fallbacks, [&](const std::pair<const std::string, int64_t> &f) {
+    return w.dictionary([&](Writer::Items &items) {
+      w.add(items, "form", f.first);
+      w.add(items, "kernels", f.second);
+    });
+  }));
   if (m.onDevice)
     w.add(all, "device", w.dictionary([&](Writer::Items &items) {
       w.add(items, "images", w.list(m.images, [&](const codegen::Image &image) {
@@ -214,6 +220,7 @@ FailureOr<LoweredModule> readLowered(ModuleOp module) {
         return module.emitError() << "a constant of " << kLoweredAttr << " cannot be read";
     }
   forEachCount(m, [&](StringRef key, auto &value) { value = r.number(key); });
+  r.each("fallbacks", [&](Reader f) { m.fallbacks[f.text("form")] = f.number("kernels"); });
   if (auto device = r.d ? r.d.getAs<DictionaryAttr>("device") : DictionaryAttr()) {
     m.onDevice = true;
     Reader d{device, ok};

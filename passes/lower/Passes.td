@@ -61,7 +61,8 @@ def KernelToLlvm : Pass<"kernel-to-llvm", "::mlir::ModuleOp"> {
   ];
   let statistics = [
     Statistic<"numKernels", "kernels", "distinct kernels">,
-    Statistic<"numCalls", "calls", "kernel calls">
+    Statistic<"numCalls", "calls", "kernel calls">,
+    Statistic<"numFallbacks", "fallbacks", "kernels that lack a special form for types or features that it does not know">
   ];
 }
 

@@ -116,7 +116,7 @@ std::optional<SmallVector<KernelPlan>> CpuBackend::plansToTry(Operation *op, con
   const int64_t columns = result.getShape().back();
   switch (round) {
   case 0: {
-    if (!conv || exact || !isWinogradWindow(conv) || !constantBehind(conv.getFilter()))
+    if (!conv || exact || whyNoWinogradWindow(conv) != WinogradRefusal::None || !constantBehind(conv.getFilter()))
       break;
     ArrayRef<int64_t> window = cast<RankedTensorType>(conv.getFilter().getType()).getShape();
     SmallVector<int64_t> sizes = winogradTileSizes(window[0], window[1]);

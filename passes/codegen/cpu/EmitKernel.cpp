@@ -1,6 +1,7 @@
 // Which generator makes the function of which op.
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/Backend.h"
 #include "passes/codegen/cpu/passes/Attention.h"
 #include "passes/codegen/cpu/passes/Chain.h"
 #include "passes/codegen/cpu/product/Bf16.h"
@@ -26,6 +27,8 @@ FailureOr<func::FuncOp> emitKernel(Operation *op, ModuleOp module, llvm::StringR
   if (isa<kernel::ChainOp, kernel::AttentionOp>(op)) // what is inside of a unit is for one thread
     own.threads = 1;
   KernelBuilder b(op, module, name, own);
+  if (Attribute noted = op->getAttr(codegen::fallbackAttribute))
+    b.func->setAttr(codegen::fallbackAttribute, noted);
   LogicalResult ok =
       llvm::TypeSwitch<Operation *, LogicalResult>(op)
           .Case<kernel::LoopOp>([&](auto) { return emitLoopKernel(op, b); })

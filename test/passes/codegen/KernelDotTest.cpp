@@ -200,12 +200,14 @@ TEST(KernelDot, InterleavedCopies) {
   checkAll({2, 40, 64, 1, {0, 1, 2}, {0, 2, 1}, {0, 1, 2}});
   checkAll({2, 40, 36, 24, {0, 1, 2}, {0, 2, 1}, {0, 1, 2}}); // columns not side by side
   checkAll({2, 40, 36, 24, {0, 1, 2}, {1, 0, 2}, {0, 2, 1}});
-  const auto tile = cpu::chooseInterleavedTile(
+  cpu::TileShape tile;
+  const Type f32 = Float32Type::get(&testContext());
+  const auto why = cpu::whyNotFewColumns(
       codegen::KernelTarget::get("x86_64-linux-gnu", "+avx,+avx2,+fma,+avx512f,+avx512bw,+avx512dq,+avx512vl"),
-      Float32Type::get(&testContext()), 784, 24, 144, /*padded=*/false);
-  ASSERT_TRUE(tile);
-  EXPECT_EQ(tile->steps, 2u);
-  EXPECT_EQ(tile->columns(), 24u);
+      {f32, f32, f32}, 784, 24, 144, /*padded=*/false, tile);
+  ASSERT_TRUE(why.takes());
+  EXPECT_EQ(tile.steps, 2u);
+  EXPECT_EQ(tile.columns(), 24u);
 }
 
 // Zen 4 takes two cycles for what Zen 5 and Intel's processors do in one.

@@ -83,20 +83,21 @@ WinogradPlan planWinograd(const KernelTarget &target, const WinogradSizes &sizes
 enum class WinogradRefusal {
   None,
   Exact,     ///< --exact
-  Window,    ///< of other sizes, or strided or grouped, or of other types
+  Window,    ///< of other sizes, or strided or grouped
+  Types,     ///< floats that it is not made for
   NoVectors, ///< the target has none for f32
   NotFaster, ///< by the estimates
   Inexact,   ///< the filter loses too much accuracy
 };
-constexpr unsigned numWinogradRefusals = 6;
+constexpr unsigned numWinogradRefusals = 7;
 llvm::StringRef describe(WinogradRefusal refusal);
 
 /// The largest error of a layer, as a share of its result's largest magnitude, that is accepted: with independent
 /// errors some forty layers stay below 1e-4.
 constexpr double winogradErrorLimit = 1.5e-5;
 
-/// Whether the window, the groups and the element types are those of Winograd's algorithm.
-bool isWinogradWindow(kernel::ConvOp op);
+/// None where the window, the groups and the element types are those of Winograd's algorithm; else Window or Types.
+WinogradRefusal whyNoWinogradWindow(kernel::ConvOp op);
 
 /// The plan for a convolution, whose constant filter is `filter`, or the reason why there is none. `force`
 /// (m) skips the estimates.

@@ -21,7 +21,9 @@ llvm::StringRef describe(WinogradRefusal refusal) {
   case WinogradRefusal::Exact:
     return "exact results are asked for";
   case WinogradRefusal::Window:
-    return "not a window of known size and stride 1 in floats without groups";
+    return "not a window of known size and stride 1 without groups";
+  case WinogradRefusal::Types:
+    return "operands are not f32, or narrower floats summed up in f32";
   case WinogradRefusal::NoVectors:
     return "the target has no vectors of f32";
   case WinogradRefusal::NotFaster:
@@ -200,18 +202,20 @@ static double directCycles(const KernelTarget &target, const WinogradSizes &s, b
   return combined(products / (target.fmas * lanes) / efficiency, 4 * weights / target.streamBytes);
 }
 
-bool isWinogradWindow(kernel::ConvOp op) {
+WinogradRefusal whyNoWinogradWindow(kernel::ConvOp op) {
   auto isFloat = [](RankedTensorType type) {
     const Type e = type.getElementType();
     return e.isF32() || e.isBF16() || e.isF16();
   };
   auto input = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
   auto ones = [](ArrayRef<int64_t> list) { return llvm::all_of(list, [](int64_t v) { return v == 1; }); };
-  return filter.getRank() == 4 && !filter.isDynamicDim(0) && !filter.isDynamicDim(1) &&
+  const bool window = filter.getRank() == 4 && !filter.isDynamicDim(0) && !filter.isDynamicDim(1) &&
          !winogradTileSizes(filter.getDimSize(0), filter.getDimSize(1)).empty() && ones(op.getStrides()) &&
          ones(op.getLhsDilation()) && op.getGroups() == 1 && op.getBatchGroups() == 1 &&
-         !input.isDynamicDim(3) && !op.getAccType().isDynamicDim(3) && isFloat(input) && isFloat(filter) &&
-         op.getAccType().getElementType().isF32();
+         !input.isDynamicDim(3) && !op.getAccType().isDynamicDim(3);
+  if (!window || !isa<FloatType>(op.getAccType().getElementType()))
+    return WinogradRefusal::Window;
+  return isFloat(input) && isFloat(filter) && op.getAccType().getElementType().isF32() ? WinogradRefusal::None : WinogradRefusal::Types;
 }
 
 WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const KernelTarget &target, int64_t force) {
@@ -220,8 +224,8 @@ WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const Ker
     choice.refusal = r;
     return choice;
   };
-  if (!isWinogradWindow(op))
-    return refuse(WinogradRefusal::Window);
+  if (WinogradRefusal why = whyNoWinogradWindow(op); why != WinogradRefusal::None)
+    return refuse(why);
   if (target.lanes(op.getAccType().getElementType()) == 1)
     return refuse(WinogradRefusal::NoVectors);
   WinogradSizes sizes = WinogradSizes::of(op);
@@ -253,7 +257,7 @@ WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const Ker
 
 Bf16Choice chooseBf16(kernel::ConvOp op, const KernelTarget &target, llvm::function_ref<FailureOr<Tensor>()> filter) {
   Bf16Choice choice;
-  if (!isWinogradWindow(op))
+  if (whyNoWinogradWindow(op) != WinogradRefusal::None)
     return choice;
   KernelTarget alone = target;
   alone.threads = 1;

@@ -86,34 +86,48 @@ bool isByPairs(const KernelTarget &target, kernel::DotOp dot) {
          bf16Layout(dot).depth() == lhs.getDimSize(1);
 }
 
+/// What keeps a product and the convolution that reads it from being one kernel; else sets `strips`.
+WhyNot whyNotChain(const KernelTarget &target, kernel::DotOp dot, kernel::DepthwiseConvOp conv, int64_t &strips) {
+  if (dot.getStrassen())
+    return WhyNot::notMeant("Strassen's algorithm saves more");
+  SmallVector<Type> types(dot->getOperandTypes());
+  llvm::append_range(types, dot->getResultTypes());
+  llvm::append_range(types, conv->getOperandTypes());
+  llvm::append_range(types, conv->getResultTypes());
+  for (Type t : types)
+    if (!cast<RankedTensorType>(t).hasStaticShape() || cast<RankedTensorType>(t).getNumElements() == 0)
+      return WhyNot::notMeant("sizes are known at run time, or 0");
+  auto images = cast<RankedTensorType>(conv.getInput().getType()), lhs = cast<RankedTensorType>(dot.getLhs().getType());
+  const SmallVector<int64_t> plain = {0, 1};
+  if (images.getRank() != 4 || lhs.getRank() != 2 || dot.getLhsDims() != ArrayRef(plain) || dot.getResultDims() != ArrayRef(plain) ||
+      dot.getAccType().getShape().back() != images.getShape().back() || conv.getBatchGroups() != 1 ||
+      llvm::any_of(conv.getLhsDilation(), [](int64_t d) { return d != 1; }) ||
+      llvm::any_of(conv.getPadding(), [](int64_t p) { return p < 0; }) || !isByRows(dot))
+    return WhyNot::notMeant("not rows of pixels through a product, and windows over these");
+  strips = chooseStrips(target, dot, conv);
+  if (strips == 0)
+    return WhyNot::notMeant("better apart");
+  const bool pairs = dot.getBf16();
+  if (pairs && !isByPairs(target, dot))
+    return WhyNot::notMeant("bf16 operands that do not come by pairs");
+  auto fits = [&](Type t) {
+    Type elem = getElementTypeOrSelf(t);
+    return elem.isF32() || (pairs && elem.isBF16());
+  };
+  if (!llvm::all_of(types, fits))
+    return WhyNot::lacks("operands or results are not f32");
+  return WhyNot::none();
+}
+
 bool makeChain(const KernelTarget &target, kernel::DepthwiseConvOp conv) {
   auto reshape = conv.getInput().getDefiningOp<hlo::ReshapeOp>();
   auto dot = reshape && reshape->hasOneUse() ? reshape->getOperand(0).getDefiningOp<kernel::DotOp>() : kernel::DotOp();
   if (!dot || !dot->hasOneUse() || dot->getNumResults() != 1 || conv->getNumResults() != 1 || dot->getBlock() != conv->getBlock())
     return false;
-  if (dot.getStrassen())
-    return false; // which saves more
-  const bool pairs = dot.getBf16();
-  auto fits = [&](Type t) {
-    auto type = cast<RankedTensorType>(t);
-    Type elem = type.getElementType();
-    return type.hasStaticShape() && type.getNumElements() > 0 && (elem.isF32() || (pairs && elem.isBF16()));
-  };
-  if (!llvm::all_of(dot->getOperandTypes(), fits) || !llvm::all_of(conv->getOperandTypes(), fits) ||
-      !llvm::all_of(dot->getResultTypes(), fits) || !llvm::all_of(conv->getResultTypes(), fits))
+  int64_t strips = 0;
+  if (!chooseSpecial(conv, "chain", whyNotChain(target, dot, conv, strips)))
     return false;
-  auto images = cast<RankedTensorType>(conv.getInput().getType()), lhs = cast<RankedTensorType>(dot.getLhs().getType());
-  const SmallVector<int64_t> plain = {0, 1};
-  if (images.getRank() != 4 || lhs.getRank() != 2 || dot.getLhsDims() != ArrayRef(plain) ||
-      dot.getResultDims() != ArrayRef(plain) ||
-      dot.getAccType().getShape().back() != images.getShape().back() || conv.getBatchGroups() != 1 ||
-      llvm::any_of(conv.getLhsDilation(), [](int64_t d) { return d != 1; }) ||
-      llvm::any_of(conv.getPadding(), [](int64_t p) { return p < 0; }) || !isByRows(dot) ||
-      (pairs && !isByPairs(target, dot)))
-    return false;
-  const int64_t strips = chooseStrips(target, dot, conv);
-  if (strips == 0)
-    return false;
+  auto images = cast<RankedTensorType>(conv.getInput().getType());
   joinParts<kernel::ChainOp>({dot, reshape, conv},
                              2 * images.getNumElements() * elemBytes(images.getElementType()), strips);
   return true;

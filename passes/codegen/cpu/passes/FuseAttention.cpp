@@ -65,6 +65,29 @@ kernel::DotOp scoresOf(kernel::RowsOp rows, SmallVectorImpl<Operation *> &betwee
   return {};
 }
 
+/// What keeps the scores, their rows and the product from being one kernel; else sets `blocks`.
+WhyNot whyNotAttention(const KernelTarget &target, kernel::DotOp scores, kernel::RowsOp rows, kernel::DotOp product, int64_t &blocks) {
+  SmallVector<Type> types;
+  for (Operation *op : {scores.getOperation(), rows.getOperation(), product.getOperation()}) {
+    llvm::append_range(types, op->getOperandTypes());
+    llvm::append_range(types, op->getResultTypes());
+  }
+  for (Type t : types)
+    if (!cast<RankedTensorType>(t).hasStaticShape() || cast<RankedTensorType>(t).getNumElements() == 0)
+      return WhyNot::notMeant("sizes are known at run time, or 0");
+  blocks = chooseBlocks(target, scores, product);
+  if (blocks == 0)
+    return WhyNot::notMeant("better apart");
+  Type elem = scores.getAccType().getElementType();
+  if (!elem.isF32() && isa<FloatType>(elem))
+    return WhyNot::lacks("scores are not f32");
+  if (target.lanes(elem) == 1)
+    return WhyNot::notMeant("there are no vectors");
+  if (StringRef why = kernel::AttentionOp::whyNot(scores, rows, product); !why.empty())
+    return WhyNot::notMeant(why);
+  return WhyNot::none();
+}
+
 bool makeAttention(const KernelTarget &target, kernel::RowsOp rows) {
   SmallVector<Operation *> parts;
   kernel::DotOp scores = scoresOf(rows, parts);
@@ -80,12 +103,10 @@ bool makeAttention(const KernelTarget &target, kernel::RowsOp rows) {
       break;
   }
   auto product = dyn_cast<kernel::DotOp>(reader);
-  if (!product || !kernel::AttentionOp::whyNot(scores, rows, product).empty() ||
-      target.lanes(scores.getAccType().getElementType()) == 1 ||
-      llvm::any_of(parts, [&](Operation *part) { return part->getBlock() != rows->getBlock(); }))
+  if (!product || llvm::any_of(parts, [&](Operation *part) { return part->getBlock() != rows->getBlock(); }))
     return false;
-  const int64_t blocks = chooseBlocks(target, scores, product);
-  if (blocks == 0)
+  int64_t blocks = 0;
+  if (!chooseSpecial(rows, "attention", whyNotAttention(target, scores, rows, product, blocks)))
     return false;
   joinParts<kernel::AttentionOp>(parts, 4 * scores.getAccType().getNumElements() * 4, blocks);
   return true;

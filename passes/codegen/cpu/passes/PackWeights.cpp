@@ -299,13 +299,12 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
   TileShape tile = chooseTile(tileTarget(target, *format), acc.getElementType(), rows, view.n, plan);
   auto lhs = cast<RankedTensorType>(op.getLhs().getType());
   const bool floats = !op.getBf16() && lhs.getElementType().isF32() && rhs.getElementType().isF32();
-  if (floats && !plan.vecs && lhs.getShape().back() == view.k &&
+  const ProductTypes types = {lhs.getElementType(), rhs.getElementType(), acc.getElementType()};
+  if (!op.getBf16() && !plan.vecs && lhs.getShape().back() == view.k &&
       op.getLhsDims().back() == lhs.getRank() - 1) // steps side by side on the left too
-    tile = chooseInterleavedTile(target, acc.getElementType(), rows, view.n, view.k, /*padded=*/true)
-               .value_or(tile);
+    chooseSpecial(op, "few-columns", whyNotFewColumns(target, types, rows, view.n, view.k, /*padded=*/true, tile));
   bool done = false;
-  if (floats && !options.exact && lhs.hasStaticShape() && tile.steps == 1 && !batched &&
-      op.getLhsDims().back() == lhs.getRank() - 1)
+  if (!op.getBf16() && lhs.hasStaticShape() && tile.steps == 1 && !batched && op.getLhsDims().back() == lhs.getRank() - 1)
     if (failed(tryStrassen(op, m, view, done)))
       return failure();
   if (done)
@@ -341,8 +340,16 @@ LogicalResult Packer::tryStrassen(kernel::DotOp op, int64_t rows, const MatrixVi
   const TileShape tile =
       chooseTile(target, op.getAccType().getElementType(), llvm::divideCeil(rows, 2), view.n, plan);
   const int64_t width = tile.columns();
-  if (!paysStrassen(target, rows, view.n, view.k, tile))
+  auto f32 = [](Type t) { return getElementTypeOrSelf(t).isF32(); };
+  WhyNot why = WhyNot::none();
+  if (options.exact || !isa<FloatType>(op.getAccType().getElementType()) || !paysStrassen(target, rows, view.n, view.k, tile))
+    why = WhyNot::notMeant("exact results are asked for, or it is estimated to be no faster");
+  else if (!f32(op.getLhs().getType()) || !f32(op.getRhs().getType()) || !f32(op.getAccType()))
+    why = WhyNot::lacks("operands or sums are not f32");
+  if (!why.takes()) {
+    chooseSpecial(op, "strassen", why);
     return success();
+  }
   FailureOr<Tensor> tensor = hlo::readConstant(constantBehind(op.getRhs()).getValue());
   if (failed(tensor))
     return op->emitOpError("constant operand cannot be read");
@@ -360,6 +367,7 @@ LogicalResult Packer::tryStrassen(kernel::DotOp op, int64_t rows, const MatrixVi
   if (failed(replace(
           op, key, [&](const Tensor &from) { return packStrassen(from, view, width, depth, group, shape); })))
     return failure();
+  chooseSpecial(op, "strassen", why);
   op.setPanel(width);
   op.setStrassen(true);
   op.setRhsDims({0, 1, 2});
@@ -401,8 +409,8 @@ LogicalResult Packer::tryWinograd(kernel::ConvOp op, bool &done) {
   auto type = cast<RankedTensorType>(op.getFilter().getType());
   if (options.exact) {
     choice.refusal = WinogradRefusal::Exact;
-  } else if (!isWinogradWindow(op)) {
-    choice.refusal = WinogradRefusal::Window; // without reading the filter
+  } else if (choice.refusal = whyNoWinogradWindow(op); choice.refusal != WinogradRefusal::None) {
+    // without reading the filter
   } else {
     FailureOr<Tensor> filter = hlo::readConstant(constant.getValue());
     if (failed(filter))
@@ -410,6 +418,9 @@ LogicalResult Packer::tryWinograd(kernel::ConvOp op, bool &done) {
     choice = planned(op, filter->reshaped({type.getShape().begin(), type.getShape().end()}));
   }
   done = choice.plan.has_value();
+  // a window of other floats is one that the algorithm would do faster
+  const bool types = choice.refusal == WinogradRefusal::Types;
+  chooseSpecial(op, "winograd", done ? WhyNot::none() : types ? WhyNot::lacks("operands are not f32") : WhyNot::notMeant(describe(choice.refusal)));
   if (!done) {
     ++statistics.refused[static_cast<unsigned>(choice.refusal)];
     if (options.explain)

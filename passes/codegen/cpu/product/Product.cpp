@@ -453,9 +453,8 @@ TileShape productTile(KernelBuilder &b, const ProductSpec &spec) {
   }
   TileShape tile = chooseTile(b.target, spec.accElem, m, n, spec.plan);
   // with fewer rows the copy, which a packed operand does not need, would cost more than it brings
-  if (m && n && k && *m >= 32 && !spec.plan.vecs && spec.aElem.isF32() && spec.bElem.isF32() &&
-      constantOf(spec.aStep) == 1)
-    return chooseInterleavedTile(b.target, spec.accElem, m, *n, *k, /*padded=*/false).value_or(tile);
+  if (m && n && k && *m >= 32 && !spec.plan.vecs && constantOf(spec.aStep) == 1)
+    chooseSpecial(b, "few-columns", whyNotFewColumns(b.target, {spec.aElem, spec.bElem, spec.accElem}, m, *n, *k, /*padded=*/false, tile));
   return tile;
 }
 

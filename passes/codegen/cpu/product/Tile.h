@@ -5,6 +5,7 @@
 
 #include "passes/codegen/Plan.h"
 #include "passes/codegen/element/ElementEmitter.h"
+#include "passes/codegen/element/Special.h"
 #include "passes/codegen/cpu/Emit.h"
 
 #include <optional>
@@ -33,11 +34,13 @@ TileShape chooseTile(const KernelTarget &target, mlir::Type accElem, std::option
 
 /// The tile for a product of few columns, a panel of them all, with several steps of the sum in a vector
 /// where that leaves fewer lanes unused: 24 columns are three vectors of two steps rather than four of one,
-/// and one column is a vector of steps. `padded`: zeros may be added to the right operand's depth. None where
-/// it does not pay.
-std::optional<TileShape> chooseInterleavedTile(const KernelTarget &target, mlir::Type accElem,
-                                               std::optional<int64_t> rows, int64_t columns, int64_t depth,
-                                               bool padded);
+/// and one column is a vector of steps. `padded`: zeros may be added to the right operand's depth. Says what keeps it
+/// from the product; else sets `tile`.
+struct ProductTypes {
+  mlir::Type left, right, acc; ///< of elements
+};
+WhyNot whyNotFewColumns(const KernelTarget &target, const ProductTypes &types, std::optional<int64_t> rows, int64_t columns, int64_t depth,
+                        bool padded, TileShape &tile);
 
 /// Accumulator rows that fit the registers beside `vecs` vectors of the right operand.
 unsigned maxTileRows(const KernelTarget &target, unsigned vecs);

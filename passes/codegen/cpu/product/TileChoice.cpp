@@ -86,15 +86,17 @@ static unsigned maxInterleavedRows(const KernelTarget &target, unsigned vecs) {
   return std::clamp<int>((target.numVectorRegs - 1) / static_cast<int>(vecs) - 1, 1, 13);
 }
 
-std::optional<TileShape> chooseInterleavedTile(const KernelTarget &target, Type accElem,
-                                               std::optional<int64_t> rows, int64_t columns, int64_t depth,
-                                               bool padded) {
+WhyNot whyNotFewColumns(const KernelTarget &target, const ProductTypes &types, std::optional<int64_t> rows, int64_t columns, int64_t depth,
+                        bool padded, TileShape &tile) {
   // A few rows wait for the weights anyway, unless most of a vector would be padding.
   constexpr int64_t mostVecs = 6, leastRows = 8, fewColumns = 8;
+  const Type accElem = types.acc;
   const int64_t m = rows.value_or(1000), lanes = target.lanes(accElem);
-  if (!accElem.isF32() || lanes == 1 || depth <= 0 ||
-      (columns > fewColumns && (m < leastRows || depth > 1024)))
-    return std::nullopt;
+  if (lanes == 1 || depth <= 0 || (columns > fewColumns && (m < leastRows || depth > 1024)))
+    return WhyNot::notMeant("columns are many, rows few, or there are no vectors");
+  if (!types.left.isF32() || !types.right.isF32() || !accElem.isF32())
+    return isa<FloatType>(accElem) && columns <= fewColumns ? WhyNot::lacks("operands or sums are not f32")
+                                                            : WhyNot::notMeant("operands or sums are not f32");
   padded &= target.hasMaskedMemory(accElem);
   const TileShape plain = chooseTile(target, accElem, rows, columns);
   const double each = 1 / target.fmas;
@@ -122,7 +124,10 @@ std::optional<TileShape> chooseInterleavedTile(const KernelTarget &target, Type 
                        static_cast<unsigned>(lanes), steps};
     }
   }
-  return best;
+  if (!best)
+    return WhyNot::notMeant("a step of the sum fills vectors as well");
+  tile = *best;
+  return WhyNot::none();
 }
 
 TileShape panelTile(const KernelTarget &target, Type accElem, int64_t panel, std::optional<int64_t> rows,

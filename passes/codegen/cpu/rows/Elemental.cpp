@@ -4,6 +4,7 @@
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/rows/Interleave.h"
 #include "passes/codegen/element/Expr.h"
+#include "passes/codegen/element/Special.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -61,11 +62,17 @@ static Transposed findTransposes(ArrayRef<Value> roots) {
       walkOps(SmallVector<Value>(op->getOperands()), [&](Operation *o) { r.tiles &= !llvm::is_contained(r.ops, o); });
     }
   }
-  for (Value root : roots)
-    r.tiles &= ElementEmitter::canVectorize(root);
-  for (hlo::TransposeOp op : r.ops)
-    r.tiles &= !isa<ComplexType>(elementType(op.getResult()));
   return r;
+}
+
+/// What keeps squares of vectors from these roots.
+static WhyNot whyNotSquares(ArrayRef<Value> roots, const Transposed &transposed) {
+  if (!transposed.tiles)
+    return WhyNot::notMeant("other operations than those of elements follow, or transposes differ");
+  bool vectors = llvm::all_of(roots, ElementEmitter::canVectorize);
+  for (hlo::TransposeOp op : transposed.ops)
+    vectors &= !isa<ComplexType>(elementType(op.getResult()));
+  return vectors ? WhyNot::none() : WhyNot::lacks("complex numbers are not turned in registers");
 }
 
 // Square of vectors, v[i][j] -> v[j][i], by exchanging halves at every distance.
@@ -181,6 +188,8 @@ LogicalResult ElementalEmitter::emit() {
     lanes = masked && *n * 2 > lanes ? lanes : (fit >= 4 ? fit : 1);
   }
   transposed = findTransposes(roots);
+  if (rank > 1 && transposed.dim >= 0)
+    transposed.tiles = chooseSpecial(b, "turned-squares", whyNotSquares(roots, transposed));
   if (rank == 1)
     emitFlat();
   else if (transposed.dim >= 0 && (lanes == 1 || transposed.tiles))
@@ -301,8 +310,9 @@ LogicalResult emitElemental(KernelBuilder &b, ArrayRef<Value> roots, ArrayRef<Va
                             ArrayRef<Value> buffers, ArrayRef<int64_t> outputRows, ArrayRef<int64_t> leafRows) {
   auto isDense = [](int64_t row) { return row == 0; };
   const bool dense = llvm::all_of(outputRows, isDense), allDense = dense && llvm::all_of(leafRows, isDense);
-  if (auto how = allDense ? matchInterleave(roots, leaves, b.target) : std::nullopt)
-    return emitInterleave(b, *how, roots[0], outputs[0], buffers[llvm::find(leaves, how->leaf) - leaves.begin()]);
+  Interleave how;
+  if (allDense && chooseSpecial(b, "interleave", whyNotInterleave(roots, leaves, b.target, how)))
+    return emitInterleave(b, how, roots[0], outputs[0], buffers[llvm::find(leaves, how.leaf) - leaves.begin()]);
   return ElementalEmitter(b, roots, outputs, leaves, buffers, outputRows, leafRows, dense, allDense).emit();
 }
 

@@ -4,7 +4,7 @@
 // pass through the stack.
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
-#include "passes/codegen/cpu/Special.h"
+#include "passes/codegen/element/Special.h"
 #include "passes/codegen/cpu/rows/Elemental.h"
 #include "passes/codegen/cpu/rows/Interleave.h"
 #include "passes/codegen/cpu/rows/Rows.h"
@@ -339,7 +339,7 @@ LogicalResult ShortRowsEmitter::emit() {
 
 std::optional<LogicalResult> emitShortRows(Operation *op, KernelBuilder &b) {
   ShortRowsEmitter emitter(op, b);
-  if (!chooseSpecial(b, op, "short-rows", emitter.whyNot()))
+  if (!chooseSpecial(b, "short-rows", emitter.whyNot()))
     return std::nullopt;
   return emitter.emit();
 }

@@ -76,34 +76,23 @@ static void mergeDims(hlo::TransposeOp op, SmallVector<AffineExpr> &sizes, Small
     perm.push_back(llvm::find_if(byInput, [&](auto &x) { return x.first == g.first; }) - byInput.begin());
 }
 
-std::optional<Interleave> matchInterleave(ArrayRef<Value> roots, ArrayRef<Value> leaves, const KernelTarget &target) {
-  if (roots.size() != 1 || !ElementEmitter::canVectorize(roots[0]))
-    return std::nullopt;
-  Interleave r;
-  r.op = onlyTranspose(roots[0]);
-  if (!r.op || !elementwiseOf(roots[0], [&](Value v) { return v == r.op.getResult(); }))
-    return std::nullopt;
-  llvm::SetVector<Value> read;
-  bool known = elementwiseOf(r.op.getOperand(), [&](Value v) { return llvm::is_contained(leaves, v) && (read.insert(v), true); });
-  Type elem = elementType(r.op.getResult());
-  if (!known || read.size() != 1 || !elem.isIntOrFloat() || elem.getIntOrFloatBitWidth() < 8)
-    return std::nullopt;
-  r.leaf = read[0];
-
+/// Sizes and strides of what the transpose moves.
+static WhyNot sizesFit(Interleave &r) {
+  const WhyNot unknown = WhyNot::notMeant("sizes are known at run time, or 0"), simple = WhyNot::notMeant("it moves no elements past others");
   SmallVector<AffineExpr> sizes;
   SmallVector<int64_t> perm;
   mergeDims(r.op, sizes, perm);
   if (perm.size() < 2)
-    return std::nullopt;
+    return simple;
   const int64_t rank = sizes.size();
   if (perm.back() == rank - 1) {
     std::optional<int64_t> run = hlo::constantValue(sizes.back());
     if (!run || *run == 0)
-      return std::nullopt;
+      return unknown;
     r.run = *run;
     perm.pop_back();
   }
-  AffineExpr one = getAffineConstantExpr(1, elem.getContext());
+  AffineExpr one = getAffineConstantExpr(1, r.op.getContext());
   SmallVector<AffineExpr> in(rank, one), out(rank, one); // strides, both by dimension of the input
   for (int64_t i = rank - 2; i >= 0; --i)
     in[i] = hlo::simplify(in[i + 1] * sizes[i + 1]);
@@ -115,7 +104,7 @@ std::optional<Interleave> matchInterleave(ArrayRef<Value> roots, ArrayRef<Value>
   const int64_t u = perm.back(), v = int64_t(perm.size()) - 1;
   std::optional<int64_t> uSize = hlo::constantValue(sizes[u]), vSize = hlo::constantValue(sizes[v]);
   if (!uSize || !vSize || *uSize == 0 || *vSize == 0)
-    return std::nullopt;
+    return unknown;
   r.u = *uSize;
   r.v = *vSize;
   r.inU = in[u];
@@ -126,25 +115,55 @@ std::optional<Interleave> matchInterleave(ArrayRef<Value> roots, ArrayRef<Value>
       r.inOthers.push_back(in[d]);
       r.outOthers.push_back(out[d]);
     }
+  return WhyNot::none();
+}
 
-  r.lanes = 16;
-  SmallVector<Value> work{roots[0]};
+/// Whether vectors hold the elements of all that leads to `root`; the lanes of the widest.
+static bool typesFit(Value root, const KernelTarget &target, unsigned &lanes) {
+  SmallVector<Value> work{root};
+  llvm::DenseSet<Value> seen;
   while (!work.empty()) {
     Value x = work.pop_back_val();
-    r.lanes = std::min(r.lanes, target.lanes(elementType(x)));
+    if (!seen.insert(x).second)
+      continue;
+    Type elem = elementType(x);
+    if (!elem.isIntOrFloat())
+      return false;
+    lanes = std::min(lanes, target.lanes(elem));
     if (Operation *op = x.getDefiningOp())
       work.append(op->operand_begin(), op->operand_end());
   }
+  return ElementEmitter::canVectorize(root);
+}
+
+WhyNot whyNotInterleave(ArrayRef<Value> roots, ArrayRef<Value> leaves, const KernelTarget &target, Interleave &r) {
+  r = Interleave();
+  r.op = roots.size() == 1 ? onlyTranspose(roots[0]) : hlo::TransposeOp();
+  if (!r.op || !elementwiseOf(roots[0], [&](Value v) { return v == r.op.getResult(); }))
+    return WhyNot::notMeant("there is more than a transpose between elements");
+  llvm::SetVector<Value> read;
+  bool known = elementwiseOf(r.op.getOperand(), [&](Value v) { return llvm::is_contained(leaves, v) && (read.insert(v), true); });
+  if (!known || read.size() != 1)
+    return WhyNot::notMeant("it reads more than one operand");
+  r.leaf = read[0];
+  if (WhyNot why = sizesFit(r); !why.takes())
+    return why;
+  Type elem = elementType(r.op.getResult());
+  r.lanes = 16;
+  // what has no vectors is counted as if it had some: whether the sizes would fit
+  const bool types = typesFit(roots[0], target, r.lanes) && elem.getIntOrFloatBitWidth() >= 8;
   // All vectors of a block are in registers at once. Longer runs are vectors as they are.
   const int64_t mostVectors = target.numVectorRegs / 2;
   const bool deals = hlo::constantValue(r.inU) == r.v * r.run && r.v * r.run <= mostVectors;
   const bool weaves = hlo::constantValue(r.outV) == r.u * r.run && r.u * r.run <= mostVectors;
   if (r.run >= r.lanes || (!deals && !weaves))
-    return std::nullopt;
+    return WhyNot::notMeant("runs are long, or far apart");
   r.deals = deals && (!weaves || r.u >= r.v);
   while (r.lanes > (r.deals ? r.u : r.v))
     r.lanes /= 2;
-  return r.lanes >= 4 ? std::optional(r) : std::nullopt;
+  if (r.lanes < 4)
+    return WhyNot::notMeant("vectors are short");
+  return types ? WhyNot::none() : WhyNot::lacks("elements are complex numbers, or less than a byte");
 }
 
 Value pickElements(KernelBuilder &b, ArrayRef<Value> vectors, ArrayRef<int64_t> from) {

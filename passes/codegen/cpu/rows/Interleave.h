@@ -6,8 +6,7 @@
 #include "dialects/hlo/Hlo.h"
 #include "passes/codegen/cpu/Emit.h"
 #include "passes/codegen/element/ElementEmitter.h"
-
-#include <optional>
+#include "passes/codegen/element/Special.h"
 
 namespace lathe::cpu {
 
@@ -33,8 +32,9 @@ mlir::SmallVector<mlir::Value> dealElements(KernelBuilder &b, mlir::ArrayRef<mli
 /// The way back.
 mlir::SmallVector<mlir::Value> weaveElements(KernelBuilder &b, mlir::ArrayRef<mlir::Value> vectors);
 
-std::optional<Interleave> matchInterleave(mlir::ArrayRef<mlir::Value> roots, mlir::ArrayRef<mlir::Value> leaves,
-                                          const KernelTarget &target);
+/// What keeps the form from these results; `how` is filled in where nothing does.
+WhyNot whyNotInterleave(mlir::ArrayRef<mlir::Value> roots, mlir::ArrayRef<mlir::Value> leaves, const KernelTarget &target,
+                        Interleave &how);
 
 /// Stores all elements of `root`, what becomes of the transpose, to `output`; sets extent and cost.
 mlir::LogicalResult emitInterleave(KernelBuilder &b, Interleave how, mlir::Value root, mlir::Value output,

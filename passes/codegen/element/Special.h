@@ -1,12 +1,12 @@
 // Special forms: code for ops of certain sizes and types that does better than the plain loops. Each has a `whyNot` that says what
 // keeps it from an op, asked once, when the algorithm is chosen and before anything is packed for it. What it takes, it
 // must be able to emit.
-#ifndef LATHE_PASSES_CODEGEN_CPU_SPECIAL_H
-#define LATHE_PASSES_CODEGEN_CPU_SPECIAL_H
+#ifndef LATHE_PASSES_CODEGEN_ELEMENT_SPECIAL_H
+#define LATHE_PASSES_CODEGEN_ELEMENT_SPECIAL_H
 
-#include "passes/codegen/cpu/Emit.h"
+#include "passes/codegen/element/KernelBuilder.h"
 
-namespace lathe::cpu {
+namespace lathe::codegen {
 
 /// What keeps a special form from an op: nothing, that plain loops are the better code, or that it lacks something. The
 /// last is a fallback, which is counted and told.
@@ -29,13 +29,12 @@ private:
   bool fallback = false;
 };
 
-/// Tells what came of asking: a remark (category `kernel`, missed), and, of a fallback, an attribute of the function, by which
-/// lowering counts them. Returns whether the form takes the op.
-bool chooseSpecial(KernelBuilder &b, mlir::Operation *op, llvm::StringRef form, const WhyNot &why);
+/// Tells what came of asking for a kernel op: a remark (category `kernel`, missed for a fallback). Fallbacks are noted in an
+/// attribute (fallbackAttribute), by which lowering counts them. Returns whether the form takes the op.
+bool chooseSpecial(mlir::Operation *op, llvm::StringRef form, const WhyNot &why);
+/// The same while the op's function is emitted.
+bool chooseSpecial(KernelBuilder &b, llvm::StringRef form, const WhyNot &why);
 
-/// Of a kernel's function: how many special forms it would have had, but for what they lack.
-constexpr llvm::StringLiteral fallbackAttribute = "kernel.fallbacks";
+} // namespace lathe::codegen
 
-} // namespace lathe::cpu
-
-#endif // LATHE_PASSES_CODEGEN_CPU_SPECIAL_H
+#endif // LATHE_PASSES_CODEGEN_ELEMENT_SPECIAL_H
