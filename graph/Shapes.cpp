@@ -14,29 +14,69 @@ constexpr int64_t kMaxConstBytes = 1 << 16;
 
 bool isIndex(DType type) { return type == DType::Int32 || type == DType::Int64; }
 
-std::optional<ops::PartialValues> constantValues(const Node *node) {
-  const tf::AttrValue *value = node->attr("value");
-  if (!value || value->tensor().tensor_shape().dim_size() > 1 || !isIndex(node->outputType(0)))
+/// What a Const holds, unless it is large.
+std::optional<Tensor> constantOf(Endpoint e) {
+  const tf::AttrValue *value = e.node && e.node->op() == "Const" ? e.node->attr("value") : nullptr;
+  if (!value || value->tensor().tensor_shape().dim_size() > 2)
     return std::nullopt;
   auto tensor = decodeTensor(value->tensor(), kMaxConstBytes);
-  if (!tensor.ok() || tensor->numElements() > kMaxValues)
-    return std::nullopt;
-  ops::PartialValues out;
-  for (int64_t i = 0; i < tensor->numElements(); ++i)
-    out.push_back(tensor->dtype() == DType::Int32 ? tensor->data<int32_t>()[i] : tensor->data<int64_t>()[i]);
+  return tensor.ok() && tensor->numElements() <= kMaxValues ? std::optional<Tensor>(*std::move(tensor)) : std::nullopt;
+}
+
+std::vector<int64_t> integersOf(const Tensor &tensor) {
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < tensor.numElements(); ++i)
+    out.push_back(tensor.dtype() == DType::Int32 ? tensor.data<int32_t>()[i] : tensor.data<int64_t>()[i]);
   return out;
+}
+
+std::optional<double> realOf(const Tensor &scalar) {
+  switch (scalar.dtype()) {
+  case DType::Int32:
+  case DType::Int64:
+    return static_cast<double>(integersOf(scalar)[0]);
+  case DType::Float32:
+    return scalar.data<float>()[0];
+  case DType::Float64:
+    return scalar.data<double>()[0];
+  default:
+    return std::nullopt;
+  }
+}
+
+std::optional<ops::PartialValues> constantValues(const Node *node) {
+  auto tensor = isIndex(node->outputType(0)) ? constantOf({const_cast<Node *>(node), 0}) : std::nullopt;
+  if (!tensor || tensor->dims().size() > 1)
+    return std::nullopt;
+  std::vector<int64_t> values = integersOf(*tensor);
+  return ops::PartialValues(values.begin(), values.end());
 }
 
 class Query : public ops::ShapeQuery {
 public:
   Query(const Node *node, const Shapes &shapes) : node(node), shapes(shapes) {}
+  const ops::OpInfo &op() const override { return node->info(); }
   int numInputs() const override { return node->numInputs(); }
   int numOutputs() const override { return node->numOutputs(); }
+  std::pair<int, int> inputRange(std::string_view arg) const override { return node->inputRange(arg); }
+  std::pair<int, int> outputRange(std::string_view arg) const override { return node->outputRange(arg); }
+  DType inputType(int i) const override { return node->inputType(i); }
+  DType outputType(int i) const override { return node->outputType(i); }
   PartialShape inputShape(int i) const override {
     return i < node->numInputs() ? shapes.shape(node->input(i)) : std::nullopt;
   }
   std::optional<ops::PartialValues> inputValues(int i) const override {
     return i < node->numInputs() ? shapes.values(node->input(i)) : std::nullopt;
+  }
+  std::optional<std::vector<int64_t>> matrixValues(int i) const override {
+    auto tensor = i < node->numInputs() ? constantOf(node->input(i)) : std::nullopt;
+    if (!tensor || tensor->dims().size() != 2 || !isIndex(tensor->dtype()))
+      return std::nullopt;
+    return integersOf(*tensor);
+  }
+  std::optional<double> numberValue(int i) const override {
+    auto tensor = i < node->numInputs() ? constantOf(node->input(i)) : std::nullopt;
+    return tensor && tensor->dims().empty() ? realOf(*tensor) : std::nullopt;
   }
   PartialShape handleShape(int i) const override {
     return i < node->numInputs() ? shapes.handleShape(node->input(i)) : std::nullopt;
@@ -45,6 +85,10 @@ public:
   bool boolAttr(std::string_view name) const override { return node->boolAttr(name); }
   std::string stringAttr(std::string_view name) const override { return node->stringAttr(name); }
   std::vector<int64_t> intsAttr(std::string_view name) const override { return node->intsAttr(name); }
+  std::vector<float> floatsAttr(std::string_view name) const override {
+    const tf::AttrValue *value = node->attr(name);
+    return value ? std::vector<float>(value->list().f().begin(), value->list().f().end()) : std::vector<float>();
+  }
   PartialShape shapeAttr(std::string_view name) const override {
     const tf::AttrValue *value = node->attr(name);
     return value && value->value_case() == tf::AttrValue::kShape ? decoded(value->shape()) : std::nullopt;
@@ -214,13 +258,25 @@ private:
 
 } // namespace
 
-PartialShape Shapes::shape(Endpoint e) const {
+namespace {
+
+PartialShape find(const std::unordered_map<const Node *, ops::InferredShapes> &known, Endpoint e,
+                  std::vector<PartialShape> ops::InferredShapes::*which) {
   auto it = known.find(e.node);
-  return it == known.end() || e.index < 0 || e.index >= static_cast<int>(it->second.size()) ? std::nullopt : it->second[e.index];
+  if (it == known.end())
+    return std::nullopt;
+  const std::vector<PartialShape> &shapes = it->second.*which;
+  return e.index < 0 || e.index >= static_cast<int>(shapes.size()) ? std::nullopt : shapes[e.index];
 }
 
+} // namespace
+
+PartialShape Shapes::shape(Endpoint e) const { return find(known, e, &ops::InferredShapes::outputs); }
+
+PartialShape Shapes::handleShape(Endpoint e) const { return find(known, e, &ops::InferredShapes::handles); }
+
 absl::Status Shapes::merge(Endpoint e, const PartialShape &shape) {
-  std::vector<PartialShape> &shapes = known[e.node];
+  std::vector<PartialShape> &shapes = known[e.node].outputs;
   shapes.resize(static_cast<size_t>(e.node->numOutputs()));
   auto merged = ops::mergeShapes(shapes[e.index], shape);
   if (!merged.ok())
@@ -230,30 +286,11 @@ absl::Status Shapes::merge(Endpoint e, const PartialShape &shape) {
 }
 
 absl::Status Shapes::add(const Node *node) {
-  std::vector<PartialShape> shapes(static_cast<size_t>(node->numOutputs()));
-  if (ops::ShapeFunction function = ops::findShapeFunction(node->op())) {
-    absl::Status s = function(Query(node, *this), &shapes);
-    if (!s.ok())
-      return atNode(node->name(), node->op(), s);
-    shapes.resize(static_cast<size_t>(node->numOutputs()));
-  }
-  known[node] = std::move(shapes);
+  auto shapes = ops::inferShapes(Query(node, *this));
+  if (!shapes.ok())
+    return atNode(node->name(), node->op(), shapes.status());
+  known[node] = *std::move(shapes);
   return absl::OkStatus();
-}
-
-PartialShape Shapes::handleShape(Endpoint e) const {
-  for (int depth = 0; depth < kMaxDepth && e.node; ++depth) {
-    const Node *node = e.node;
-    if (node->op() == "VarHandleOp") {
-      const tf::AttrValue *value = node->attr("shape");
-      auto shape = value ? decodeShape(value->shape()) : absl::StatusOr<PartialShape>(PartialShape());
-      return shape.ok() ? *shape : std::nullopt;
-    }
-    if (node->op() != "Identity" || node->numInputs() != 1)
-      return std::nullopt;
-    e = node->input(0);
-  }
-  return std::nullopt;
 }
 
 std::optional<ops::PartialValues> Shapes::values(Endpoint e) const { return ValueReader(*this).read(e, 0); }

@@ -20,13 +20,13 @@ public:
   absl::Status merge(Endpoint output, const PartialShape &shape);
   /// Forgets a node that is to be removed.
   void remove(const Node *node) { known.erase(node); }
-  /// The shape behind a resource handle; unknown where it is not followed.
+  /// The shape behind a handle (of a variable, of a list's elements); unknown where it is not followed.
   PartialShape handleShape(Endpoint output) const;
   /// The elements of an integer output of rank 0 or 1, as far as they follow from constants and shapes.
   std::optional<ops::PartialValues> values(Endpoint output) const;
 
 private:
-  std::unordered_map<const Node *, std::vector<PartialShape>> known;
+  std::unordered_map<const Node *, ops::InferredShapes> known;
 };
 
 } // namespace lathe::graphdef

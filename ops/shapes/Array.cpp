@@ -78,28 +78,35 @@ absl::Status reshape(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
+absl::Status broadcastTo(const ShapeQuery &q, Shapes *out) {
+  PartialShape to = q.inputShape(1);
+  if (to && to->size() > 1)
+    return absl::InvalidArgumentError(absl::StrCat("the shape has shape ", shapeToString(to), ", expected a vector"));
+  (*out)[0] = shapeOfValues(q.inputValues(1));
+  return absl::OkStatus();
+}
+
 absl::Status transpose(const ShapeQuery &q, Shapes *out) {
-  PartialShape from = q.inputShape(0);
+  PartialShape from = q.inputShape(0), axes = q.inputShape(1);
   std::optional<PartialValues> perm = q.inputValues(1);
-  LATHE_CHECK(expectRank(q.inputShape(1), 1, "the permutation"));
   if (!from) {
-    if (perm)
-      (*out)[0] = unknownOfRank(static_cast<int64_t>(perm->size()));
+    // one axis is none for a scalar, too
+    if (axes && axes->size() == 1 && (*axes)[0] > 1 && (*axes)[0] <= kMaxRank)
+      (*out)[0] = unknownOfRank((*axes)[0]);
     return absl::OkStatus();
   }
+  LATHE_CHECK(expectRank(axes, 1, "the permutation"));
   const int64_t rank = static_cast<int64_t>(from->size());
+  if (axes && !mergeSizes((*axes)[0], rank))
+    return absl::InvalidArgumentError(absl::StrCat("a permutation of ", (*axes)[0], " axes for rank ", rank));
   if (perm && static_cast<int64_t>(perm->size()) != rank)
     return absl::InvalidArgumentError(absl::StrCat("a permutation of ", perm->size(), " axes for rank ", rank));
   std::vector<int64_t> result(static_cast<size_t>(rank), -1);
-  std::vector<bool> seen(static_cast<size_t>(rank), false);
   for (int64_t i = 0; perm && i < rank; ++i) {
     if (!(*perm)[i])
       continue;
     int64_t axis;
     LATHE_ASSIGN(axis, frontAxis(*(*perm)[i], rank));
-    if (seen[axis])
-      return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " comes twice in the permutation"));
-    seen[axis] = true;
     result[i] = (*from)[axis];
   }
   (*out)[0] = result;
@@ -259,9 +266,8 @@ absl::Status where(const ShapeQuery &q, Shapes *out) {
 }
 
 absl::Status unique(const ShapeQuery &q, Shapes *out) {
-  LATHE_CHECK(expectRank(q.inputShape(0), 1, "input 0"));
   (*out)[0] = std::vector<int64_t>{-1};
-  (*out)[1] = q.inputShape(0) ? q.inputShape(0) : unknownOfRank(1);
+  (*out)[1] = q.inputShape(0);
   if (q.numOutputs() > 2)
     (*out)[2] = std::vector<int64_t>{-1};
   return absl::OkStatus();
@@ -272,8 +278,10 @@ absl::Status oneHot(const ShapeQuery &q, Shapes *out) {
   if (!shape)
     return absl::OkStatus();
   int64_t axis = q.intAttr("axis"), rank = static_cast<int64_t>(shape->size());
-  if (axis < -1 || axis > rank)
-    return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is outside [-1, ", rank, "]"));
+  if (axis < -1)
+    return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is below -1"));
+  if (axis > rank)
+    return absl::OkStatus(); // for the kernel to refuse
   std::optional<int64_t> depth = scalarValue(q, 1);
   shape->insert(axis == -1 ? shape->end() : shape->begin() + axis, depth && *depth >= 0 ? *depth : -1);
   (*out)[0] = shape;
@@ -302,13 +310,14 @@ void addArrayShapes(ShapeTable *table) {
     for (const char *op : ops)
       table->emplace_back(op, f);
   };
-  all({"AsString", "CheckNumerics", "CheckNumericsV2", "DebugGradientIdentity", "DeepCopy", "EncodeBase64", "DecodeBase64", "Identity",
-       "InvertPermutation", "MatrixBandPart", "MatrixSetDiag", "OnesLike", "PreventGradient", "Print", "RandomShuffle",
-       "RefIdentity", "RegexFullMatch", "RegexReplace", "Reverse", "ReverseSequence", "ReverseV2", "Roll", "Snapshot", "StaticRegexFullMatch",
-       "StaticRegexReplace", "StopGradient", "StringLength", "StringLower", "StringStrip", "StringToHashBucket", "StringToHashBucketFast",
+  all({"AsString", "CheckNumerics", "CheckNumericsV2", "DeepCopy", "EncodeBase64", "DecodeBase64", "Identity", "InvertPermutation",
+       "MatrixBandPart", "MatrixSetDiag", "OnesLike", "PreventGradient", "Print", "RandomShuffle", "RefIdentity", "RegexFullMatch",
+       "RegexReplace", "Reverse", "ReverseSequence", "ReverseV2", "Roll", "Snapshot", "StaticRegexFullMatch", "StaticRegexReplace",
+       "StopGradient", "StringLength", "StringLower", "StringStrip", "StringToHashBucket", "StringToHashBucketFast",
        "StringToHashBucketStrong", "StringToNumber", "StringUpper", "ZerosLike"},
       sameShape);
-  all({"BroadcastTo", "Fill", "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "StatelessRandomNormal",
+  all({"BroadcastTo"}, broadcastTo);
+  all({"Fill", "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "StatelessRandomNormal",
        "StatelessRandomNormalV2", "StatelessRandomUniform", "StatelessRandomUniformInt", "StatelessRandomUniformIntV2",
        "StatelessRandomUniformV2", "StatelessTruncatedNormal", "StatelessTruncatedNormalV2", "TruncatedNormal", "ParameterizedTruncatedNormal"},
       shapeFromInput);

@@ -8,6 +8,8 @@
 
 namespace lathe::ops {
 
+/// Sets the shapes of the outputs, which come in as unknown.
+using ShapeFunction = absl::Status (*)(const ShapeQuery &query, std::vector<PartialShape> *outputs);
 using ShapeTable = std::vector<std::pair<std::string_view, ShapeFunction>>;
 
 void addArrayShapes(ShapeTable *table);
@@ -17,6 +19,9 @@ void addNnShapes(ShapeTable *table);
 void addStateShapes(ShapeTable *table);
 
 using Shapes = std::vector<PartialShape>;
+
+/// No tensor has more dimensions.
+constexpr int64_t kMaxRank = 254;
 
 /// Assigns a StatusOr's value to `lhs`, or returns its status.
 #define LATHE_ASSIGN(lhs, expr)                                                                                        \
@@ -41,6 +46,9 @@ inline std::optional<int64_t> scalarValue(const ShapeQuery &q, int input) {
 
 /// An axis counted from the front; INVALID_ARGUMENT outside [-rank, rank).
 absl::StatusOr<int64_t> frontAxis(int64_t axis, int64_t rank);
+
+/// The shape that an input holds: unknown where the input may be a matrix, INVALID_ARGUMENT for sizes below -1 (which is unknown).
+absl::StatusOr<PartialShape> heldShape(const ShapeQuery &q, int input);
 
 /// Output 0 has the shape of input 0.
 absl::Status sameShape(const ShapeQuery &q, Shapes *out);

@@ -50,7 +50,11 @@ absl::Status mergeAll(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
-/// The first input of a clip, a lerp and the like is only sometimes the largest: the result is what all of them broadcast to.
+absl::Status accumulate(const ShapeQuery &q, Shapes *out) {
+  (*out)[0] = q.shapeAttr("shape");
+  return absl::OkStatus();
+}
+
 absl::Status broadcastAll(const ShapeQuery &q, Shapes *out) {
   PartialShape shape = q.inputShape(0);
   for (int i = 1; i < q.numInputs(); ++i)
@@ -100,8 +104,8 @@ absl::Status argReduction(const ShapeQuery &q, Shapes *out) {
   if (!shape)
     return absl::OkStatus();
   const int64_t rank = static_cast<int64_t>(shape->size());
-  if (rank == 0) {
-    (*out)[0] = shape;
+  if (rank <= 1) {
+    (*out)[0] = std::vector<int64_t>();
     return absl::OkStatus();
   }
   std::optional<int64_t> axis = scalarValue(q, 1);
@@ -270,8 +274,10 @@ void addMathShapes(ShapeTable *table) {
   all({"UnsortedSegmentSum", "UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd"}, unsortedSegments);
   all({"SelectV2"}, selectV2);
   all({"Select"}, selectV1);
-  all({"AddN", "AccumulateNV2"}, mergeAll);
-  all({"ClipByValue", "Betainc"}, broadcastAll);
+  all({"AddN"}, mergeAll);
+  all({"AccumulateNV2"}, accumulate);
+  all({"ClipByValue"}, sameShape);
+  all({"Betainc"}, broadcastAll);
   all({"MatMul"}, matMul);
   all({"Einsum", "XlaEinsum"}, einsum);
   all({"Bincount"}, bincount);

@@ -80,7 +80,8 @@ absl::Status conv2d(const ShapeQuery &q, Shapes *out) { return conv(q, out, 4, f
 absl::Status conv3d(const ShapeQuery &q, Shapes *out) { return conv(q, out, 5, false); }
 absl::Status depthwise(const ShapeQuery &q, Shapes *out) { return conv(q, out, 4, true); }
 
-absl::Status pool(const ShapeQuery &q, Shapes *out, int64_t rank) {
+/// With `hasDepth`, windows may lie over channels, too.
+absl::Status pool(const ShapeQuery &q, Shapes *out, int64_t rank, bool hasDepth) {
   PartialShape input = q.inputShape(0);
   Layout layout;
   if (!readLayout(q, rank, &layout))
@@ -89,22 +90,49 @@ absl::Status pool(const ShapeQuery &q, Shapes *out, int64_t rank) {
   std::vector<int64_t> strides = q.intsAttr("strides"), windows = q.intsAttr("ksize"), pads = q.intsAttr("explicit_paddings");
   std::string padding = q.stringAttr("padding");
   std::vector<int64_t> result(static_cast<size_t>(rank), -1);
-  for (int64_t d = 0; d < rank; ++d)
-    LATHE_ASSIGN(result[d], windowed(input ? (*input)[d] : -1, at(windows, d, 1), at(strides, d, 1), 1, padding,
-                                     padding == "EXPLICIT" ? at(pads, 2 * d, 0) + at(pads, 2 * d + 1, 0) : 0));
+  for (int64_t d : {int64_t(0), layout.channel()})
+    result[d] = input ? (*input)[d] : -1;
+  for (int64_t i = -1; i < rank - 2; ++i) {
+    const int64_t d = i < 0 ? layout.channel() : layout.spatial(i);
+    if (i >= 0 || hasDepth)
+      LATHE_ASSIGN(result[d], windowed(input ? (*input)[d] : -1, at(windows, d, 1), at(strides, d, 1), 1, padding,
+                                       padding == "EXPLICIT" ? at(pads, 2 * d, 0) + at(pads, 2 * d + 1, 0) : 0));
+  }
   (*out)[0] = result;
   if (q.numOutputs() > 1)
     (*out)[1] = result;
   return absl::OkStatus();
 }
 
-absl::Status pool2d(const ShapeQuery &q, Shapes *out) { return pool(q, out, 4); }
-absl::Status pool3d(const ShapeQuery &q, Shapes *out) { return pool(q, out, 5); }
+absl::Status pool2d(const ShapeQuery &q, Shapes *out) { return pool(q, out, 4, false); }
+absl::Status deepPool2d(const ShapeQuery &q, Shapes *out) { return pool(q, out, 4, true); }
+absl::Status pool3d(const ShapeQuery &q, Shapes *out) { return pool(q, out, 5, false); }
 
 /// Output 0 is the shape that input `i` holds.
 template <int i>
 absl::Status shapeInInput(const ShapeQuery &q, Shapes *out) {
   (*out)[0] = shapeOfValues(q.inputValues(i));
+  return absl::OkStatus();
+}
+
+/// The sizes may be those of the image alone.
+absl::Status convInputGrad(const ShapeQuery &q, Shapes *out) {
+  PartialShape sizes = q.inputShape(0), grads = q.inputShape(2), filter = q.inputShape(1);
+  LATHE_CHECK(expectRank(sizes, 1, "the sizes of the input"));
+  PartialShape known = shapeOfValues(q.inputValues(0));
+  if (!known || known->size() != 2) {
+    (*out)[0] = known && known->size() == 4 ? known : unknownOfRank(4);
+    return absl::OkStatus();
+  }
+  Layout layout;
+  if (!readLayout(q, 4, &layout))
+    return absl::OkStatus();
+  std::vector<int64_t> result(4, -1);
+  result[0] = grads && grads->size() == 4 ? (*grads)[0] : -1;
+  result[layout.channel()] = filter && filter->size() == 4 ? (*filter)[2] : -1;
+  for (int i = 0; i < 2; ++i)
+    result[layout.spatial(i)] = (*known)[i];
+  (*out)[0] = result;
   return absl::OkStatus();
 }
 
@@ -139,8 +167,10 @@ absl::Status batchNorm(const ShapeQuery &q, Shapes *out) {
   int64_t depth = (*x)[layout.channel()];
   for (int i = 1; i < 5 && i < q.numInputs(); ++i) {
     PartialShape s = q.inputShape(i);
+    if (i > 2 && q.boolAttr("is_training"))
+      break; // mean and variance are not read
     LATHE_CHECK(expectRank(s, 1, absl::StrCat("input ", i)));
-    // mean and variance of a training step may be empty
+    // mean and variance may be empty
     if (s && (*s)[0] > 0) {
       std::optional<int64_t> size = mergeSizes(depth, (*s)[0]);
       if (!size)
@@ -222,9 +252,11 @@ void addNnShapes(ShapeTable *table) {
   all({"Conv2D"}, conv2d);
   all({"Conv3D"}, conv3d);
   all({"DepthwiseConv2dNative"}, depthwise);
-  all({"AvgPool", "MaxPool", "MaxPoolWithArgmax"}, pool2d);
+  all({"AvgPool"}, pool2d);
+  all({"MaxPool", "MaxPoolWithArgmax"}, deepPool2d);
   all({"AvgPool3D", "MaxPool3D"}, pool3d);
-  all({"AvgPoolGrad", "AvgPool3DGrad", "Conv2DBackpropInput", "DepthwiseConv2dNativeBackpropInput", "Conv3DBackpropInputV2"}, shapeInInput<0>);
+  all({"Conv2DBackpropInput"}, convInputGrad);
+  all({"AvgPoolGrad", "AvgPool3DGrad", "DepthwiseConv2dNativeBackpropInput", "Conv3DBackpropInputV2"}, shapeInInput<0>);
   all({"Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter", "Conv3DBackpropFilterV2"}, shapeInInput<1>);
   all({"BiasAdd"}, biasAdd);
   all({"BiasAddGrad"}, biasAddGrad);

@@ -24,10 +24,9 @@ absl::Status slice(const ShapeQuery &q, Shapes *out) {
     int64_t whole = (*shape)[i];
     if (length && *length < -1)
       return absl::InvalidArgumentError(absl::StrCat("size ", *length, " of axis ", i));
-    if (from && (*from < 0 || (whole >= 0 && *from > whole)))
+    // that elements lie within the axis is for the kernel to check
+    if (from && length && *length == -1 && whole >= 0 && (*from < 0 || *from > whole))
       return absl::InvalidArgumentError(absl::StrCat("axis ", i, " of size ", whole, " has no position ", *from));
-    if (from && length && *length >= 0 && whole >= 0 && *length > whole - *from)
-      return absl::InvalidArgumentError(absl::StrCat("axis ", i, " of size ", whole, " has no ", *length, " elements from ", *from));
     if (length && *length >= 0)
       (*shape)[i] = *length;
     else
@@ -55,7 +54,8 @@ int64_t strided(int64_t size, std::optional<int64_t> begin, std::optional<int64_
 absl::Status stridedSlice(const ShapeQuery &q, Shapes *out) {
   PartialShape shape = q.inputShape(0);
   std::optional<PartialValues> begin = q.inputValues(1), end = q.inputValues(2), step = q.inputValues(3);
-  if (!shape || !step || (begin && begin->size() != step->size()) || (end && end->size() != step->size()) || step->size() > 32)
+  const bool isStepKnown = step && std::all_of(step->begin(), step->end(), [](auto &s) { return s.has_value(); });
+  if (!shape || !isStepKnown || (begin && begin->size() != step->size()) || (end && end->size() != step->size()) || step->size() > 32)
     return absl::OkStatus();
   const int64_t n = static_cast<int64_t>(step->size()), rank = static_cast<int64_t>(shape->size());
   const int64_t beginMask = q.intAttr("begin_mask"), endMask = q.intAttr("end_mask"), ellipsis = q.intAttr("ellipsis_mask"),
@@ -178,20 +178,22 @@ absl::Status gatherV2(const ShapeQuery &q, Shapes *out) {
     return absl::OkStatus();
   const int64_t rank = static_cast<int64_t>(params->size()), indexRank = static_cast<int64_t>(indices->size());
   int64_t batch = q.intAttr("batch_dims");
+  LATHE_CHECK(expectRankAtLeast(params, 1, "the data"));
   if (batch < -indexRank || batch > indexRank)
     return absl::InvalidArgumentError(absl::StrCat("batch_dims ", batch, " is outside [", -indexRank, ", ", indexRank, "]"));
-  batch += batch < 0 ? indexRank : 0;
-  if (batch > rank)
-    return absl::InvalidArgumentError(absl::StrCat("batch_dims ", batch, " with data of shape ", shapeToString(params)));
+  const bool isCounted = batch < 0;
+  batch += isCounted ? indexRank : 0;
   std::optional<int64_t> axis = scalarValue(q, 2);
   if (!axis) {
-    (*out)[0] = unknownOfRank(rank - 1 + indexRank - batch);
+    // with a number from the back TensorFlow tells another rank than the kernel has
+    if (!isCounted && rank - 1 + indexRank - batch >= 0)
+      (*out)[0] = unknownOfRank(rank - 1 + indexRank - batch);
     return absl::OkStatus();
   }
   int64_t at;
   LATHE_ASSIGN(at, frontAxis(*axis, rank));
   if (at < batch)
-    return absl::InvalidArgumentError(absl::StrCat("axis ", at, " is before batch_dims ", batch));
+    return absl::OkStatus(); // for the kernel to refuse
   std::vector<int64_t> result(params->begin(), params->begin() + at);
   for (int64_t i = 0; i < batch; ++i) {
     std::optional<int64_t> size = mergeSizes(result[i], (*indices)[i]);

@@ -1,27 +1,102 @@
-#include "ops/shapes/Families.h"
+// Finds the function or the rule of an op.
+#include "ops/shapes/Rules.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
 
 namespace lathe::ops {
+namespace {
 
-ShapeFunction findShapeFunction(std::string_view op) {
-  static const ShapeTable table = [] {
-    ShapeTable all;
+constexpr std::string_view kRules[] = {
+#include "ops/shapes/ArrayRules.def"
+    ,
+#include "ops/shapes/MathRules.def"
+    ,
+#include "ops/shapes/NnRules.def"
+    ,
+#include "ops/shapes/SparseRules.def"
+    ,
+#include "ops/shapes/StateRules.def"
+    ,
+#include "ops/shapes/DataRules.def"
+    ,
+#include "ops/shapes/HostRules.def"
+};
+
+struct Tables {
+  std::map<std::string, ShapeFunction, std::less<>> functions, handles;
+  RuleTable rules;
+  absl::Status status;
+
+  Tables() {
     for (auto add : {addArrayShapes, addSliceShapes, addMathShapes, addNnShapes, addStateShapes})
-      add(&all);
-    std::sort(all.begin(), all.end(), [](auto &a, auto &b) { return a.first < b.first; });
-    return all;
-  }();
-  auto it = std::lower_bound(table.begin(), table.end(), op, [](auto &entry, std::string_view name) { return entry.first < name; });
-  return it != table.end() && it->first == op ? it->second : nullptr;
+      fill(add, &functions);
+    for (std::string_view text : kRules)
+      status.Update(addRules(text, &rules));
+    for (auto &[op, function] : functions)
+      if (rules.count(op))
+        status.Update(absl::InvalidArgumentError(absl::StrCat("a rule and a function for op ", op)));
+  }
+
+  void fill(void (*add)(ShapeTable *), std::map<std::string, ShapeFunction, std::less<>> *out) {
+    ShapeTable all;
+    add(&all);
+    for (auto &[op, function] : all) {
+      if (!findOp(op))
+        status.Update(absl::InvalidArgumentError(absl::StrCat("a function for the unknown op ", std::string(op))));
+      if (!out->emplace(std::string(op), function).second)
+        status.Update(absl::InvalidArgumentError(absl::StrCat("a second function for op ", std::string(op))));
+    }
+  }
+};
+
+const Tables &tables() {
+  static const Tables all;
+  return all;
+}
+
+} // namespace
+
+absl::Status checkShapeFunctions() { return tables().status; }
+
+bool hasShapeFunction(std::string_view op) { return tables().functions.count(op) || tables().rules.count(op); }
+
+absl::StatusOr<InferredShapes> inferShapes(const ShapeQuery &q) {
+  InferredShapes out;
+  const size_t n = static_cast<size_t>(q.numOutputs());
+  out.outputs.resize(n);
+  out.handles.resize(n);
+  const std::string_view op = q.op().name;
+  if (auto rule = tables().rules.find(op); rule != tables().rules.end())
+    LATHE_CHECK(applyRule(*rule->second, q, &out));
+  if (auto function = tables().functions.find(op); function != tables().functions.end())
+    LATHE_CHECK(function->second(q, &out.outputs));
+  if (auto function = tables().handles.find(op); function != tables().handles.end())
+    LATHE_CHECK(function->second(q, &out.handles));
+  out.outputs.resize(n);
+  out.handles.resize(n);
+  return out;
 }
 
 absl::StatusOr<int64_t> frontAxis(int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank)
     return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is outside [", -rank, ", ", rank, ")"));
   return axis < 0 ? axis + rank : axis;
+}
+
+absl::StatusOr<PartialShape> heldShape(const ShapeQuery &q, int input) {
+  PartialShape shape = q.inputShape(input);
+  std::optional<PartialValues> values = q.inputValues(input);
+  if (!values || !shape || shape->size() > 1)
+    return PartialShape();
+  if (shape->empty()) // a scalar -1 says nothing
+    return (*values)[0].value_or(-1) == -1 ? absl::StatusOr<PartialShape>(PartialShape())
+                                           : absl::InvalidArgumentError("a shape that is a scalar has to be -1");
+  for (const std::optional<int64_t> &value : *values)
+    if (value && *value < -1)
+      return absl::InvalidArgumentError(absl::StrCat("a shape has the size ", *value));
+  return shapeOfValues(values);
 }
 
 absl::Status sameShape(const ShapeQuery &q, Shapes *out) {

@@ -1,0 +1,197 @@
+// Shapes against those that TensorFlow infers: test/data/shapes/record.zip, written by test/tools/shape_record.py, where its format
+// is described.
+//
+// A *fact* is a rank or a size that TensorFlow knows, of an output or of what an output's handle holds. Lathe may know fewer of them
+// than the floor of the op's table allows, and may say nothing else. With LATHE_SHAPE_REPORT=FILE each case that falls short is
+// written there.
+#include "graph/Shapes.h"
+
+#include "base/Npz.h"
+#include "base/Zip.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+using namespace lathe;
+using namespace lathe::graphdef;
+
+namespace {
+
+struct Floor {
+  const char *family;
+  double facts;    ///< share of the facts that have to be known
+  double refusals; ///< share of the refused nodes that have to be refused
+};
+// These only rise.
+constexpr Floor kFloors[] = {
+    {"ArrayOps", 0.549, 0.29},
+    {"DataOps", 0.043, 0},
+    {"FlowOps", 0.78, 0.5},
+    {"HostOps", 0.022, 0},
+    {"ImageOps", 0.094, 0.042},
+    {"LinalgOps", 0.271, 0.09},
+    {"MathOps", 0.751, 0.63},
+    {"NnOps", 0.305, 0.36},
+    {"QuantOps", 0.046, 0},
+    {"RandomOps", 0.27, 0.07},
+    {"SparseOps", 0.013, 0.01},
+    {"StateOps", 0.24, 0.046},
+    {"StringOps", 0.344, 0},
+    {"TrainOps", 0.286, 0},
+};
+
+struct Tally {
+  int cases = 0, facts = 0, known = 0, refusals = 0, refused = 0;
+  std::set<std::string> poor; ///< ops with facts or refusals that are missing
+};
+
+/// The record's graph, node by node.
+class Replay {
+public:
+  Replay(Tally *tally, std::ostream *report) : tally(tally), report(report) {}
+
+  void add(const tf::NodeDef &def) {
+    NodeSpec spec;
+    spec.def = def;
+    spec.def.clear_input();
+    for (const std::string &name : def.input()) {
+      spec.inputs.push_back(graph.findEndpoint(name));
+      ASSERT_TRUE(spec.inputs.back()) << def.name() << " reads " << name;
+    }
+    for (const char *name : {"_shapes", "_handles", "_refused"})
+      spec.def.mutable_attr()->erase(name);
+    const bool isCase = def.name().find('/') != std::string::npos, isRefused = def.attr().count("_refused");
+    absl::StatusOr<Node *> node = graph.add(std::move(spec));
+    absl::Status status = node.ok() ? shapes.add(*node) : node.status();
+    if (!isCase) {
+      ASSERT_TRUE(status.ok()) << status;
+      return;
+    }
+    ++tally->cases;
+    if (isRefused) {
+      ++tally->refusals;
+      tally->refused += !status.ok();
+      if (status.ok())
+        fallShort(def, "accepted");
+    } else if (!status.ok()) {
+      ADD_FAILURE() << "TensorFlow accepts " << describe(def) << ": " << status;
+    } else {
+      compare(def, *node);
+    }
+  }
+
+private:
+  static std::vector<PartialShape> expected(const tf::NodeDef &def, const char *name) {
+    std::vector<PartialShape> out;
+    if (auto it = def.attr().find(name); it != def.attr().end())
+      for (const tf::TensorShapeProto &proto : it->second.list().shape())
+        out.push_back(decodeShape(proto).value());
+    return out;
+  }
+
+  void compare(const tf::NodeDef &def, Node *node) {
+    std::vector<PartialShape> wanted = expected(def, "_shapes"), held = expected(def, "_handles");
+    ASSERT_EQ(static_cast<int>(wanted.size()), node->numOutputs()) << def.name();
+    for (int i = 0; i < node->numOutputs(); ++i)
+      compare(def, absl::StrCat("output ", i), wanted[i], shapes.shape(node->output(i)));
+    for (int i = 0; i < static_cast<int>(held.size()); ++i)
+      compare(def, absl::StrCat("what output ", i, " holds"), held[i], shapes.handleShape(node->output(i)));
+  }
+
+  void compare(const tf::NodeDef &def, const std::string &what, const PartialShape &wanted, const PartialShape &found) {
+    if (!wanted)
+      return;
+    ++tally->facts;
+    int missing = !found;
+    for (size_t i = 0; i < wanted->size(); ++i) {
+      if ((*wanted)[i] < 0)
+        continue;
+      ++tally->facts;
+      missing += !found || i >= found->size() || (*found)[i] < 0;
+    }
+    tally->known = tally->known + 1 - !found;
+    for (size_t i = 0; i < wanted->size() && found && i < found->size(); ++i)
+      tally->known += (*wanted)[i] >= 0 && (*found)[i] >= 0;
+    if (!ops::mergeShapes(wanted, found).ok())
+      ADD_FAILURE() << describe(def) << ": " << what << " is " << ops::shapeToString(wanted) << " for TensorFlow, "
+                    << ops::shapeToString(found) << " for Lathe";
+    else if (missing)
+      fallShort(def, absl::StrCat(what, " is ", ops::shapeToString(wanted), ", known ", ops::shapeToString(found)));
+  }
+
+  void fallShort(const tf::NodeDef &def, const std::string &how) {
+    tally->poor.insert(def.op());
+    if (report)
+      *report << how << ": " << describe(def) << "\n";
+  }
+
+  /// "Tile/3 (int32 [2,?], [1]=(4))" with attributes.
+  std::string describe(const tf::NodeDef &def) {
+    std::vector<std::string> inputs, attrs;
+    for (const std::string &name : def.input()) {
+      Endpoint e = graph.findEndpoint(name);
+      std::string text = ops::shapeToString(shapes.shape(e));
+      if (PartialShape held = shapes.handleShape(e))
+        absl::StrAppend(&text, "->", ops::shapeToString(held));
+      if (auto values = shapes.values(e); values && e.node->op() != "Placeholder")
+        absl::StrAppend(&text, "=", ops::shapeToString(ops::shapeOfValues(values)));
+      inputs.push_back(std::move(text));
+    }
+    for (auto &[name, value] : std::map<std::string, tf::AttrValue>(def.attr().begin(), def.attr().end()))
+      if (value.value_case() != tf::AttrValue::kType && name[0] != '_')
+        attrs.push_back(absl::StrCat(name, " ", value.ShortDebugString()));
+    return absl::StrCat(def.name(), " (", absl::StrJoin(inputs, ", "), ") {", absl::StrJoin(attrs, "; "), "}");
+  }
+
+  Graph graph;
+  Shapes shapes;
+  Tally *const tally;
+  std::ostream *const report;
+};
+
+std::string readFile(const std::string &path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream bytes;
+  bytes << in.rdbuf();
+  return bytes.str();
+}
+
+TEST(ShapeRecord, IsWhatTensorFlowInfers) {
+  auto entries = parseZip(readFile(LATHE_SOURCE_DIR "/test/data/shapes/record.zip"), INT64_C(1) << 26);
+  ASSERT_TRUE(entries.ok()) << entries.status();
+  std::ofstream report;
+  if (const char *path = std::getenv("LATHE_SHAPE_REPORT"))
+    report.open(path);
+  std::map<std::string, Tally> tallies;
+  for (auto &[name, bytes] : *entries) {
+    tf::GraphDef def;
+    ASSERT_TRUE(def.ParseFromString(bytes)) << name;
+    Replay replay(&tallies[name.substr(0, name.find('.'))], report.is_open() ? &report : nullptr);
+    for (const tf::NodeDef &node : def.node())
+      replay.add(node);
+  }
+  EXPECT_EQ(tallies.size(), std::size(kFloors));
+  Tally all;
+  for (const Floor &floor : kFloors) {
+    const Tally &t = tallies[floor.family];
+    EXPECT_GT(t.cases, 0) << floor.family;
+    const double facts = t.facts ? double(t.known) / t.facts : 1, refusals = t.refusals ? double(t.refused) / t.refusals : 1;
+    printf("%-10s %5d cases, %6d facts %.4f, %4d refused %.4f\n", floor.family, t.cases, t.facts, facts, t.refusals, refusals);
+    EXPECT_GE(facts, floor.facts) << floor.family << " falls short in " << absl::StrJoin(t.poor, " ");
+    EXPECT_GE(refusals, floor.refusals) << floor.family << " falls short in " << absl::StrJoin(t.poor, " ");
+    all.facts += t.facts, all.known += t.known, all.refusals += t.refusals, all.refused += t.refused;
+  }
+  printf("%d of %d facts, %d of %d refused\n", all.known, all.facts, all.refused, all.refusals);
+}
+
+TEST(ShapeRecord, TablesAreSound) { EXPECT_TRUE(ops::checkShapeFunctions().ok()) << ops::checkShapeFunctions(); }
+
+} // namespace
