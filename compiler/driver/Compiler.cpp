@@ -286,8 +286,12 @@ bool Compiler::addPasses(Phase phase, PassManager &pm) {
     so.foldBytes = opts.maxFoldBytes;
     so.exact = opts.exact;
     so.threads = opts.threads;
-    if (opts.threads > 1 && target)
-      so.multiplyAdds = target->backend->properties().multiplyAdds;
+    if (target) {
+      const codegen::Properties properties = target->backend->properties();
+      so.multiplyAdds = properties.multiplyAdds;
+      so.imagesFirst = properties.imagesFirst;
+      so.core = properties.model;
+    }
     simplify::buildSimplifyPipeline(pm, so);
     return true;
   }

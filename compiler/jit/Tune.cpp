@@ -63,7 +63,7 @@ public:
     this->options.wantObject = this->options.releaseConstants = true; // each candidate has constants of its own
     this->options.hosted = nullptr;
     this->options.plans.clear();
-    evicting.resize(std::max<int64_t>(backend.properties().cacheBytes * 4, 4 << 20));
+    evicting.resize(std::max<int64_t>(backend.properties().model.l2 * 4, 4 << 20));
   }
 
   /// Nothing when not even the estimates' plan could be compiled and run.

@@ -19,6 +19,7 @@
 #define LATHE_PASSES_CODEGEN_BACKEND_H
 
 #include "passes/codegen/Plan.h"
+#include "passes/codegen/ProcessorModel.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AffineExpr.h"
@@ -51,9 +52,10 @@ struct Properties {
   int vectorBits = 0;       ///< of the widest vectors in kernels; 0: none
   bool fma = false;         ///< multiplies and adds in one instruction
   double multiplyAdds = 1;  ///< of f32, that a thread does in a cycle at best
-  int64_t cacheBytes = 1 << 20; ///< of the cache that a thread has to itself
-  bool bf16 = false;       ///< Processor::bf16 is a wish that can be granted
-  bool tf32 = false;       ///< Processor::tf32 is
+  ProcessorModel model;     ///< of a core: its caches, rates of memory, and what its units do
+  bool bf16 = false;        ///< Processor::bf16 is a wish that can be granted
+  bool tf32 = false;        ///< Processor::tf32 is
+  bool imagesFirst = true;  ///< convolutions over images are faster than the same work over volumes (hlo-fold-depth)
 };
 
 struct PrepareOptions {

@@ -8,6 +8,8 @@
 #ifndef LATHE_PASSES_SIMPLIFY_PASSES_H
 #define LATHE_PASSES_SIMPLIFY_PASSES_H
 
+#include "passes/codegen/ProcessorModel.h"
+
 #include "mlir/Pass/Pass.h"
 
 #include <cstdint>
@@ -15,17 +17,19 @@
 
 namespace lathe::simplify {
 
-/// What buildSimplifyPipeline does; every field has a command-line spelling in the driver.
+/// What buildSimplifyPipeline does; the driver has a flag for what is no property of the backend.
 struct SimplifyOptions {
   /// Constant folding creates at most this many bytes of new constants in a module.
   int64_t foldBytes = int64_t(1) << 30;
   /// No rewriting that changes the rounding of any result.
   bool exact = false;
-  /// Tensors of a batch beyond this make its first layers run a few images at a time.
-  int64_t cacheBytes = 1 << 20;
-  /// Most threads that the code will use, and the multiply-adds in f32 that a core does in a cycle.
+  /// Most threads that the code will use.
   int64_t threads = 1;
+  /// What the backend says of itself (codegen::Properties): multiply-adds in f32 that a core does in a cycle, whether volumes
+  /// are better done as images, and what estimates know of a core.
   double multiplyAdds = 32;
+  bool imagesFirst = true;
+  codegen::ProcessorModel core;
 };
 
 #define GEN_PASS_DECL

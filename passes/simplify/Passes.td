@@ -121,7 +121,12 @@ def HloSplitBatch : Simplify_Pass<"hlo-split-batch"> {
     fit no cache. Elementwise ops, convolutions, products, reductions, windows and what moves data within an image are
     known; anything else that reads images ends the loop. Results are those of the ops on smaller operands.
   }];
-  let options = [Option<"cache", "cache", "int64_t", /*default=*/"1048576", "bytes of a core's own cache">];
+  let options = [
+    Option<"cache", "cache", "int64_t", /*default=*/"1048576", "bytes of a core's own cache">,
+    Option<"keptTraffic", "kept-traffic", "double", /*default=*/"0.8", "share of the traffic of tensors that is saved where they then fit it">,
+    Option<"lessTraffic", "less-traffic", "double", /*default=*/"0.4", "the same where they do not">,
+    Option<"refetched", "refetched", "double", /*default=*/"0.25", "share of their traffic that weights of half of it at most cost again">
+  ];
   let statistics = [Statistic<"numSplit", "split", "functions whose batch is split">];
 }
 
@@ -135,7 +140,11 @@ def HloSplitLoopRows : Simplify_Pass<"hlo-split-loop-rows"> {
   let options = [
     Option<"threads", "threads", "int64_t", /*default=*/"2", "most threads that the code will use">,
     Option<"multiplyAdds", "multiply-adds", "double", /*default=*/"32", "in f32 that a core does in a cycle">,
-    Option<"cache", "cache", "int64_t", /*default=*/"1048576", "bytes of a core's own cache">
+    Option<"cache", "cache", "int64_t", /*default=*/"1048576", "bytes of a core's own cache">,
+    Option<"meeting", "meeting", "double", /*default=*/"2200", "cycles until all threads have begun a kernel and are done with it, beyond their work">,
+    Option<"elementCycles", "element-cycles", "double", /*default=*/"0.6", "of an element of elementwise code, most of which is exponentials">,
+    Option<"keptBytes", "kept-bytes", "double", /*default=*/"28", "a cycle that a core reads of weights in its own cache">,
+    Option<"fetchedBytes", "fetched-bytes", "double", /*default=*/"8", "a cycle that a core reads of other weights">
   ];
   let statistics = [Statistic<"numSplit", "split", "loops split">];
 }

@@ -44,7 +44,7 @@ static void build(OpPassManager &pm, const SimplifyOptions &options, bool portab
   pm.addPass(createHloCanonicalizeProducts());
   if (!portable)
     pm.addPass(createHloSplitDilatedConv());
-  if (!options.exact && !portable)
+  if (!options.exact && !portable && options.imagesFirst)
     pm.addPass(createHloFoldDepth());
   // a phase of one tap is a product
   pm.addPass(createHloCanonicalizeProducts());
@@ -66,13 +66,20 @@ static void build(OpPassManager &pm, const SimplifyOptions &options, bool portab
   if (portable)
     return;
   HloSplitBatchOptions batch;
-  batch.cache = options.cacheBytes;
+  batch.cache = options.core.l2;
+  batch.keptTraffic = options.core.keptTraffic;
+  batch.lessTraffic = options.core.lessTraffic;
+  batch.refetched = options.core.refetched;
   pm.addPass(createHloSplitBatch(batch));
   if (options.threads > 1) {
     HloSplitLoopRowsOptions rows;
     rows.threads = options.threads;
     rows.multiplyAdds = options.multiplyAdds;
-    rows.cache = options.cacheBytes;
+    rows.cache = options.core.l2;
+    rows.meeting = options.core.meeting;
+    rows.elementCycles = options.core.recurrentElement;
+    rows.keptBytes = options.core.keptBytes;
+    rows.fetchedBytes = options.core.fetchedBytes;
     pm.addPass(createHloSplitLoopRows(rows));
     clean();
   }

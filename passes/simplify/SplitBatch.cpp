@@ -25,12 +25,15 @@ namespace lathe::simplify {
 
 namespace {
 
+using simplify::HloSplitBatchOptions;
+
 /// A loop that saves less than so many caches full, or less than this share of all traffic, is not worth its slices.
 constexpr double leastCaches = 8, leastShare = 0.08;
 
 class Splitter {
 public:
-  Splitter(func::FuncOp func, double cacheBytes) : block(func.getBody().front()), cacheBytes(cacheBytes), b(func) {}
+  Splitter(func::FuncOp func, const HloSplitBatchOptions &core)
+      : block(func.getBody().front()), core(core), cacheBytes(static_cast<double>(core.cache)), b(func) {}
   bool run();
 
 private:
@@ -53,6 +56,7 @@ private:
   void rewrite(size_t cut);
 
   Block &block;
+  const HloSplitBatchOptions &core;
   const double cacheBytes; ///< a core's own; traffic beyond it is what splitting saves
   OpBuilder b;
   int64_t batch = 0, group = 1;
@@ -237,7 +241,7 @@ size_t Splitter::chooseCut() {
   const double rounds = double(batch) / group;
   for (size_t i = 0; i <= ops.size(); ++i) {
     if (i == ops.size() || (movesData(ops[i]) && i)) {
-      double gain = saved - (rounds - 1) * filters * (filters > cacheBytes / 2 ? 1 : 0.25);
+      double gain = saved - (rounds - 1) * filters * (filters > cacheBytes / 2 ? 1 : core.refetched);
       if (gain > bestGain && (gain -= crossing[i]) > bestGain) {
         bestGain = gain;
         best = i;
@@ -246,7 +250,7 @@ size_t Splitter::chooseCut() {
     if (i == ops.size())
       break;
     if (bytes[i] * batch > cacheBytes)
-      saved += bytes[i] * batch * (bytes[i] * group <= cacheBytes ? 0.8 : 0.4);
+      saved += bytes[i] * batch * (bytes[i] * group <= cacheBytes ? core.keptTraffic : core.lessTraffic);
     filters += weights[i];
   }
   return best;
@@ -371,9 +375,10 @@ bool Splitter::run() {
 struct SplitBatch : simplify::impl::HloSplitBatchBase<SplitBatch> {
   using HloSplitBatchBase::HloSplitBatchBase;
   void runOnOperation() override {
+    const HloSplitBatchOptions core{cache, keptTraffic, lessTraffic, refetched};
     for (auto func : getOperation().getOps<func::FuncOp>())
       if (!func.isDeclaration())
-        numSplit += Splitter(func, cache).run();
+        numSplit += Splitter(func, core).run();
   }
 };
 

@@ -29,12 +29,8 @@ namespace lathe::simplify {
 
 namespace {
 
-/// Cycles until all threads have begun a kernel and are done with it, beyond their work.
-constexpr double meeting = 2200;
-/// Cycles of an element of elementwise code, most of which is exponentials in recurrent steps.
-constexpr double elementCycles = 0.6;
-/// Bytes a cycle that one core reads of weights in its own cache, and of others.
-constexpr double nearBytes = 28, farBytes = 8;
+using simplify::HloSplitLoopRowsOptions;
+
 /// Turns of a loop that are not known.
 constexpr int64_t unknownTurns = 8;
 /// What is gained must be worth the larger code: this share of a step.
@@ -56,9 +52,8 @@ struct Share {
 /// One loop, whose values are rows of a batch along a dimension each or the same for all rows.
 class Splitter {
 public:
-  Splitter(hlo::WhileOp loop, int64_t threads, double multiplyAdds, double cacheBytes)
-      : loop(loop), threads(std::min(threads, maxSides)), multiplyAdds(multiplyAdds), cacheBytes(cacheBytes),
-        b(loop) {}
+  Splitter(hlo::WhileOp loop, const HloSplitLoopRowsOptions &core)
+      : loop(loop), threads(std::min(core.threads, maxSides)), core(core), b(loop) {}
   bool run();
 
 private:
@@ -77,7 +72,7 @@ private:
 
   hlo::WhileOp loop;
   const int64_t threads;
-  const double multiplyAdds, cacheBytes;
+  const HloSplitLoopRowsOptions &core; ///< what a core does in a cycle
   OpBuilder b;
   int64_t batch = 0;
   llvm::DenseMap<Value, int64_t> dimOf; ///< of values inside: along which dimension their rows lie
@@ -192,7 +187,7 @@ bool Splitter::pays() {
       double depth = 1;
       for (int64_t d : dot.getDotDimensionNumbers().getLhsContractingDimensions())
         depth *= lhs.getDimSize(d);
-      cycles = depth * typeOf(dot).getNumElements() / multiplyAdds;
+      cycles = depth * typeOf(dot).getNumElements() / core.multiplyAdds;
       for (Value v : dot->getOperands())
         if (!dimOf.contains(v) && !isInside(v))
           weights += static_cast<double>(bytesOf(v.getType()));
@@ -200,16 +195,16 @@ bool Splitter::pays() {
     } else if (isa<hlo::ConvolutionOp>(op)) {
       return false; // long enough to be shared by all
     } else if (op.hasTrait<hlo::HloElementwise>()) {
-      cycles = typeOf(op.getResult(0)).getNumElements() * elementCycles / 4; // about one in four is costly
+      cycles = typeOf(op.getResult(0)).getNumElements() * core.elementCycles / 4; // about one in four is costly
     }
-    const double shared = cycles / threads + meeting;
+    const double shared = cycles / threads + core.meeting;
     together += isa<hlo::DotGeneralOp>(op) ? std::min(shared, cycles) : cycles;
     apart += rows ? cycles * largest : cycles;
   }
-  apart = std::max(apart, weights / (weights <= cacheBytes ? nearBytes : farBytes));
+  apart = std::max(apart, weights / (weights <= static_cast<double>(core.cache) ? core.keptBytes : core.fetchedBytes));
   const double saved = together - apart;
   return sides > 1 && split > 0 && saved > leastGain * together &&
-         saved * static_cast<double>(tripCount(loop).value_or(unknownTurns)) > 2 * meeting;
+         saved * static_cast<double>(tripCount(loop).value_or(unknownTurns)) > 2 * core.meeting;
 }
 
 /// Whether nothing but the loop needs `v`, directly or through ops like its own.
@@ -374,12 +369,13 @@ struct SplitLoopRows : simplify::impl::HloSplitLoopRowsBase<SplitLoopRows> {
   void runOnOperation() override {
     if (threads < 2)
       return;
+    const HloSplitLoopRowsOptions core{threads, multiplyAdds, cache, meeting, elementCycles, keptBytes, fetchedBytes};
     SmallVector<hlo::WhileOp> loops;
     for (auto func : getOperation().getOps<func::FuncOp>())
       if (!func.isDeclaration())
         llvm::append_range(loops, func.getBody().front().getOps<hlo::WhileOp>());
     for (hlo::WhileOp loop : loops)
-      numSplit += Splitter(loop, threads, multiplyAdds, static_cast<double>(cache)).run();
+      numSplit += Splitter(loop, core).run();
   }
 };
 

@@ -45,14 +45,13 @@ public:
         spellsOutDots(StringRef(processor.features).ends_with("+lathe-spells-out-dots")) {}
 
   codegen::Properties properties() const override {
-    return {target.vectorBits, target.fma, target.fmas * target.vectorBits / 32, target.l2, /*bf16=*/true};
+    return {target.vectorBits, target.fma, target.fmas * target.vectorBits / 32, target, /*bf16=*/true};
   }
   void loadDialects(MLIRContext &context) const override { loadKernelDialects(context); }
 
   void addPreparePasses(OpPassManager &pm, const codegen::PrepareOptions &options) const override;
   bool usesTiles(ModuleOp module) const override;
-  /// Half of what a few cores of a server share.
-  void beginKernels(ModuleOp module) override { target.weightsInCache = constantBytes(module) <= 16 << 20; }
+  void beginKernels(ModuleOp module) override { target.weightsInCache = constantBytes(module) <= target.sharedCache; }
   std::string kernelName(Operation *op) const override;
   FailureOr<codegen::EmittedKernel> emitKernel(Operation *op, ModuleOp module, StringRef name) const override {
     FailureOr<func::FuncOp> function = cpu::emitKernel(op, module, name, target);

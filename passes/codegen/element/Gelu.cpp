@@ -137,7 +137,7 @@ Value matchSwish(Operation *op) {
 }
 
 bool hasSwish(KernelBuilder &b, unsigned lanes) {
-  return b.target.avx512 && b.target.fastDivision && llvm::isPowerOf2_32(lanes);
+  return b.target.avx512 && b.target.fastDivision() && llvm::isPowerOf2_32(lanes);
 }
 
 Value emitSwish(KernelBuilder &b, Value x) { return swishByTable(E(b, x)); }

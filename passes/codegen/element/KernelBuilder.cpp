@@ -18,15 +18,8 @@ namespace lathe::codegen {
 
 KernelTarget KernelTarget::get(llvm::StringRef triple, llvm::StringRef features) {
   KernelTarget t;
-  auto has = [&](llvm::StringRef name) {
-    llvm::SmallVector<llvm::StringRef> parts;
-    features.split(parts, ',');
-    bool on = false;
-    for (llvm::StringRef p : parts)
-      if (p.size() > 1 && p.drop_front() == name)
-        on = p[0] == '+';
-    return on;
-  };
+  static_cast<ProcessorModel &>(t) = modelOf(triple, features);
+  auto has = [&](llvm::StringRef name) { return hasFeature(features, name); };
   t.x86 = triple.starts_with("x86_64") || triple.starts_with("i");
   if (!t.x86) {
     t.avx = t.avx2 = t.fma = t.f16c = false;
@@ -45,14 +38,6 @@ KernelTarget KernelTarget::get(llvm::StringRef triple, llvm::StringRef features)
   t.avx512bf16 = t.avx512 && has("avx512bf16");
   t.amxBf16 = t.avx512bf16 && has("amx-tile") && has("amx-bf16");
   t.avx512vnni = (t.avx512 && has("avx512vnni")) || (t.avx2 && has("avxvnni")); // the latter on 256 bits
-  if (has("avx512fp16")) // Sapphire Rapids and its successors
-    t.l2 = 2 << 20;
-  if (t.avx512 && has("sse4a")) { // Zen 4 and its successors
-    t.streamBytes = 8;
-    t.fastDivision = true; // 2.5 cycles on Zen 5; 6 on Zen 4
-    // Zen 4 does vectors of 512 bits by halves
-    t.fmas = has("avxvnni") || has("movdiri") || has("avx512vp2intersect") ? 2 : 1;
-  }
   t.vectorBits = t.avx512 ? 512 : t.avx2 ? 256 : 128;
   t.numVectorRegs = t.avx512 ? 32 : 16;
   return t;

@@ -8,6 +8,8 @@
 #ifndef LATHE_PASSES_CODEGEN_ELEMENT_KERNELBUILDER_H
 #define LATHE_PASSES_CODEGEN_ELEMENT_KERNELBUILDER_H
 
+#include "passes/codegen/ProcessorModel.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -20,8 +22,8 @@
 
 namespace lathe::codegen {
 
-/// What the generators need to know about the processor.
-struct KernelTarget {
+/// What the generators need to know about the processor: its instructions, and the numbers of its model.
+struct KernelTarget : ProcessorModel {
   int vectorBits = 256;
   bool x86 = true, avx = true, avx2 = true, fma = true, f16c = true;
   bool rounds = true; ///< floor, ceil and roundeven are instructions (SSE4.1)
@@ -31,10 +33,6 @@ struct KernelTarget {
   /// Conversions to bf16 may treat denormals as zero, as vcvtneps2bf16 does (--precision bf16).
   bool fastBf16 = false;
   int numVectorRegs = 16;
-  int64_t l1 = 32 << 10, l2 = 1 << 20;
-  double fmas = 2;        ///< multiply-adds of whole vectors a cycle, and loads from the first cache
-  double streamBytes = 4; ///< a cycle, from beyond L2, where weights come from; measured on server cores
-  bool fastDivision = false; ///< of 16 floats: it takes less than an estimate and Newton's step
   bool weightsInCache = false; ///< all constants together fit the last cache
   int threads = 1; ///< that the work of a kernel is shared by; never changes a result
 

@@ -78,7 +78,7 @@ E reciprocal14(E x) {
 
 /// 1 / y within two ulp for y far from overflow and underflow: a division of 16 lanes takes as long as a polynomial.
 static E reciprocal(E y) {
-  if (!y.b->target.avx512 || y.b->target.fastDivision || !llvm::isPowerOf2_32(y.lanes()))
+  if (!y.b->target.avx512 || y.b->target.fastDivision() || !llvm::isPowerOf2_32(y.lanes()))
     return y.c(1.0) / y;
   E r = reciprocal14(y);
   return fma(r, fma(-y, r, 1.0), r);

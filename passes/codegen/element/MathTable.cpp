@@ -246,7 +246,7 @@ static E logistic16(E x) {
   E p = poly(f, {0.946737, -0.946737, 0.47338393, -0.1577787});
   E s = (k.bits() << 19).asFloat();
   E d = fma(lookUp(logisticTable, k.bits()), p, s);
-  if (x.b->target.fastDivision)
+  if (x.b->target.fastDivision())
     return s / d;
   // the estimate has 17 bits and s five, so u is exact and Newton's step the only rounding
   E estimate = reciprocal14(d), u = s * estimate;

@@ -83,8 +83,8 @@ LogicalResult emitConcatenate(Operation *op, KernelBuilder &b) {
     offset = b.add(offset, size);
   }
   b.setExtent(outer);
-  constexpr int64_t perElement = 3; // from the second cache and back
-  b.setWork(perElement * hlo::constantValue(hlo::simplify(copied * inner)).value_or(256));
+  const double copiedElements = static_cast<double>(hlo::constantValue(hlo::simplify(copied * inner)).value_or(256));
+  b.setWork(static_cast<int64_t>(b.target.copyWork * copiedElements));
   if (pieces.size() >= kTableFrom) {
     Type word = b.getI64Type();
     const int64_t tableBytes = pieces.size() * 8;

@@ -38,7 +38,7 @@ codegen::KernelTarget threadTarget() {
 class NvptxBackend : public codegen::Backend {
 public:
   explicit NvptxBackend(const codegen::Processor &processor) : processor(processor) {}
-  codegen::Properties properties() const override { return {0, true, 1, target.l2, /*bf16=*/true, /*tf32=*/true}; }
+  codegen::Properties properties() const override { return {0, true, 1, target, /*bf16=*/true, /*tf32=*/true}; }
   void addPreparePasses(OpPassManager &pm, const codegen::PrepareOptions &) const override {
     pm.addPass(createSplitProducts());
     pm.addPass(createSplitReductions());

@@ -15,11 +15,11 @@ namespace {
 codegen::KernelTarget scalarTarget(const codegen::Processor &processor) {
   const codegen::KernelTarget all = codegen::KernelTarget::get(processor.triple, processor.features);
   codegen::KernelTarget t;
+  static_cast<codegen::ProcessorModel &>(t) = all; // caches and rates of memory are those of any code
   t.vectorBits = 8; // of the narrowest element: one lane of any
   t.x86 = t.avx = t.avx2 = t.f16c = false;
   t.fma = all.fma;
   t.rounds = all.rounds;
-  t.l2 = all.l2;
   t.fmas = 1;
   return t;
 }
@@ -28,7 +28,7 @@ class PlainBackend : public codegen::Backend {
 public:
   explicit PlainBackend(const codegen::Processor &processor) : target(scalarTarget(processor)) {}
 
-  codegen::Properties properties() const override { return {0, target.fma, 1, target.l2}; }
+  codegen::Properties properties() const override { return {0, target.fma, 1, target}; }
   void loadDialects(MLIRContext &context) const override { codegen::loadKernelDialects(context); }
   FailureOr<codegen::EmittedKernel> emitKernel(Operation *op, ModuleOp module, StringRef name) const override;
 

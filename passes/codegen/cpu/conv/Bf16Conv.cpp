@@ -177,7 +177,7 @@ void Bf16ConvEmitter::plan() {
 
   // Rows of a block: what fits half of L2, and enough blocks for some threads.
   int64_t rowBytes = pixel.in * row.stride * channels * 2 + (layout.gathered ? pixel.out * layout.paddedRun() * 2 : 0);
-  int64_t fitting = std::max<int64_t>(1, b.target.l2 / 2 / std::max<int64_t>(rowBytes, 1));
+  int64_t fitting = std::max<int64_t>(1, b.target.ofL2(b.target.l2Rows) / std::max<int64_t>(rowBytes, 1));
   int64_t count = llvm::divideCeil(row.out, fitting), others = panelsPerGroup * groups;
   for (size_t i = 0; i + 2 < dims.size(); ++i)
     others *= dims[i].out;

@@ -197,9 +197,9 @@ void ConvEmitter::plan() {
   pixelExpr = slab && aliasing ? channelsExpr + 16 : channelsExpr;
   packB = !packed && tile.lanes > 1;
 
-  // Rows of a block: what fits half of L2, and enough blocks for the threads.
+  // Rows of a block: what its share of L2 holds, and enough blocks for the threads.
   int64_t rowBytes = std::max<int64_t>(1, width.value_or(64) * pixel.stride * row.stride * ic.value_or(64) * elemBytes(leftElem));
-  int64_t rows = std::max<int64_t>(1, b.target.l2 / 2 / rowBytes);
+  int64_t rows = std::max<int64_t>(1, b.target.ofL2(b.target.l2Rows) / rowBytes);
   if (std::optional<int64_t> height = hlo::constantValue(row.outExpr)) {
     int64_t outer = hlo::constantValue(images).value_or(1) * batchGroups;
     for (size_t i = 0; i + 2 < dims.size(); ++i)
@@ -212,7 +212,7 @@ void ConvEmitter::plan() {
     work.rowCycles = steps * width.value_or(64) * tile.vecs / b.target.fmas;
     work.rowBytes = rowBytes;
     work.panelBytes = format.isGrouped() ? runs.depth(format) * columns * elemBytes(bElem) : steps * columns * elemBytes(accElem);
-    work.enterCycles = slab ? rowBytes / 16.0 : 0;
+    work.enterCycles = slab ? rowBytes / b.target.slabBytes : 0;
     blockRows = rowsPerBlock(b.target, work, rows);
     if (attributes.plan.block && b.target.threads <= 1)
       blockRows = std::clamp<int64_t>(*attributes.plan.block, 1, work.rows);

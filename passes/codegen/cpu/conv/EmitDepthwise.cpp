@@ -136,7 +136,7 @@ bool WindowEmitter::rowsOverlap() const {
 
 /// How many rows a vector of channels is done for at once.
 int64_t WindowEmitter::rowsTogether() const {
-  return !rowsOverlap() || linesShared() > setsUsed() * l1Ways ? 1 : rowsInL2();
+  return !rowsOverlap() || linesShared() > setsUsed() * b.target.l1Ways ? 1 : rowsInL2();
 }
 
 LogicalResult WindowEmitter::emit() {

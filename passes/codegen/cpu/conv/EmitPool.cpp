@@ -148,7 +148,7 @@ int64_t PoolEmitter::tileHeight() const {
   if (setsUsed() < fewestSets)
     return 0;
   const int64_t rows = y.reach(*y.tapSize) + y.stride;
-  const int64_t columns = std::min<int64_t>(b.target.numVectorRegs - 4, setsUsed() * l1Ways / rows);
+  const int64_t columns = std::min<int64_t>(b.target.numVectorRegs - 4, setsUsed() * b.target.l1Ways / rows);
   const int64_t height = std::min(mostPixels, (columns - x.reach(*x.tapSize)) / x.stride + 1);
   return columns < x.reach(*x.tapSize) || height < std::min<int64_t>(2, *x.outSize) ? 0 : height;
 }

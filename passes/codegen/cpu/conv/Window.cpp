@@ -7,8 +7,6 @@
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
-#include <numeric>
-
 using namespace mlir;
 
 namespace lathe::cpu {
@@ -97,7 +95,7 @@ void WindowKernel::forEachTile(const RowTiles &tiles, TileOfPixels emit) {
 int64_t WindowKernel::rowsInL2() const {
   const WindowDim &y = dims[dims.size() - 2], &x = dims.back();
   const int64_t rowBytes = *x.inSize * *channelCount / multiplier * elemBytes(aElem) * y.stride;
-  return std::max<int64_t>(1, b.target.l2 / 2 / std::max<int64_t>(1, rowBytes));
+  return std::max<int64_t>(1, b.target.ofL2(b.target.l2Rows) / std::max<int64_t>(1, rowBytes));
 }
 
 void WindowKernel::emitRowsTogether(const RowTiles &tiles, int64_t together,
@@ -143,7 +141,7 @@ Value WindowKernel::loadInput(Value offset, Value channel, unsigned lanes) {
 int64_t WindowKernel::setsUsed() const {
   const int64_t row = slice ? 0 : kernel::operandRow(op, 0);
   const int64_t pixel = (row ? row : *channelCount / multiplier) * elemBytes(aElem);
-  return pixel % cacheLine ? l1Sets : l1Sets / std::gcd(l1Sets, pixel / cacheLine);
+  return b.target.l1SetsBetween(pixel);
 }
 
 void WindowKernel::forEachChannel(unsigned maxVecs, function_ref<void(Value, unsigned, unsigned)> emitAt) {

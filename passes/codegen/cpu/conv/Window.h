@@ -21,9 +21,6 @@ struct ChannelSlice {
   int64_t count;
 };
 
-// ways: those of server cores less what results, weights and epilogues take
-constexpr int64_t cacheLine = 64, l1Sets = 64, l1Ways = 8;
-
 class WindowKernel {
 protected:
   WindowKernel(mlir::Operation *op, KernelBuilder &b) : op(op), b(b), epilogue(b, op) {}

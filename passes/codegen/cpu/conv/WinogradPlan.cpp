@@ -82,23 +82,22 @@ struct TransformCycles {
 
 TransformCycles::TransformCycles(const KernelTarget &target, const WinogradTile &tile) {
   const WinogradAxis &y = tile.down, &x = tile.across;
-  if (y.r == 3 && x.r == 3) { // measured
-    in = y.m == 4 ? 170 : 50;
-    out = y.m == 4 ? 250 : 90;
+  const codegen::WinogradRates &rates = target.winograd;
+  if (y.r == 3 && x.r == 3) {
+    in = y.m == 4 ? rates.in4 : rates.in2;
+    out = y.m == 4 ? rates.out4 : rates.out2;
   } else {
-    // what these instructions took there
-    constexpr double perStep = 0.8, perPixel = 11;
     auto inSteps = [](const WinogradAxis &a) { return a.r == 1 ? 0 : a.points() * a.points() / 3; };
     auto outSteps = [](const WinogradAxis &a) {
       return a.r == 1 ? 0 : int64_t(a.pairs().size()) * (2 + a.m) + 1;
     };
-    in = perStep * (2 * tile.points() + x.points() * inSteps(y) + y.points() * inSteps(x));
-    out = perStep * (tile.points() + tile.pixels() + x.points() * outSteps(y) + y.m * outSteps(x)) +
-          perPixel * tile.pixels();
+    in = rates.step * (2 * tile.points() + x.points() * inSteps(y) + y.points() * inSteps(x));
+    out = rates.step * (tile.points() + tile.pixels() + x.points() * outSteps(y) + y.m * outSteps(x)) +
+          rates.pixel * tile.pixels();
   }
   if (target.numVectorRegs < 32) { // spills
-    in *= 1.4;
-    out *= 1.4;
+    in *= rates.spills;
+    out *= rates.spills;
   }
 }
 
@@ -127,7 +126,7 @@ WinogradPlan planWinograd(const KernelTarget &target, const WinogradSizes &s, in
       continue;
     RowTiles rows(perBlock, maxRows);
     auto tileCost = [&](double r) {
-      return std::max({r * vecs / target.fmas, (r + vecs) / target.fmas, 4.0}) * 1.08;
+      return std::max({r * vecs / target.fmas, (r + vecs) / target.fmas, double(target.fmaLatency)}) * target.winograd.overhead;
     };
     double gemm = points * steps * double(panels) * blocks *
                   (rows.numHigh * tileCost(rows.low + 1) + (rows.numTiles - rows.numHigh) * tileCost(rows.low));
@@ -139,9 +138,9 @@ WinogradPlan planWinograd(const KernelTarget &target, const WinogradSizes &s, in
     const int64_t across = mine % groups ? llvm::divideCeil(mine - 1, groups) + 1 : mine / groups;
     const double entered = std::min<double>(blocks, across) / blocks;
     double traffic = weights / groups * (weights + transformed + sums < target.l2 ? std::min(mine, groups) : mine);
-    if (transformed > target.l2 * 0.6)
+    if (transformed > target.ofL2(target.l2Transformed))
       traffic += transformed * mine;
-    if (sums > target.l2 * 0.4)
+    if (sums > target.ofL2(target.l2Sums))
       traffic += 2 * sums * mine;
     // threads split units evenly only when there are a few
     double uneven = units == 1 ? 1.02 : 1;

@@ -58,7 +58,7 @@ int64_t chooseStrips(const KernelTarget &target, kernel::DotOp dot, kernel::Dept
   auto fits = [&](int64_t strips) {
     const int64_t each = llvm::divideCeil(pixels, strips),
                   buffer = (each + (strips > 1 ? kept : 0)) * columns * bytes;
-    return buffer <= target.l2 / 4 && buffer + each * depthBytes <= target.l2 * 3 / 4;
+    return buffer <= target.ofL2(target.l2Between) && buffer + each * depthBytes <= target.ofL2(target.l2Tiles);
   };
   const int64_t most = std::max<int64_t>(1, pixels / std::max<int64_t>(64, kept));
   int64_t strips = 1;
@@ -74,7 +74,7 @@ int64_t chooseStrips(const KernelTarget &target, kernel::DotOp dot, kernel::Dept
   strips = llvm::alignTo(strips, threads);
   const int64_t again = kept - conv.getStrides()[0] * images.getDimSize(2),
                 each = llvm::divideCeil(pixels * count, threads);
-  const bool leave = each * images.getDimSize(3) * bytes > target.l2 * 3 / 4;
+  const bool leave = each * images.getDimSize(3) * bytes > target.ofL2(target.l2Tiles);
   return strips <= most && leave && again <= each * mostAgain ? strips : 0;
 }
 

@@ -32,11 +32,11 @@ int64_t chooseBlocks(const KernelTarget &target, kernel::DotOp scores, kernel::D
   if (tiles.numTiles < leastTiles || n <= longestShortRow(target)) // short rows are faster all at once
     return 0;
   // scores that stay near as it is, and no other thread to wait for between the kernels
-  if (threads == 1 && type.getNumElements() * bytes <= target.l2 / 2)
+  if (threads == 1 && type.getNumElements() * bytes <= target.ofL2(target.l2Rows))
     return 0;
   // L2 holds keys and values beside the scores, as far as it can
   const int64_t tileBytes = tiles.height * scoreStride(n) * bytes;
-  int64_t blocks = llvm::divideCeil(tiles.numTiles, std::max<int64_t>(1, target.l2 / 8 / tileBytes));
+  int64_t blocks = llvm::divideCeil(tiles.numTiles, std::max<int64_t>(1, target.ofL2(target.l2Scores) / tileBytes));
   // Threads take whole blocks: more of them where they share these evenly, but not so many that a thread
   // which begins within an entry packs for a few rows.
   auto largestShare = [&](int64_t count) {

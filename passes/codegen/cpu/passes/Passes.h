@@ -35,10 +35,6 @@ unsigned chainKernels(mlir::ModuleOp module, const KernelTarget &target);
 /// What the pass kernel-attention does, for a target: returns how many it made.
 unsigned fuseAttention(mlir::ModuleOp module, const KernelTarget &target);
 
-/// What the pass kernel-place-parts does: returns how many parts of concatenations their producers write in
-/// place.
-unsigned placeParts(mlir::ModuleOp module);
-
 /// Registers the passes.
 void registerCodegenCpuPhase();
 

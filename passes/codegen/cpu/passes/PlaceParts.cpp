@@ -10,10 +10,9 @@
 #include "passes/codegen/cpu/conv/Window.h"
 #include "passes/codegen/cpu/passes/Passes.h"
 #include "passes/codegen/cpu/product/Product.h"
+#include "passes/codegen/cpu/target/CpuTarget.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-
-#include <numeric>
 
 using namespace mlir;
 
@@ -26,11 +25,6 @@ namespace {
 
 /// Rows that fill no vector are better done across them: see EmitShortRows.cpp.
 constexpr int64_t shortestRow = 16;
-
-/// Bytes that pass between the last use of a part and the concatenation. A part that has left the last cache
-/// since is brought back by a copy faster than by a kernel that reads some lines of each row: without a limit
-/// unet's first skip connection takes 0.7 ms longer to read, and 0.2 to copy.
-constexpr int64_t mostBetween = 16 << 20;
 
 RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
 int64_t lastDim(Value v) { return typeOf(v).getRank() ? typeOf(v).getShape().back() : 1; }
@@ -53,17 +47,17 @@ bool isByRows(kernel::LoopOp loop) {
 
 /// Whether pixels so far apart fall into sets enough of L1 for kernels that do one vector of channels of
 /// many.
-bool suitsWindows(Value v, int64_t row) {
+bool suitsWindows(const KernelTarget &target, Value v, int64_t row) {
   constexpr int64_t fewestSets = 8;
   const int64_t bytes = row * elemBytes(typeOf(v).getElementType());
-  return bytes % cacheLine || l1Sets / std::gcd(l1Sets, bytes / cacheLine) >= fewestSets;
+  return target.l1SetsBetween(bytes) >= fewestSets;
 }
 
 /// Whether an op can write rows that lie apart, and no slower.
-bool writesRows(OpResult result, int64_t row) {
+bool writesRows(const KernelTarget &target, OpResult result, int64_t row) {
   Operation *op = result.getOwner();
   if (isa<kernel::PoolOp, kernel::DepthwiseConvOp, kernel::ChainOp>(op))
-    return suitsWindows(result, row);
+    return suitsWindows(target, result, row);
   if (auto loop = dyn_cast<kernel::LoopOp>(op))
     return isByRows(loop);
   if (auto concat = dyn_cast<hlo::ConcatenateOp>(op))
@@ -81,7 +75,7 @@ bool isReadByIndex(BlockArgument argument) {
 }
 
 /// Whether the op of a use can read rows that lie apart, and no slower.
-bool readsRows(OpOperand &use, int64_t row) {
+bool readsRows(const KernelTarget &target, OpOperand &use, int64_t row) {
   Operation *op = use.getOwner();
   const unsigned number = use.getOperandNumber();
   if (auto loop = dyn_cast<kernel::LoopOp>(op))
@@ -97,12 +91,13 @@ bool readsRows(OpOperand &use, int64_t row) {
   if (number > 0)
     return false;
   if (auto conv = dyn_cast<kernel::DepthwiseConvOp>(op))
-    return hasWindows(conv) && suitsWindows(use.get(), row);
-  return isa<kernel::DotOp>(op) || (isa<kernel::PoolOp>(op) && suitsWindows(use.get(), row));
+    return hasWindows(conv) && suitsWindows(target, use.get(), row);
+  return isa<kernel::DotOp>(op) || (isa<kernel::PoolOp>(op) && suitsWindows(target, use.get(), row));
 }
 
 class Placer {
 public:
+  explicit Placer(const KernelTarget &target) : target(target) {}
   unsigned run(ModuleOp module);
 
 private:
@@ -115,6 +110,7 @@ private:
   unsigned joinParts(hlo::ConcatenateOp op);
   int64_t bytesBefore(Operation *op);
 
+  const KernelTarget &target;
   llvm::DenseSet<Value> taken; ///< results that lie in a concatenation
   llvm::DenseMap<Operation *, int64_t> traffic;
 };
@@ -177,7 +173,7 @@ std::optional<Placer::Placed> Placer::place(hlo::ConcatenateOp op, OpOperand &pa
   Operation *producer = placed.result.getOwner();
   if (producer->getBlock() != op->getBlock() ||
       !(kernel::isKernelOp(producer) || isa<hlo::ConcatenateOp, hlo::GatherOp>(producer)) ||
-      (!inRuns && !writesRows(placed.result, row)))
+      (!inRuns && !writesRows(target, placed.result, row)))
     return std::nullopt;
   // all uses, through reshapes
   SmallVector<Value> work = {placed.result};
@@ -194,7 +190,7 @@ std::optional<Placer::Placed> Placer::place(hlo::ConcatenateOp op, OpOperand &pa
         return std::nullopt;
       if (isa<hlo::ReshapeOp>(user))
         work.push_back(user->getResult(0));
-      else if (inRuns ? kernel::isKernelOp(user) || isa<hlo::ConcatenateOp>(user) : readsRows(use, row))
+      else if (inRuns ? kernel::isKernelOp(user) || isa<hlo::ConcatenateOp>(user) : readsRows(target, use, row))
         placed.readers.push_back(&use);
       else
         return std::nullopt;
@@ -204,7 +200,9 @@ std::optional<Placer::Placed> Placer::place(hlo::ConcatenateOp op, OpOperand &pa
   for (OpOperand *use : placed.readers)
     if (Operation *user = use->getOwner(); user->isBeforeInBlock(op) && last->isBeforeInBlock(user))
       last = user;
-  if (bytesBefore(op) - bytesBefore(last) > mostBetween)
+  // What has left the last cache by then is brought back by a copy faster than by a kernel that reads some lines of each row:
+  // without a limit unet's first skip connection takes 0.7 ms longer to read, and 0.2 to copy.
+  if (bytesBefore(op) - bytesBefore(last) > target.sharedCache)
     return std::nullopt;
   return placed;
 }
@@ -268,11 +266,14 @@ unsigned Placer::run(ModuleOp module) {
 }
 
 struct PlaceParts : impl::PlacePartsBase<PlaceParts> {
-  void runOnOperation() override { numPlaced += placeParts(getOperation()); }
+  void runOnOperation() override {
+    FailureOr<ModuleTarget> target = cpuTargetOf(getOperation());
+    if (failed(target))
+      return signalPassFailure();
+    numPlaced += Placer(target->kernels).run(getOperation());
+  }
 };
 
 } // namespace
-
-unsigned placeParts(ModuleOp module) { return Placer().run(module); }
 
 } // namespace lathe::cpu

@@ -94,7 +94,7 @@ public:
   /// Whether all panels should meet a group of tiles before the next group's turn: the panels stay in L2, and the rows
   /// of the result are written as a whole.
   static bool rowsFirst(const KernelTarget &target, const Bf16Layout &layout, int64_t panels) {
-    return panels > 1 && layout.depth() * layout.panel * 2 * panels <= target.l2 * 3 / 8;
+    return panels > 1 && layout.depth() * layout.panel * 2 * panels <= target.ofL2(target.l2Panels);
   }
 
 private:

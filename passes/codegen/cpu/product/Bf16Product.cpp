@@ -62,7 +62,7 @@ void Bf16ProductEmitter::plan() {
   if (pitch % 2048 == 0)
     pitch += 32;
 
-  int64_t tileBytes = layout.paddedRun() * 2 * height, fitting = std::max<int64_t>(2, b.target.l2 / 2 / tileBytes);
+  int64_t tileBytes = layout.paddedRun() * 2 * height, fitting = std::max<int64_t>(2, b.target.ofL2(b.target.l2Rows) / tileBytes);
   tilesPerBlock = m ? std::min(rowTiles, fitting) : std::min<int64_t>(fitting, 16);
   if (m) {
     // enough units for some threads, but tiles that share what is done for a panel

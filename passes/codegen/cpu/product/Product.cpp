@@ -121,7 +121,7 @@ void ProductEmitter::choosePacking() {
   exceedsL2 = n && k && panelCount * width * depth * operandBytes > 2 * b.target.l2;
   rows = RowTiles(m, tile.rows);
   int64_t tileBytes = std::max<int64_t>(1, depth * rows.height * operandBytes);
-  int64_t fitting = std::max<int64_t>(1, b.target.l2 * 3 / 4 / tileBytes);
+  int64_t fitting = std::max<int64_t>(1, b.target.ofL2(b.target.l2Tiles) / tileBytes);
   if (m) {
     int64_t batches = 1;
     for (AffineExpr e : spec.batch)

@@ -41,10 +41,10 @@ enum Left { leftA11, leftS1, leftS2, leftS3, leftA22, leftS4, leftA12, leftA21 }
 enum Kept { keptP1, keptP5, keptU, keptV };
 constexpr int64_t numProducts = 7, numSums = 4, numKept = 4;
 
-/// Most pairs of rows in a block: three quarters of L2 hold the left operands, the panels, their
+/// Most pairs of rows in a block: a share of L2 holds the left operands, the panels, their
 /// sums and those that come next, and the products.
 int64_t rowPairsPerBlock(const KernelTarget &target, int64_t m, int64_t half, int64_t width) {
-  const int64_t room = target.l2 * 3 / 4 - 4 * (8 + 2) * half * width,
+  const int64_t room = target.ofL2(target.l2Tiles) - 4 * (8 + 2) * half * width,
                 each = 4 * (numProducts * (half + 16) + numKept * width);
   return std::clamp<int64_t>(room / each, 1, llvm::divideCeil(m, 2));
 }
@@ -139,7 +139,7 @@ void StrassenEmitter::plan() {
   work.rowCycles = numProducts * half * blocksOfDepth * rows.height * tile.vecs / b.target.fmas;
   work.rowBytes = 2 * rows.height * k * 4;
   work.panelBytes = 2 * k * width * 4;
-  work.enterCycles = work.rowBytes / 32;
+  work.enterCycles = work.rowBytes / b.target.sumBytes;
   // one thread wants as few blocks as the cache allows: each makes the sums of panels again
   tilesPerBlock = b.target.threads > 1
                       ? rowsPerBlock(b.target, work, most)
@@ -506,7 +506,7 @@ void StrassenEmitter::emitSingle(Value k0) {
 
 namespace {
 
-/// Estimated cycles of the parts of a block of the sum (measured), with panels of one vector's multiples.
+/// Estimated cycles of the parts of a block of the sum with panels of one vector's multiples.
 struct StrassenCosts {
   double rowSums;     ///< of a pair of rows
   double panelSums;   ///< of a pair of panels, for each block of rows that meets them
@@ -517,9 +517,9 @@ struct StrassenCosts {
   StrassenCosts(const KernelTarget &target, int64_t m, int64_t k, int64_t width, int64_t depth) {
     const double lanes = std::max(1, target.vectorBits / 32), vecs = width / lanes, half = depth / 2,
                  each = 2. / target.fmas;
-    rowSums = each * 1.6 * numProducts * half / lanes;
-    panelSums = each * 2 * 4 * half * vecs;
-    product = each * (numProducts * half * vecs / 2 + vecs * (depth < k ? 25 : 10));
+    rowSums = each * target.strassen.rowSum * numProducts * half / lanes;
+    panelSums = each * target.strassen.panelSum * numSums * half * vecs;
+    product = each * (numProducts * half * vecs / 2 + vecs * (depth < k ? target.strassen.tileAgain : target.strassen.tile));
     withoutPair = each * 4 * half * vecs / 2;
     rows = rowPairsPerBlock(target, m, depth / 2, width);
   }
@@ -582,7 +582,7 @@ int64_t strassenGroup(const KernelTarget &target, int64_t m, int64_t n, int64_t 
   if (depth == k)
     return pairs;
   const int64_t each = 4 * numSums * rowPairsPerBlock(target, m, depth / 2, width) * width;
-  const int64_t groups = llvm::divideCeil(pairs, std::max<int64_t>(1, target.l2 * 2 / 5 / each));
+  const int64_t groups = llvm::divideCeil(pairs, std::max<int64_t>(1, target.ofL2(target.l2Sums) / each));
   return llvm::divideCeil(pairs, groups);
 }
 

@@ -146,9 +146,8 @@ static int64_t chooseUnroll(std::optional<int64_t> trips, bool pairs) {
 }
 
 int64_t rowsAhead(const KernelTarget &target, TileShape shape, int64_t steps) {
-  constexpr int64_t latency = 400; // cycles
   const int64_t cycles = std::max<int64_t>(1, steps * shape.rows * shape.vecs / target.fmas);
-  return cycles >= 2 * latency ? 0 : shape.rows * llvm::divideCeil(latency, cycles);
+  return cycles >= 2 * target.memoryLatency ? 0 : shape.rows * llvm::divideCeil(target.memoryLatency, cycles);
 }
 
 /// Keeps LLVM from unrolling the loop behind `results` altogether: it would move what a short sum loads of the right

@@ -37,8 +37,8 @@ TileShape chooseTile(const KernelTarget &target, Type accElem, std::optional<int
     int64_t m = rows.value_or(1000), n = columns.value_or(1000 * width);
     int64_t panels = n / width, tail = llvm::divideCeil(n % width, best.lanes);
     RowTiles split(std::max<int64_t>(m, 1), height);
-    // where every multiply-add loads its own factor, two a cycle are not reached: 72 % measured
-    const double single = std::max(each, target.x86 ? 0.69 : 0.5);
+    // where every multiply-add loads its own factor, two a cycle are not reached
+    const double single = std::max(each, target.ownFactor);
     // Eight sums just hide the latency of multiply-adds if none is ever late: a few rows want wide tiles. 4 x 128 x 512
     // takes 0.87 of the time with 16 sums, 0.94 with 6 x 4 instead of 6 x 2.
     auto slack = [&](double sums) {
@@ -46,7 +46,7 @@ TileShape chooseTile(const KernelTarget &target, Type accElem, std::optional<int
       return !target.avx512 || m > 6 || sums >= 16 ? 1 : sums >= 12 ? 1.05 : sums >= 8 ? 1.1 : 1.2;
     };
     auto tileCost = [&](double r, double v) {
-      return (std::max({r * v * (v == 1 ? single : each), r / 2 + v * each, 2.0}) +
+      return (std::max({r * v * (v == 1 ? single : each), r / 2 + v * each, target.fmaLatency / 2.0}) +
               0.04 * each * v * 8 / (r + 1)) *
              slack(r * v);
     };
@@ -108,7 +108,7 @@ WhyNot whyNotFewColumns(const KernelTarget &target, const ProductTypes &types, s
     for (int64_t s = steps, v = vecs; s > 1; s /= 2)
       fold += 3 * each * r * (v = llvm::divideCeil(v, 2));
     const double padding = double(llvm::alignTo(depth, steps)) / depth;
-    return (std::max({loads, r / 2 + vecs * each, 2.0}) / steps * padding + fold / depth) / r;
+    return (std::max({loads, r / 2 + vecs * each, target.fmaLatency / 2.0}) / steps * padding + fold / depth) / r;
   };
   std::optional<TileShape> best;
   double limit = 0.93 * llvm::divideCeil(columns, plain.columns()) * cycles(plain.vecs, 1, plain.rows);

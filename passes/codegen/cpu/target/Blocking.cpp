@@ -8,23 +8,20 @@ namespace {
 
 constexpr int64_t wantedUnits = 32;
 
-// Bytes a cycle: panels that come from memory or the last cache, from the core's own, and rows from another core.
-constexpr double coldBytes = 6, warmBytes = 40, remoteBytes = 8;
-
 /// Cycles of the thread that runs units [first, last) and whose rows of other kernels are [home, homeEnd).
 double threadCycles(const KernelTarget &target, const BlockedWork &w, int64_t perBlock, int64_t first, int64_t last,
                     int64_t home, int64_t homeEnd) {
   const int64_t blocks = llvm::divideCeil(w.rows, perBlock);
-  const bool stays = w.panels * w.panelBytes <= target.l2 / 2;
+  const bool stays = w.panels * w.panelBytes <= target.ofL2(target.l2Rows);
   double cycles = 0;
   bool warm = false;
   for (int64_t g = first / w.panels; g * w.panels < last; ++g) {
     int64_t panels = std::min(last, (g + 1) * w.panels) - std::max(first, g * w.panels);
     const int64_t at = firstOfBlock(g % blocks, blocks, w.rows), rows = firstOfBlock(g % blocks + 1, blocks, w.rows) - at;
     const int64_t row = g / blocks * w.rows + at;
-    cycles += panels * combined(rows * w.rowCycles, w.panelBytes / (warm && stays ? warmBytes : coldBytes));
+    cycles += panels * combined(rows * w.rowCycles, w.panelBytes / (warm && stays ? target.warmBytes : target.coldBytes));
     int64_t near = std::max<int64_t>(0, std::min(row + rows, homeEnd) - std::max(row, home));
-    cycles += rows * w.enterCycles + (rows - near) * w.rowBytes / remoteBytes;
+    cycles += rows * w.enterCycles + (rows - near) * w.rowBytes / target.remoteBytes;
     warm = true;
   }
   return cycles;
