@@ -102,7 +102,7 @@ void Compiler::finishPhase(Phase phase, double seconds) {
   done = phase;
   showProgress(opts.progress, "");
   if (opts.timing)
-    llvm::errs() << llvm::format("%-10s %8.3f s\n", phaseName(phase), seconds);
+    timing.print(phase, seconds);
   if (afterPhase)
     afterPhase(phase, module());
   if (!opts.dumpDir.empty() && phase >= imported.phase) // of a frontend that made hlo there is no earlier one
@@ -244,6 +244,8 @@ EmitOptions Compiler::emitOptions() const {
   o.cubins = opts.cubins;
   o.externalWeights = opts.weights != "embed";
   o.hosted = hosted;
+  if (opts.timing)
+    o.emitted = &timing.emitted;
   return o;
 }
 
@@ -326,6 +328,8 @@ LogicalResult Compiler::runPhase(Phase phase) {
     return failure();
   if (!addPasses(phase, pm))
     return success();
+  if (opts.timing)
+    pm.addInstrumentation(makePassClock(timing.passes));
   if (failed(pm.run(module())))
     return failure();
   if (phase == Phase::Legalize)
@@ -402,9 +406,12 @@ llvm::Expected<CompiledArtifact> Compiler::emit(EmitWants wants) {
   EmitOptions options = *eo;
   options.wantAsm = wants.assembly;
   options.wantLlvm = wants.llvm;
+  if (opts.timing)
+    options.optimized = &timing.optimized;
   auto artifact = emitLowered(module(), *target, options);
   if (!artifact)
     return artifact;
+  timing.codegen = artifact->report.codegenSeconds;
   for (const PhaseTime &t : phaseTimes)
     if (t.phase == Phase::Lower)
       artifact->report.emitKernelsSeconds += t.seconds;

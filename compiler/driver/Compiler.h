@@ -3,6 +3,7 @@
 #define LATHE_COMPILER_DRIVER_COMPILER_H
 
 #include "compiler/driver/Options.h"
+#include "compiler/driver/Timing.h"
 #include "compiler/driver/TuneFile.h"
 #include "compiler/emit/Target.h"
 #include "compiler/frontend/Frontend.h"
@@ -96,6 +97,7 @@ private:
   std::optional<EmitOptions> eo; ///< from the phase Prepare on
   std::shared_ptr<quantize::Report> report;
   std::vector<PhaseTime> phaseTimes;
+  mutable Timing timing; ///< for --timing; no result depends on it
   llvm::SetVector<mlir::AsmResourceBlob *> held; ///< blobs of the module after the last phase
 };
 

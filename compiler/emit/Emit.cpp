@@ -2,6 +2,7 @@
 #include "compiler/emit/Emit.h"
 #include "compiler/emit/Elf.h"
 #include "compiler/emit/Header.h"
+#include "compiler/emit/OptimizeTimes.h"
 #include "compiler/emit/Tables.h"
 #include "compiler/emit/Target.h"
 #include "passes/codegen/Target.h"
@@ -19,6 +20,7 @@
 #include "llvm/Transforms/Instrumentation/AddressSanitizer.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include <chrono>
+#include <optional>
 
 using namespace llvm;
 
@@ -63,7 +65,11 @@ void optimize(Module &m, TargetMachine &machine, const EmitOptions &options) {
   tuning.LoopVectorization = options.optLevel > 1;
   tuning.SLPVectorization = false; // kernels are vectorised where it pays; SLP only costs compile time
   tuning.MergeFunctions = false;
-  PassBuilder builder(&machine, tuning);
+  PassInstrumentationCallbacks callbacks;
+  std::optional<OptimizeTimes> times;
+  if (options.optimized)
+    times.emplace(callbacks, *options.optimized);
+  PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
   LoopAnalysisManager lam;
   FunctionAnalysisManager fam;
   CGSCCAnalysisManager cgam;
@@ -157,7 +163,7 @@ void buildLowerPipeline(mlir::OpPassManager &pm, const EmitOptions &options) {
   lower.externalWeights = options.externalWeights;
   lower.separateBuffers = options.sanitize == "address";
   lower.parallelWork = options.parallelWork;
-  pm.addPass(lower::createKernelToLlvm(lower));
+  pm.addPass(options.emitted ? lower::createTimedKernelToLlvm(lower, *options.emitted) : lower::createKernelToLlvm(lower));
 }
 
 Expected<CompiledArtifact> emitModule(mlir::ModuleOp module, const EmitOptions &options) {

@@ -5,6 +5,7 @@
 
 #include "base/DType.h"
 #include "passes/codegen/Backend.h"
+#include "passes/lower/KernelTimes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/Error.h"
@@ -51,6 +52,8 @@ struct EmitOptions {
   bool externalWeights = false;      ///< constants go to CompiledArtifact::weights instead of into the object
   bool tf32 = false;                 ///< products and convolutions of operands rounded to tf32, where the backend is a device's
   codegen::PlanTable plans;          ///< of a tuning file, for this target
+  lower::KernelTimes *emitted = nullptr;   ///< if not null: what the backend takes for each group of kernels is added
+  lower::KernelTimes *optimized = nullptr; ///< the same of LLVM's optimiser
   const HostedPayload *hosted = nullptr; ///< the object calls host kernels
   bool wantAsm = false, wantLlvm = false;
   bool wantObject = true;

@@ -3,6 +3,8 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <chrono>
+
 using namespace mlir;
 
 namespace lathe::lower {
@@ -32,8 +34,14 @@ LogicalResult KernelSet::add(Operation *op) {
     indexOf[op] = it->second;
     return success();
   }
-  const std::string name = "k" + std::to_string(kernels.size()) + "_" + backend.kernelName(op);
+  const std::string group = backend.kernelName(op), name = "k" + std::to_string(kernels.size()) + "_" + group;
+  const auto start = std::chrono::steady_clock::now();
   FailureOr<codegen::EmittedKernel> kernel = backend.emitKernel(op, module, name);
+  if (times) {
+    KernelTime &time = (*times)[group];
+    ++time.kernels;
+    time.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
   if (failed(kernel)) {
     it->second = -1;
     return failure();

@@ -21,7 +21,9 @@ bool isParallel(const KernelInfo &info, const LowerOptions &options);
 
 class KernelSet {
 public:
-  KernelSet(mlir::ModuleOp module, codegen::Backend &backend) : module(module), backend(backend) {}
+  /// What the backend takes is added to `times`, if there are any.
+  KernelSet(mlir::ModuleOp module, codegen::Backend &backend, KernelTimes *times = nullptr)
+      : module(module), backend(backend), times(times) {}
 
   /// Emits the kernel of the op unless an equal op has been; diagnoses. Call it for all ops before infoOf.
   mlir::LogicalResult add(mlir::Operation *op);
@@ -33,6 +35,7 @@ public:
 private:
   mlir::ModuleOp module;
   codegen::Backend &backend;
+  KernelTimes *times;
   std::vector<KernelInfo> kernels;
   llvm::StringMap<int> byKey; ///< -1: could not be emitted (told once)
   llvm::DenseMap<mlir::Operation *, int> indexOf;

@@ -14,6 +14,7 @@
 
 #include "base/DType.h"
 #include "passes/codegen/Backend.h"
+#include "passes/lower/KernelTimes.h"
 #include "passes/lower/ConstantPool.h"
 #include "passes/lower/MemoryPlan.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -23,6 +24,7 @@
 namespace lathe::lower {
 
 struct LowerOptions {
+  KernelTimes *times = nullptr; ///< for --timing: what the backend takes for each group of kernels is added to it
   codegen::Backend *backend = nullptr; ///< emits the kernels
   int threads = 1;
   bool profile = false;

@@ -193,7 +193,7 @@ FailureOr<LoweredModule> lowerModule(ModuleOp input, const LowerOptions &options
   const bool launches = result.onDevice = options.backend->launches();
   OwningOpRef<ModuleOp> deviceCode = launches ? ModuleOp::create(UnknownLoc::get(input.getContext())) : ModuleOp();
   ModuleOp kernelModule = launches ? *deviceCode : *result.module;
-  KernelSet kernels(kernelModule, *options.backend);
+  KernelSet kernels(kernelModule, *options.backend, options.times);
   ModuleState state{input, *result.module, options, result, kernels, {}};
   llvm::StringMap<int64_t> variables;
   if (failed(collectSymbols(input, state)) || failed(collectVariables(input, state, variables)))

@@ -116,6 +116,9 @@ struct MarkSides : impl::SideBySideBase<MarkSides> {
 
 struct ToLlvm : impl::KernelToLlvmBase<ToLlvm> {
   using KernelToLlvmBase::KernelToLlvmBase;
+  ToLlvm(const KernelToLlvmOptions &options, KernelTimes &times) : KernelToLlvmBase(options), times(&times) {}
+  ToLlvm(const ToLlvm &) = default;
+  KernelTimes *times = nullptr; ///< clones add to the same
   void getDependentDialects(DialectRegistry &registry) const override { codegen::registerKernelDialects(registry); }
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -131,6 +134,7 @@ struct ToLlvm : impl::KernelToLlvmBase<ToLlvm> {
     options.amx = (*made)->usesTiles(module);
     options.parallelWork = parallelWork;
     options.separateBuffers = separateBuffers;
+    options.times = times;
     (*made)->loadDialects(getContext());
     FailureOr<LoweredModule> lowered = lowerModule(module, options);
     if (failed(lowered))
@@ -148,6 +152,10 @@ struct ToLlvm : impl::KernelToLlvmBase<ToLlvm> {
 };
 
 } // namespace
+
+std::unique_ptr<Pass> createTimedKernelToLlvm(const KernelToLlvmOptions &options, KernelTimes &times) {
+  return std::make_unique<ToLlvm>(options, times);
+}
 
 void registerLowerPhase() { registerLowerPasses(); }
 

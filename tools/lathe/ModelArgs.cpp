@@ -140,7 +140,7 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
   app.add_option("--compile-to", compileTo, "Stop after a phase: import, cluster, legalize, simplify, fuse, prepare, lower, emit")
       ->type_name("PHASE");
   app.add_option("--dump-dir", options.dumpDir, "Write the IR after each phase to this folder")->type_name("DIR");
-  app.add_flag("--timing", options.timing, "Print the time of each phase");
+  app.add_flag("--timing", options.timing, "Print the time of each phase, of its passes and of the kernels by group");
 }
 
 bool ModelArgs::finish() {
