@@ -244,7 +244,7 @@ void addNnShapes(ShapeTable *table) {
     for (const char *op : ops)
       table->emplace_back(op, f);
   };
-  all({"Elu", "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "LRN", "LeakyRelu", "Relu", "Relu6", "Selu", "Softplus", "Softsign",
+  all({"Elu", "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "LeakyRelu", "Relu", "Relu6", "Selu", "Softplus", "Softsign",
        "MaxPoolGrad", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3"},
       sameShape);
   all({"EluGrad", "LeakyReluGrad", "Relu6Grad", "ReluGrad", "SeluGrad", "SoftplusGrad", "SoftsignGrad"}, mergedShape);
@@ -256,8 +256,6 @@ void addNnShapes(ShapeTable *table) {
   all({"MaxPool", "MaxPoolWithArgmax"}, deepPool2d);
   all({"AvgPool3D", "MaxPool3D"}, pool3d);
   all({"Conv2DBackpropInput"}, convInputGrad);
-  all({"AvgPoolGrad", "AvgPool3DGrad", "DepthwiseConv2dNativeBackpropInput", "Conv3DBackpropInputV2"}, shapeInInput<0>);
-  all({"Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter", "Conv3DBackpropFilterV2"}, shapeInInput<1>);
   all({"BiasAdd"}, biasAdd);
   all({"BiasAddGrad"}, biasAddGrad);
   all({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"}, batchNorm);

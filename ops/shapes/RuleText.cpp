@@ -73,8 +73,12 @@ private:
       return p;
     if (take("<="))
       return numbered(RulePattern::AtMost);
-    if (take("="))
-      return numbered(RulePattern::Held);
+    if (take("=")) {
+      if (isDigit())
+        return numbered(RulePattern::Held);
+      p.held = std::make_shared<RulePattern>(shape());
+      return p;
+    }
     if (take("~"))
       return numbered(RulePattern::Same);
     if (take("[")) {
@@ -102,7 +106,8 @@ private:
       return s;
     if (take("..")) {
       s.isRest = true;
-      s.terms.push_back({RuleTerm::Name, '+', 0, -1, name()});
+      s.terms.push_back({take("@") ? RuleTerm::Attribute : RuleTerm::Name, '+', 0, -1, ""});
+      s.terms[0].name = name();
       return s;
     }
     char op = '+';

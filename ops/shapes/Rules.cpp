@@ -18,6 +18,11 @@ public:
       auto [first, count] = query.inputRange(op.inputs[k].name);
       for (int i = first; i < first + count; ++i) {
         LATHE_CHECK(match(rule.inputs[k], query.inputShape(i), op.inputs[k].name));
+        if (rule.inputs[k].held) {
+          PartialShape held;
+          LATHE_ASSIGN(held, heldShape(query, i));
+          LATHE_CHECK(match(*rule.inputs[k].held, held, op.inputs[k].name));
+        }
         if (rule.inputs[k].handle)
           LATHE_CHECK(match(*rule.inputs[k].handle, query.handleShape(i), op.inputs[k].name));
       }
@@ -159,7 +164,8 @@ private:
     std::vector<int64_t> out;
     for (const RuleSize &size : pattern.sizes) {
       if (size.isRest) {
-        const PartialShape &rest = shapes[size.terms[0].name];
+        const RuleTerm &term = size.terms[0];
+        const PartialShape rest = term.kind == RuleTerm::Attribute ? attribute(term.name, place) : shapes[term.name];
         if (!rest)
           return PartialShape();
         out.insert(out.end(), rest->begin(), rest->end());

@@ -8,10 +8,11 @@
 //   _               any shape                        s            a whole shape
 //   [n,3,?]         sizes: named, given, any         [..r,n]      any number of sizes before (or after, or between)
 //   <=1             a rank of at most 1              P^Q          shape P, and Q behind the handle that the tensor is
+//   =P              of inputs: the shape that the tensor holds is P
 // of outputs alone:
 //   =1              what tensor 1 holds is the shape (numbers count arguments of the op, from 0)
 //   ~1              the shape of the tensor of argument 1 in the same place
-//   @shape          the attribute (a shape, or a list with one for each tensor)
+//   @shape          the attribute (a shape, or a list with one for each tensor), within other sizes ..@shape
 //   s&t             what the shapes s and t broadcast to
 // Sizes may be computed: #2 is the number that tensor 2 holds, #1.0 the first one that it holds, @k an attribute, and + - * / go
 // from left to right.
@@ -45,7 +46,7 @@ struct RulePattern {
   std::string name, other;
   int64_t number = 0; ///< a rank or an argument
   std::string text;
-  std::shared_ptr<RulePattern> handle;
+  std::shared_ptr<RulePattern> handle, held;
 };
 
 struct Rule {

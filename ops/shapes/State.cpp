@@ -17,11 +17,6 @@ absl::Status variableV1(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
-absl::Status readVariable(const ShapeQuery &q, Shapes *out) {
-  (*out)[0] = q.handleShape(0);
-  return absl::OkStatus();
-}
-
 absl::Status assign(const ShapeQuery &q, Shapes *out) {
   if (!q.boolAttr("validate_shape")) {
     (*out)[0] = q.inputShape(1);
@@ -80,13 +75,12 @@ void addStateShapes(ShapeTable *table) {
   };
   all({"VariableV2", "TemporaryVariable"}, shapeAttr);
   all({"Variable"}, variableV1);
-  all({"VarHandleOp", "IsVariableInitialized", "VarIsInitializedOp", "LoopCond", "MutexLock", "StringFormat"}, scalarShape);
-  all({"ReadVariableOp"}, readVariable);
+  all({"IsVariableInitialized", "VarIsInitializedOp", "LoopCond", "MutexLock", "StringFormat"}, scalarShape);
   all({"Assign"}, assign);
   all({"AssignAdd", "AssignSub"}, mergedShape);
   all({"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"}, assignVariable);
-  all({"ApplyGradientDescent", "ApplyMomentum", "ApplyAdagrad", "ApplyAdam", "ApplyRMSProp", "ApplyFtrl", "ApplyAdadelta", "ScatterAdd",
-       "ScatterSub", "ScatterUpdate", "ScatterMul", "ScatterDiv", "ScatterMax", "ScatterMin", "CountUpTo", "DestroyTemporaryVariable"},
+  all({"ScatterAdd", "ScatterSub", "ScatterUpdate", "ScatterMul", "ScatterDiv", "ScatterMax", "ScatterMin", "CountUpTo",
+       "DestroyTemporaryVariable"},
       sameShape);
   all({"Switch", "RefSwitch"}, switchShapes);
   all({"Merge", "RefMerge"}, mergeShapesOf);
