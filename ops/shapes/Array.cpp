@@ -310,7 +310,7 @@ void addArrayShapes(ShapeTable *table) {
     for (const char *op : ops)
       table->emplace_back(op, f);
   };
-  all({"AsString", "CheckNumerics", "CheckNumericsV2", "DeepCopy", "EncodeBase64", "DecodeBase64", "Identity", "InvertPermutation",
+  all({"AsString", "CheckNumerics", "CheckNumericsV2", "DeepCopy", "EncodeBase64", "DecodeBase64", "InvertPermutation",
        "MatrixBandPart", "MatrixSetDiag", "OnesLike", "PreventGradient", "Print", "RandomShuffle", "RefIdentity", "RegexFullMatch",
        "RegexReplace", "Reverse", "ReverseSequence", "ReverseV2", "Roll", "Snapshot", "StaticRegexFullMatch", "StaticRegexReplace",
        "StopGradient", "StringLength", "StringLower", "StringStrip", "StringToHashBucket", "StringToHashBucketFast",
@@ -319,7 +319,8 @@ void addArrayShapes(ShapeTable *table) {
   all({"BroadcastTo"}, broadcastTo);
   all({"Fill", "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "StatelessRandomNormal",
        "StatelessRandomNormalV2", "StatelessRandomUniform", "StatelessRandomUniformInt", "StatelessRandomUniformIntV2",
-       "StatelessRandomUniformV2", "StatelessTruncatedNormal", "StatelessTruncatedNormalV2", "TruncatedNormal", "ParameterizedTruncatedNormal"},
+       "StatelessRandomUniformV2", "StatelessTruncatedNormal", "StatelessTruncatedNormalV2", "TruncatedNormal",
+       "ParameterizedTruncatedNormal"},
       shapeFromInput);
   all({"Rank", "Size"}, scalarShape);
   all({"Shape", "ShapeN"}, shapesOf);

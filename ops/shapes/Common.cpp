@@ -59,7 +59,8 @@ absl::StatusOr<PartialShape> broadcastShapes(const PartialShape &a, const Partia
     else if (x == y)
       out[i] = x;
     else
-      return absl::InvalidArgumentError(absl::StrCat("shapes ", shapeToString(a), " and ", shapeToString(b), " cannot be broadcast together"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("shapes ", shapeToString(a), " and ", shapeToString(b), " cannot be broadcast together"));
   }
   return PartialShape(out);
 }
@@ -73,7 +74,8 @@ absl::Status expectRank(const PartialShape &shape, int64_t rank, std::string_vie
 absl::Status expectRankAtLeast(const PartialShape &shape, int64_t rank, std::string_view what) {
   if (!shape || static_cast<int64_t>(shape->size()) >= rank)
     return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(std::string(what), " has shape ", shapeToString(shape), ", expected a rank of at least ", rank));
+  return absl::InvalidArgumentError(
+      absl::StrCat(std::string(what), " has shape ", shapeToString(shape), ", expected a rank of at least ", rank));
 }
 
 PartialShape unknownOfRank(int64_t rank) { return std::vector<int64_t>(static_cast<size_t>(rank), -1); }

@@ -178,7 +178,8 @@ absl::Status einsum(const ShapeQuery &q, Shapes *out) {
       auto [it, isNew] = sizes.emplace(labels[k], size);
       std::optional<int64_t> merged = isNew ? size : mergeSizes(it->second, size);
       if (!merged)
-        return absl::InvalidArgumentError(absl::StrCat("sizes ", it->second, " and ", size, " of label '", std::string(1, labels[k]), "' differ"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("sizes ", it->second, " and ", size, " of label '", std::string(1, labels[k]), "' differ"));
       it->second = *merged;
     }
   }

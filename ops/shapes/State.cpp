@@ -29,12 +29,6 @@ absl::Status assignVariable(const ShapeQuery &q, Shapes *) {
   return mergeShapes(q.handleShape(0), q.inputShape(1)).status();
 }
 
-absl::Status switchShapes(const ShapeQuery &q, Shapes *out) {
-  LATHE_CHECK(expectRank(q.inputShape(1), 0, "the predicate"));
-  (*out)[0] = (*out)[1] = q.inputShape(0);
-  return absl::OkStatus();
-}
-
 /// What all inputs agree on; a back edge of a loop is not known yet and says nothing.
 absl::Status mergeShapesOf(const ShapeQuery &q, Shapes *out) {
   PartialShape shape = q.inputShape(0);
@@ -82,9 +76,7 @@ void addStateShapes(ShapeTable *table) {
   all({"ScatterAdd", "ScatterSub", "ScatterUpdate", "ScatterMul", "ScatterDiv", "ScatterMax", "ScatterMin", "CountUpTo",
        "DestroyTemporaryVariable"},
       sameShape);
-  all({"Switch", "RefSwitch"}, switchShapes);
   all({"Merge", "RefMerge"}, mergeShapesOf);
-  all({"Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration"}, sameShape);
   all({"IdentityN"}, oneToOne);
   all({"If", "StatelessIf", "While", "StatelessWhile", "Case", "StatelessCase", "IteratorGetNext", "IteratorGetNextSync"}, outputShapes);
 }

@@ -192,6 +192,70 @@ TEST(ShapeRecord, IsWhatTensorFlowInfers) {
   printf("%d of %d facts, %d of %d refused\n", all.known, all.facts, all.refused, all.refusals);
 }
 
+using Ints = std::initializer_list<std::pair<const char *, int64_t>>;
+
+NodeSpec spec(const char *name, const char *op, std::vector<Endpoint> inputs, Ints ints) {
+  NodeSpec out;
+  out.def.set_name(name);
+  out.def.set_op(op);
+  out.inputs = std::move(inputs);
+  for (auto &[attr, value] : ints)
+    (*out.def.mutable_attr())[attr].set_i(value);
+  return out;
+}
+
+TEST(Shapes, FollowHandles) {
+  Graph graph;
+  Shapes shapes;
+  NodeSpec variable = spec("v", "VarHandleOp", {}, {});
+  auto &attrs = *variable.def.mutable_attr();
+  attrs["dtype"].set_type(tf::DT_FLOAT);
+  for (int64_t size : {3, -1})
+    attrs["shape"].mutable_shape()->add_dim()->set_size(size);
+  Node *v = graph.add(std::move(variable)).value();
+  NodeSpec identity = spec("i", "Identity", {v->output(0)}, {});
+  (*identity.def.mutable_attr())["T"].set_type(tf::DT_RESOURCE);
+  Node *i = graph.add(std::move(identity)).value();
+  NodeSpec read = spec("r", "ReadVariableOp", {i->output(0)}, {});
+  (*read.def.mutable_attr())["dtype"].set_type(tf::DT_FLOAT);
+  Node *r = graph.add(std::move(read)).value();
+  for (Node *node : {v, i, r})
+    ASSERT_TRUE(shapes.add(node).ok());
+  EXPECT_EQ(ops::shapeToString(shapes.shape(r->output(0))), "[3,?]");
+}
+
+/// A product of sizes that no integer holds, and a negative one, are not known.
+TEST(Shapes, BearHostileAttributes) {
+  Graph graph;
+  Shapes shapes;
+  std::vector<Endpoint> inputs;
+  for (const char *name : {"x", "cs"}) {
+    NodeSpec placeholder = spec(name, "Placeholder", {}, {});
+    (*placeholder.def.mutable_attr())["dtype"].set_type(tf::DT_FLOAT);
+    for (int64_t size : {INT64_C(2), INT64_MAX / 2})
+      (*placeholder.def.mutable_attr())["shape"].mutable_shape()->add_dim()->set_size(size);
+    inputs.push_back(graph.add(std::move(placeholder)).value()->output(0));
+    ASSERT_TRUE(shapes.add(inputs.back().node).ok());
+  }
+  inputs.resize(16, inputs[0]);
+  NodeSpec cell = spec("g", "LSTMBlockCellGrad", inputs, {});
+  (*cell.def.mutable_attr())["T"].set_type(tf::DT_FLOAT);
+  (*cell.def.mutable_attr())["use_peephole"].set_b(false);
+  auto g = graph.add(std::move(cell));
+  ASSERT_TRUE(g.ok()) << g.status();
+  ASSERT_TRUE(shapes.add(*g).ok());
+  EXPECT_EQ(ops::shapeToString(shapes.shape((*g)->output(1))), "[2,?]");
+  std::vector<Endpoint> spectrogram;
+  for (auto [name, type] : {std::pair("p", tf::DT_FLOAT), std::pair("rate", tf::DT_INT32)}) {
+    NodeSpec placeholder = spec(name, "Placeholder", {}, {});
+    (*placeholder.def.mutable_attr())["dtype"].set_type(type);
+    spectrogram.push_back(graph.add(std::move(placeholder)).value()->output(0));
+  }
+  Node *m = graph.add(spec("m", "Mfcc", spectrogram, {{"dct_coefficient_count", INT64_MIN}})).value();
+  ASSERT_TRUE(shapes.add(m).ok());
+  EXPECT_EQ(ops::shapeToString(shapes.shape(m->output(0))), "[?,?,?]");
+}
+
 TEST(ShapeRecord, TablesAreSound) { EXPECT_TRUE(ops::checkShapeFunctions().ok()) << ops::checkShapeFunctions(); }
 
 } // namespace

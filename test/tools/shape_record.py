@@ -33,12 +33,15 @@ RANKS = [0, 1, 2, 3, 4, 5]
 SIZES = [1, 2, 3, 4, 5, 6, 8, 12]
 HANDLES = (tf.resource, tf.variant)
 # what TensorFlow reads of these is a format of its own
-STRINGS = {'equation': ['ab,bc->ac', 'abc,cd->abd', 'ab->ba', 'a,b->ab', 'abc,abd->cd', '...ab,...bc->...ac', 'aab->ab', 'ab,ab->', '...a->a...'],
+STRINGS = {'equation': ['ab,bc->ac', 'abc,cd->abd', 'ab->ba', 'a,b->ab', 'abc,abd->cd',
+                        '...ab,...bc->...ac', 'aab->ab', 'ab,ab->', '...a->a...'],
            'lower_bound': ['x'], 'loss_type': ['hinge_loss'], 'summary_type': ['equal_to'], 'error_spec': ['x'],
            'unicode_encoding': ['UTF-8'], 'table_type': ['x'], 'encoding': ['UTF-8'], 'mode': ['x'], 'rnn_mode': ['lstm', 'gru']}
-INTS = {'num_bits': [4, 8], 'block_size': [2, 3], 'SrcT': [1], 'channels': [0, 1, 3, 4], 'axis': [0, 1, -1, 2, -2], 'batch_dims': [0, 1, -1, 2],
+INTS = {'num_bits': [4, 8], 'block_size': [2, 3], 'SrcT': [1], 'channels': [0, 1, 3, 4], 'axis': [0, 1, -1, 2, -2],
+        'batch_dims': [0, 1, -1, 2],
         'top_paths': [1, 2, 3], 'begin_mask': [0, 1, 2, 3, 5], 'end_mask': [0, 1, 2, 3, 5], 'ellipsis_mask': [0, 0, 1, 2],
-        'new_axis_mask': [0, 0, 1, 2, 3], 'shrink_axis_mask': [0, 0, 1, 2, 3], 'num_split': [1, 2, 3], 'num': [1, 2, 3], 'reduction_dimension': [0, 1, -1]}
+        'new_axis_mask': [0, 0, 1, 2, 3], 'shrink_axis_mask': [0, 0, 1, 2, 3], 'num_split': [1, 2, 3], 'num': [1, 2, 3],
+        'reduction_dimension': [0, 1, -1]}
 COMMON = [types_pb2.DT_FLOAT, types_pb2.DT_INT32, types_pb2.DT_INT64, types_pb2.DT_STRING, types_pb2.DT_BOOL, types_pb2.DT_COMPLEX64,
           types_pb2.DT_UINT8, types_pb2.DT_QUINT8, types_pb2.DT_QINT32, types_pb2.DT_HALF, types_pb2.DT_DOUBLE, types_pb2.DT_INT8]
 
