@@ -24,7 +24,7 @@ bool sameValue(LegalizeContext &ctx, const GraphValue &a, const GraphValue &b) {
   return !a.sizes || (ctx.resolve(*a.sizes) == ctx.resolve(*b.sizes) && a.sizesShape == b.sizesShape);
 }
 
-Value conditionOf(NodeContext &c, Value v) {
+Value conditionOf(Emitter &c, Value v) {
   if (!v)
     return v;
   if (Emitter::rank(v) != 0) {
@@ -40,7 +40,7 @@ Value conditionOf(NodeContext &c, Value v) {
   return v;
 }
 
-Operation *createWithRegions(NodeContext &c, StringRef op, ValueRange operands, TypeRange types, unsigned regions) {
+Operation *createWithRegions(Emitter &c, StringRef op, ValueRange operands, TypeRange types, unsigned regions) {
   OperationState state(c.loc, op);
   state.addOperands(operands);
   state.addTypes(types);

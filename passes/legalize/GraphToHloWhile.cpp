@@ -1,5 +1,5 @@
-// Functional loops: the condition and body functions become the regions of hlo.while; what is not a tensor (lists,
-// variables) is carried as the tensors behind it.
+// Loops: a condition and a body (functions of a graph, subgraphs of other formats) become the regions of hlo.while; what is
+// not a tensor (lists, variables) is carried as the tensors behind it.
 #include "passes/legalize/Control.h"
 #include "llvm/ADT/ScopeExit.h"
 
@@ -36,13 +36,14 @@ SmallVector<bool> findInvariants(graph::FuncOp body) {
 /// One loop under translation.
 class Loop {
 public:
-  Loop(NodeContext &c, graph::FuncOp cond, graph::FuncOp body) : c(c), cond(cond), body(body) {}
-  LogicalResult run();
+  Loop(Emitter &c, LegalizeContext &ctx, ArrayRef<GraphValue> values, const LoopParts &parts)
+      : c(c), ctx(ctx), parts(parts), n(values.size()), init(values.begin(), values.end()) {}
+  FailureOr<GraphValues> run();
 
 private:
   enum class Outcome { Done, Again, Failed };
   Outcome attempt();
-  bool isInvariant(size_t i) const { return i < invariant.size() && invariant[i]; }
+  bool isInvariant(size_t i) const { return i < parts.invariant.size() && parts.invariant[i]; }
   bool prepareInit();
   void enter(unsigned region, SmallVectorImpl<GraphValue> &values);
   bool emitCondition();
@@ -73,15 +74,18 @@ private:
   std::optional<int64_t> lengthAfter(const ListValue &arg, const ListValue &after, const ListValue &entry, Trips trips);
   std::optional<int64_t> foldInt(Value v);
 
-  NodeContext &c;
-  graph::FuncOp cond, body;
+  Emitter &c;
+  /// The same as Emitter::ctx, with arrays.
+  LegalizeContext &ctx;
+  const LoopParts &parts;
+  /// How many values the condition and the body take.
+  const unsigned n;
   /// Of the attempt under way; `before` is the state in front of the loop.
   State before;
   Operation *loop = nullptr;
   SmallVector<Type> types; ///< of what the loop carries, as they were when it was begun
   Value condition;
   GraphValues outputs;
-  SmallVector<bool> invariant;
   /// What enters the loop: one value an input, then one a state key.
   GraphValues init;
   SmallVector<StringRef> keys;
@@ -89,7 +93,7 @@ private:
 };
 
 std::optional<int64_t> Loop::foldInt(Value v) {
-  auto t = c.ctx.fold(v);
+  auto t = ctx.fold(v);
   if (!t || t->numElements() != 1)
     return std::nullopt;
   if (t->dtype() == DType::Int32)
@@ -120,14 +124,14 @@ std::optional<Loop::Counter> Loop::counterAt(unsigned argument) {
 }
 
 std::optional<int64_t> Loop::lengthAfter(const ListValue &arg, const ListValue &after, const ListValue &entry, Trips trips) {
-  auto start = c.ctx.fold(entry.count);
+  auto start = ctx.fold(entry.count);
   Operation *last = after.count.getDefiningOp();
   if (!start || !isa_and_nonnull<hlo::AddOp, hlo::SubtractOp, hlo::MaxOp>(last) || last->getOperand(0) != arg.count)
     return std::nullopt;
   int64_t first = *start->data<int32_t>();
   if (!isa<hlo::MaxOp>(last)) {
     // one more or less in every iteration
-    auto step = c.ctx.fold(last->getOperand(1));
+    auto step = ctx.fold(last->getOperand(1));
     if (!step)
       return std::nullopt;
     return first + trips.bound * (isa<hlo::AddOp>(last) ? 1 : -1) * *step->data<int32_t>();
@@ -185,7 +189,7 @@ std::optional<Loop::Trips> Loop::tripCount() { return condition ? tripCount(cond
 
 bool Loop::prepare(GraphValue &v) {
   if (v.kind == Kind::Reference || (v.kind == Kind::Tensor && !v.tensor)) {
-    Value tensor = c.ctx.materialize(v, c.loc);
+    Value tensor = ctx.materialize(v, c.loc);
     if (!tensor)
       return false;
     v = GraphValue::ofTensor(tensor);
@@ -221,7 +225,7 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
     if (Emitter::elementType(now) != Emitter::elementType(was) || Emitter::rank(now) != Emitter::rank(was))
       return false;
     for (int64_t d = 0; d < Emitter::rank(now); ++d)
-      if (!c.ctx.unify(c.dim(now, d), c.dim(was, d), c.name()))
+      if (!ctx.unify(c.dim(now, d), c.dim(was, d), c.nodeName))
         return false;
     return true;
   };
@@ -233,7 +237,7 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
     return Outcome::Failed;
   };
   if (arg.kind == Kind::Tensor) {
-    Value now = c.ctx.materialize(after, c.loc);
+    Value now = ctx.materialize(after, c.loc);
     if (!now) {
       (void)c.error(what + " becomes something that is no tensor");
       return Outcome::Failed;
@@ -249,7 +253,7 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
       return Outcome::Failed;
     }
     if (!arg.list.buffer) {
-      if (!after.list.buffer && c.ctx.resolve(after.list.length) == c.ctx.resolve(arg.list.length))
+      if (!after.list.buffer && ctx.resolve(after.list.length) == ctx.resolve(arg.list.length))
         return Outcome::Done;
       if (after.list.buffer) {
         // The body shows the shape of the elements: once more with a buffer from the start.
@@ -262,8 +266,8 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
     if (!after.list.buffer && failed(typeList(c, after.list, std::nullopt)))
       return Outcome::Failed;
     if (!arg.list.count &&
-        (after.list.count || c.ctx.resolve(after.list.length) != c.ctx.resolve(arg.list.length))) {
-      auto was = constantOf(c.ctx.resolve(arg.list.length)), now = constantOf(c.ctx.resolve(after.list.length));
+        (after.list.count || ctx.resolve(after.list.length) != ctx.resolve(arg.list.length))) {
+      auto was = constantOf(ctx.resolve(arg.list.length)), now = constantOf(ctx.resolve(after.list.length));
       auto trips = tripCount();
       if (entry.list.maxItems > 0)
         entry.list.capacity = c.size(entry.list.maxItems);
@@ -276,7 +280,7 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
         int64_t wanted = 0;
         if (trips && trips->bound < (int64_t(1) << 24))
           wanted = trips->bound * (was && now ? std::max<int64_t>(*now - *was, 1) : 1);
-        entry.list.capacity = hlo::simplify(c.ctx.resolve(arg.list.length) + roomFor(after.list, wanted));
+        entry.list.capacity = hlo::simplify(ctx.resolve(arg.list.length) + roomFor(after.list, wanted));
       } else {
         (void)c.error(what + ": a list that grows in a loop needs max_num_elements (maximum_iterations of the loop)");
         return Outcome::Failed;
@@ -296,7 +300,7 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
     }
     return Outcome::Done;
   }
-  if (!sameValue(c.ctx, arg, after)) {
+  if (!sameValue(ctx, arg, after)) {
     (void)c.error(what + " is another variable or array after an iteration");
     return Outcome::Failed;
   }
@@ -326,9 +330,9 @@ void Loop::enter(unsigned region, SmallVectorImpl<GraphValue> &values) {
   unsigned next = 0;
   for (auto [i, v] : llvm::enumerate(init))
     values.push_back(isInvariant(i) ? v : unflatten(v, block->getArguments(), next));
-  c.ctx.state = before;
+  ctx.state = before;
   for (auto [k, key] : llvm::enumerate(keys))
-    c.ctx.state[key] = values[c.numInputs() + k];
+    ctx.state[key] = values[n + k];
 }
 
 bool Loop::emitCondition() {
@@ -339,11 +343,11 @@ bool Loop::emitCondition() {
   };
   GraphValues values, decision;
   enter(0, values);
-  if (failed(c.ctx.lowerBody(cond, ArrayRef(values).take_front(c.numInputs()), decision)))
+  if (failed(parts.condition(ArrayRef(values).take_front(n), decision)))
     return false;
   if (decision.size() != 1)
     return refuse("the condition must have one result");
-  condition = c.ctx.materialize(decision[0], c.loc);
+  condition = ctx.materialize(decision[0], c.loc);
   if (!condition)
     return refuse("the condition is no tensor");
   // TensorFlow's Switch refuses it; as the truth of a tensor that has elements, it would never be false
@@ -360,27 +364,27 @@ bool Loop::emitCondition() {
 Loop::Outcome Loop::carryNew(StringRef key, const GraphValue &value) {
   // The gradient of an array from outside belongs outside, too.
   int64_t array = -1;
-  if (key.starts_with("array ") && !key.drop_front(6).getAsInteger(10, array) && c.ctx.arrays[array].source >= 0 &&
-      before.count(c.ctx.arrayKey(c.ctx.arrays[array].source))) {
-    GraphValue start = GraphValue::ofList(c.ctx.newArrayContents(array));
-    start.list.length = c.ctx.resolve(value.list.length);
+  if (key.starts_with("array ") && !key.drop_front(6).getAsInteger(10, array) && ctx.arrays[array].source >= 0 &&
+      before.count(ctx.arrayKey(ctx.arrays[array].source))) {
+    GraphValue start = GraphValue::ofList(ctx.newArrayContents(array));
+    start.list.length = ctx.resolve(value.list.length);
     keys.push_back(key);
     init.push_back(start);
     before[key] = start;
     return Outcome::Again;
   }
-  auto variable = llvm::find_if(c.ctx.variables, [&](const VariableInfo &v) { return v.name == key; });
-  if (variable == c.ctx.variables.end())
+  auto variable = llvm::find_if(ctx.variables, [&](const VariableInfo &v) { return v.name == key; });
+  if (variable == ctx.variables.end())
     return Outcome::Done;
   if (value.tensor && value.tensor == variable->argument) {
     before[key] = value;
     return Outcome::Done;
   }
-  State now = c.ctx.state;
-  c.ctx.state = before;
-  auto start = c.ctx.readVariable(key, c.loc);
-  before = c.ctx.state;
-  c.ctx.state = now;
+  State now = ctx.state;
+  ctx.state = before;
+  auto start = ctx.readVariable(key, c.loc);
+  before = ctx.state;
+  ctx.state = now;
   if (failed(start))
     return Outcome::Failed;
   keys.push_back(key);
@@ -391,7 +395,7 @@ Loop::Outcome Loop::carryNew(StringRef key, const GraphValue &value) {
 /// Variables that the body writes are carried, which needs another attempt.
 Loop::Outcome Loop::carryWritten() {
   Outcome result = Outcome::Done;
-  for (auto &[key, value] : c.ctx.state) {
+  for (auto &[key, value] : ctx.state) {
     if (llvm::is_contained(keys, key))
       continue;
     auto it = before.find(key);
@@ -399,7 +403,7 @@ Loop::Outcome Loop::carryWritten() {
       Outcome outcome = carryNew(key, value);
       if (outcome != Outcome::Done)
         return outcome; // it may have changed the state that is walked
-    } else if (!sameValue(c.ctx, it->second, value)) {
+    } else if (!sameValue(ctx, it->second, value)) {
       keys.push_back(key);
       init.push_back(it->second);
       result = Outcome::Again;
@@ -409,11 +413,10 @@ Loop::Outcome Loop::carryWritten() {
 }
 
 Loop::Outcome Loop::emitBody() {
-  const unsigned n = c.numInputs();
   OpBuilder::InsertionGuard guard(c.b);
   GraphValues values;
   enter(1, values);
-  if (failed(c.ctx.lowerBody(body, ArrayRef(values).take_front(n), outputs)))
+  if (failed(parts.body(ArrayRef(values).take_front(n), outputs)))
     return Outcome::Failed;
   if (outputs.size() != n) {
     (void)c.error("the body must have as many results as arguments");
@@ -427,7 +430,7 @@ Loop::Outcome Loop::emitBody() {
     if (isInvariant(i))
       continue;
     std::string what = i < n ? ("loop variable " + Twine(i)).str() : ("variable " + keys[i - n]).str();
-    Outcome outcome = reconcile(what, init[i], values[i], i < n ? outputs[i] : c.ctx.state[keys[i - n]], returned);
+    Outcome outcome = reconcile(what, init[i], values[i], i < n ? outputs[i] : ctx.state[keys[i - n]], returned);
     if (outcome == Outcome::Failed)
       return outcome;
     again |= outcome == Outcome::Again;
@@ -440,7 +443,6 @@ Loop::Outcome Loop::emitBody() {
 
 /// What the graph sees behind the loop.
 void Loop::makeResults() {
-  const unsigned n = c.numInputs();
   // Unified sizes have changed types on the way.
   for (auto [result, operand] : llvm::zip(loop->getResults(), loop->getOperands()))
     result.setType(operand.getType());
@@ -461,8 +463,8 @@ void Loop::makeResults() {
 }
 
 Loop::Outcome Loop::attempt() {
-  before = c.ctx.state;
-  auto restore = llvm::scope_exit([&] { c.ctx.state = before; });
+  before = ctx.state;
+  auto restore = llvm::scope_exit([&] { ctx.state = before; });
   if (!prepareInit())
     return Outcome::Failed;
   SmallVector<Value> operands;
@@ -479,39 +481,50 @@ Loop::Outcome Loop::attempt() {
     return outcome;
   }
   loop->erase();
-  c.ctx.clearFolded();
+  ctx.clearFolded();
   return outcome;
 }
 
-LogicalResult Loop::run() {
-  unsigned n = c.numInputs();
-  if (c.numResults() != n || cond.getArgumentTypes().size() != n || body.getArgumentTypes().size() != n ||
-      body.getResultTypes().size() != n)
-    return c.error("the condition and the body do not fit the loop's " + Twine(n) + " variables");
-  invariant = findInvariants(body);
-  for (unsigned i = 0; i < n; ++i)
-    init.push_back(c.value(i));
+FailureOr<GraphValues> Loop::run() {
   for (int tries = 0; tries < kMaxAttempts; ++tries) {
     Outcome outcome = attempt();
     if (outcome == Outcome::Again)
       continue;
     if (outcome == Outcome::Failed)
       return failure();
-    for (unsigned i = 0; i < n; ++i)
-      if (failed(c.setResult(i, results[i])))
-        return failure();
-    return success();
+    return results;
   }
   return c.error("what the loop carries is not the same in all iterations");
 }
 
 } // namespace
 
+FailureOr<GraphValues> makeLoop(Emitter &c, LegalizeContext &ctx, ArrayRef<GraphValue> values, const LoopParts &parts) {
+  return Loop(c, ctx, values, parts).run();
+}
+
 LogicalResult lowerWhile(NodeContext &c) {
   graph::FuncOp cond = c.ctx.lookupFunction(c.attr("cond")), body = c.ctx.lookupFunction(c.attr("body"));
   if (!cond || !body)
     return c.error("the condition or body function is missing");
-  return Loop(c, cond, body).run();
+  const unsigned n = c.numInputs();
+  if (c.numResults() != n || cond.getArgumentTypes().size() != n || body.getArgumentTypes().size() != n ||
+      body.getResultTypes().size() != n)
+    return c.error("the condition and the body do not fit the loop's " + Twine(n) + " variables");
+  LoopParts parts;
+  parts.condition = [&](ArrayRef<GraphValue> args, GraphValues &results) { return c.ctx.lowerBody(cond, args, results); };
+  parts.body = [&](ArrayRef<GraphValue> args, GraphValues &results) { return c.ctx.lowerBody(body, args, results); };
+  parts.invariant = findInvariants(body);
+  GraphValues values;
+  for (unsigned i = 0; i < n; ++i)
+    values.push_back(c.value(i));
+  auto results = makeLoop(c, c.ctx, values, parts);
+  if (failed(results))
+    return failure();
+  for (unsigned i = 0; i < n; ++i)
+    if (failed(c.setResult(i, (*results)[i])))
+      return failure();
+  return success();
 }
 
 } // namespace lathe::legalize

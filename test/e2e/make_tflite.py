@@ -154,7 +154,7 @@ def signatures():
             f.write(c.convert())
 
 
-def served(f):
+def served(f, **settings):
     """The file of a function, with a signature of its names; TensorFlow's own operators where there are no others."""
     import tempfile
     m = tf.Module()
@@ -163,6 +163,8 @@ def served(f):
         tf.saved_model.save(m, d, signatures={"serving_default": f.get_concrete_function()})
         c = tf.lite.TFLiteConverter.from_saved_model(d)
         c.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+        for name, value in settings.items():
+            setattr(c, name, value)
         return c.convert()
 
 
@@ -176,6 +178,25 @@ def flex():
         return {"y": tf.nn.relu(y), "band": z, "sums": s, "bits": tf.bitwise.bitwise_and(ids, 5)}
     feeds = {"x": R.normal(size=(5, 6)).astype(np.float32), "ids": np.array([2, 0, 2, 1], np.int32)}
     write("flex", served(f), feeds, {k: v.numpy() for k, v in f(**feeds).items()})
+
+
+def lists():
+    """Lists that loops carry: with elements of a size that only the run knows, of a known one, and stacks that one loop fills and another
+    empties (a gradient). LiteRT alone does not run them: results are TensorFlow's. And numbers of 16 bits between."""
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 3], tf.float32, name="x"), tf.TensorSpec([4, 3], tf.float32, name="w")])
+    def f(x, w):
+        steps = tf.transpose(x, [1, 0, 2])
+        sums = tf.scan(lambda total, now: tf.tanh(total + 2 * now), steps, tf.zeros_like(steps[0]))
+        rows = tf.TensorArray(tf.float32, size=4, element_shape=[3])
+        rows = tf.while_loop(lambda i, r: i < 4, lambda i, r: (i + 1, r.write(3 - i, w[i] * tf.cast(i, tf.float32))), [0, rows])[1]
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            y = tf.while_loop(lambda i, v: i < 5, lambda i, v: (i + 1, tf.sin(v * w) + v), [0, w], maximum_iterations=5)[1]
+        narrow = tf.cast(tf.cast(w, tf.bfloat16), tf.float32)
+        return {"sums": sums, "rows": rows.stack(), "slope": tape.gradient(y, w), "narrow": narrow}
+    feeds = {"x": R.normal(size=(2, 6, 3)).astype(np.float32), "w": R.normal(size=(4, 3)).astype(np.float32)}
+    content = served(f, _experimental_lower_tensor_list_ops=False)
+    write("lists", content, feeds, {k: v.numpy() for k, v in f(**feeds).items()})
 
 
 def sizes():
@@ -239,6 +260,8 @@ def main():
         custom()
     if not only or "flex" in only:
         flex()
+    if not only or "lists" in only:
+        lists()
     if not only or "sizes" in only:
         sizes()
     if not only or "models" in only:

@@ -1,6 +1,8 @@
 // Branches, loops, calls, variables: subgraphs become regions that use outer values directly.
 #include "compiler/frontend/tflite/Translator.h"
+#include "passes/legalize/Control.h"
 
+#include <algorithm>
 #include <vector>
 
 using namespace mlir;
@@ -23,15 +25,6 @@ LogicalResult checkSubgraph(OpContext &c, int64_t index) {
   if (index < 0 || index >= c.translator.file.numSubgraphs())
     return c.error("there is no subgraph " + Twine(index));
   return success();
-}
-
-Operation *withRegions(OpContext &c, StringRef op, ValueRange operands, TypeRange types, unsigned regions = 2) {
-  OperationState state(c.loc, op);
-  state.addOperands(operands);
-  state.addTypes(types);
-  for (unsigned i = 0; i < regions; ++i)
-    state.addRegion();
-  return c.b.create(state);
 }
 
 Value scalarCondition(OpContext &c, Value v) {
@@ -100,7 +93,7 @@ LogicalResult branch(OpContext &c, StringRef op, Value selector, ArrayRef<int64_
   for (const legalize::VariableInfo &v : std::vector<legalize::VariableInfo>(c.ctx.variables))
     if (v.type && v.type.hasStaticShape())
       (void)c.ctx.readVariable(v.name, c.loc);
-  Operation *draft = withRegions(c, op, selector, {}, subgraphs.size());
+  Operation *draft = legalize::createWithRegions(c, op, selector, {}, subgraphs.size());
   std::vector<Side> sides(subgraphs.size());
   for (auto [i, side] : llvm::enumerate(sides)) {
     if (failed(makeSide(c, side, draft->getRegion(i), subgraphs[i], args)))
@@ -132,7 +125,7 @@ LogicalResult branch(OpContext &c, StringRef op, Value selector, ArrayRef<int64_
     c.b.setInsertionPointToEnd(side.block);
     hlo::ReturnOp::create(c.b, c.loc, side.returned);
   }
-  Operation *made = withRegions(c, op, selector, types, sides.size());
+  Operation *made = legalize::createWithRegions(c, op, selector, types, sides.size());
   for (auto [i, region] : llvm::enumerate(made->getRegions()))
     region.takeBody(draft->getRegion(i));
   draft->erase();
@@ -178,86 +171,43 @@ LogicalResult lowerCase(OpContext &c) {
   return branch(c, hlo::CaseOp::getOperationName(), index, subgraphs);
 }
 
-/// The loop over the subgraphs of a condition and a body.
+/// Results of a body that are its arguments.
+SmallVector<bool> unchanged(const tfl::SubGraph &body) {
+  SmallVector<bool> same;
+  if (body.inputs() && body.outputs())
+    for (unsigned i = 0; i < std::min(body.inputs()->size(), body.outputs()->size()); ++i)
+      same.push_back(body.inputs()->Get(i) == body.outputs()->Get(i));
+  return same;
+}
+
+/// The loop over the subgraphs of a condition and a body. Lists and variables go round with the tensors.
 LogicalResult lowerWhile(OpContext &c, int64_t conditionSubgraph, int64_t bodySubgraph) {
   if (failed(checkSubgraph(c, conditionSubgraph)) || failed(checkSubgraph(c, bodySubgraph)))
     return failure();
-  // Values that are no tensors go round unchanged; variables are carried with the inputs.
-  SmallVector<Value> init;
-  SmallVector<int64_t> place;
-  for (unsigned i = 0; i < c.numInputs(); ++i) {
-    if (c.value(i).kind != Kind::Tensor) {
-      place.push_back(-1);
-      continue;
-    }
-    Value v = c.input(i);
-    if (!v)
+  legalize::LoopParts parts;
+  parts.condition = [&](ArrayRef<GraphValue> args, GraphValues &results) -> LogicalResult {
+    if (failed(c.translator.runSubgraph(conditionSubgraph, args, results)))
       return failure();
-    place.push_back(init.size());
-    init.push_back(v);
-  }
-  SmallVector<StringRef> names;
-  for (const legalize::VariableInfo &v : std::vector<legalize::VariableInfo>(c.ctx.variables))
-    if (v.type && v.type.hasStaticShape())
-      (void)c.ctx.readVariable(v.name, c.loc);
-  for (auto &[name, value] : c.ctx.state) {
-    Value v = c.ctx.materialize(value, c.loc);
+    Value v = results.size() == 1 ? c.ctx.materialize(results[0], c.loc) : Value();
     if (!v)
-      return c.error("variable '" + name + "' is no tensor");
-    names.push_back(name);
-    init.push_back(v);
-  }
-  SmallVector<Type> types(ValueRange(init).getTypes());
-  SmallVector<Location> locs(init.size(), c.loc);
-  Operation *loop = withRegions(c, hlo::WhileOp::getOperationName(), init, types);
-  State before = c.ctx.state;
-  const size_t tensors = init.size() - names.size();
-  bool ok = true;
-  auto region = [&](unsigned index, int64_t subgraph, auto finish) {
-    OpBuilder::InsertionGuard guard(c.b);
-    Block *block = c.b.createBlock(&loop->getRegion(index), {}, types, locs);
-    GraphValues args, results;
-    for (unsigned i = 0; i < c.numInputs(); ++i)
-      args.push_back(place[i] < 0 ? c.value(i) : GraphValue::ofTensor(block->getArgument(place[i])));
-    for (auto [i, name] : llvm::enumerate(names))
-      c.ctx.state[name] = GraphValue::ofTensor(block->getArgument(tensors + i));
-    ok = ok && succeeded(c.translator.runSubgraph(subgraph, args, results)) && finish(results);
-    c.ctx.state = before;
+      return c.error("the condition must be one bool");
+    results[0] = GraphValue::ofTensor(scalarCondition(c, v));
+    return success(bool(results[0].tensor));
   };
-  region(0, conditionSubgraph, [&](GraphValues &results) {
-    Value v = results.size() == 1 ? scalarCondition(c, c.ctx.materialize(results[0], c.loc)) : Value();
-    if (!v)
-      return succeeded(c.error("the condition must be one bool"));
-    hlo::ReturnOp::create(c.b, c.loc, v);
-    return true;
-  });
-  region(1, bodySubgraph, [&](GraphValues &results) {
-    if (results.size() != c.numInputs())
-      return succeeded(c.error("the body has " + Twine(results.size()) + " outputs, expected " + Twine(c.numInputs())));
-    SmallVector<Value> next;
-    for (unsigned i = 0; i < results.size(); ++i)
-      if (place[i] >= 0)
-        next.push_back(c.ctx.materialize(results[i], c.loc));
-    for (StringRef name : names)
-      next.push_back(c.ctx.materialize(c.ctx.state[name], c.loc));
-    for (auto [i, v] : llvm::enumerate(next)) {
-      Type wanted = loop->getOperand(i).getType();
-      if (!v || Emitter::elementType(v) != cast<RankedTensorType>(wanted).getElementType() ||
-          Emitter::rank(v) != cast<RankedTensorType>(wanted).getRank())
-        return succeeded(c.error("value " + Twine(i) + " changes its type in the loop"));
-      for (int64_t d = 0; d < Emitter::rank(v); ++d)
-        if (!c.ctx.unify(c.dim(v, d), c.dim(loop->getOperand(i), d), c.nodeName))
-          return succeeded(c.error("value " + Twine(i) + " changes its shape in the loop"));
-    }
-    hlo::ReturnOp::create(c.b, c.loc, next);
-    return true;
-  });
-  if (!ok)
+  parts.body = [&](ArrayRef<GraphValue> args, GraphValues &results) -> LogicalResult {
+    if (failed(c.translator.runSubgraph(bodySubgraph, args, results)))
+      return failure();
+    if (results.size() != args.size())
+      return c.error("the body has " + Twine(results.size()) + " outputs, expected " + Twine(args.size()));
+    return success();
+  };
+  parts.invariant = unchanged(c.translator.file.subgraph(bodySubgraph));
+  auto results = legalize::makeLoop(c, c.translator, inputsFrom(c, 0), parts);
+  if (failed(results))
     return failure();
-  for (unsigned i = 0; i < c.numOutputs() && i < c.numInputs(); ++i)
-    (void)c.setResult(i, place[i] < 0 ? c.value(i) : GraphValue::ofTensor(loop->getResult(place[i])));
-  for (auto [i, name] : llvm::enumerate(names))
-    c.ctx.state[name] = GraphValue::ofTensor(loop->getResult(tensors + i));
+  for (auto [i, v] : llvm::enumerate(*results))
+    if (failed(c.setResult(i, v)))
+      return failure();
   return success();
 }
 

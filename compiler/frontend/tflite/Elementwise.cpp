@@ -246,7 +246,7 @@ void registerElementwise(OpTable &t) {
     return x ? c.setResult(0, hardSwish(c, x)) : failure();
   });
   t.add(Op::ABS, 1, 1, 5, Float32 | OtherFloat | Ints | Quantized, abs);
-  t.add(Op::CAST, 1, 1, 6, Any, cast);
+  t.add(Op::CAST, 1, 1, 7, Any, cast);
   t.add(Op::BITCAST, 1, 1, 1, Any, [](OpContext &c) -> LogicalResult {
     Value x = c.input(0);
     if (!x)

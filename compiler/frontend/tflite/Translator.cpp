@@ -65,6 +65,7 @@ Types typesOf(const TensorInfo &info) {
   case tfl::TensorType::BOOL: return Bools;
   case tfl::TensorType::COMPLEX64:
   case tfl::TensorType::COMPLEX128: return Complexes;
+  case tfl::TensorType::VARIANT:
   case tfl::TensorType::RESOURCE: return Handles;
   default: return dtypeOf(info.type) == DType::Invalid ? Types(0) : Ints;
   }
