@@ -52,7 +52,7 @@ llvm::Expected<std::shared_ptr<LoadedModule>> compile(ModuleOp module, bool fuse
   PassManager pm(module.getContext());
   if (fuse && options.simplify) {
     simplify::SimplifyOptions so;
-    so.cacheBytes = 16; // so that batches of small tensors are split too
+    so.core.l2 = 16; // so that batches of small tensors are split too
     so.threads = manyThreads;
     simplify::buildSimplifyPipeline(pm, so);
   }
