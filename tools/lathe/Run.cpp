@@ -93,20 +93,20 @@ int execute(RunArgs &a) {
   }
   const lathe_entry &e = *m.entries[entry];
 
-  auto inputs = orderInputs(e, *feeds);
-  if (!inputs.ok())
-    return fail(std::string(inputs.status().message()));
-  Runner runner(loaded.module, entry, a.model.options.threads);
-  auto outputs = runner->call(*inputs);
-  if (!outputs) {
-    // compiled code takes sizes for equal, and lists for bounded, that host kernels do not
-    std::string error = llvm::toString(outputs.takeError());
+  auto inSession = [&](const std::string &error) {
     NamedTensors result;
     if (isLibrary || m.num_variables || !a.entry.empty() || !runsInSession(a, e, *feeds, &result))
       return fail(error);
     fprintf(stderr, "%s; ran in a session instead\n", error.c_str());
     return write(a, result);
-  }
+  };
+  auto inputs = orderInputs(e, *feeds);
+  if (!inputs.ok()) // a session takes feeds of any tensor, those too that nothing fetched needs
+    return inSession(std::string(inputs.status().message()));
+  Runner runner(loaded.module, entry, a.model.options.threads);
+  auto outputs = runner->call(*inputs);
+  if (!outputs) // compiled code takes sizes for equal, and lists for bounded, that host kernels do not
+    return inSession(llvm::toString(outputs.takeError()));
 
   NamedTensors result;
   if (a.fetches.empty()) {
