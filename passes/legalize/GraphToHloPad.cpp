@@ -23,45 +23,61 @@ FailureOr<hlo::PaddingList> paddings(NodeContext &c, unsigned input, int64_t ran
   return list;
 }
 
-LogicalResult lowerPad(NodeContext &c) {
-  Value x = c.input(0), with = c.numInputs() > 2 ? c.input(2) : c.scalar(0, c.elementType(x));
-  int64_t rank = c.rank(x);
-  if (c.rank(with) != 0)
-    return c.error("the padding value must be a scalar");
-  auto known = c.trySizes(1);
-  if (!known) {
-    auto list = paddings(c, 1, rank);
-    return failed(list) ? failure() : success();
+using SizePair = std::pair<AffineExpr, AffineExpr>;
+
+/// [rank, 2] amounts, known up to sizes of inputs; those that are numbers are not negative unless they may be.
+FailureOr<SmallVector<SizePair>> paddingSizes(NodeContext &c, unsigned input, int64_t rank, bool mayBeNegative = false) {
+  auto known = c.trySizes(input);
+  if (!known || llvm::all_of(*known, [](AffineExpr e) { return constantOf(e).has_value(); })) {
+    auto list = paddings(c, input, rank, mayBeNegative);
+    if (failed(list))
+      return failure();
+    return llvm::map_to_vector(*list, [&](auto p) { return SizePair(c.size(p.first), c.size(p.second)); });
   }
   if (int64_t(known->size()) != 2 * rank)
     return c.error("expected paddings of shape [" + Twine(rank) + ",2], found " + Twine(known->size()) + " numbers");
-  if (llvm::all_of(*known, [](AffineExpr e) { return constantOf(e).has_value(); })) {
-    auto list = paddings(c, 1, rank);
-    if (failed(list))
-      return failure();
-    SmallVector<int64_t> low, high;
-    for (auto [l, h] : *list) {
-      low.push_back(l);
-      high.push_back(h);
-    }
-    return c.setResult(0, c.pad(x, with, low, high));
-  }
-  // Symbolic amounts: pieces of the padding value at both sides.
+  SmallVector<SizePair> list;
   for (int64_t i = 0; i < rank; ++i) {
+    list.push_back({(*known)[2 * i], (*known)[2 * i + 1]});
+    for (AffineExpr e : {list[i].first, list[i].second})
+      if (auto n = constantOf(e); n && *n < 0 && !mayBeNegative)
+        return c.error("a padding is negative");
+  }
+  return list;
+}
+
+/// Pads the dimensions from `from` on: numbers by a pad, symbolic amounts by pieces of the padding value at both sides.
+Value padDims(NodeContext &c, Value x, Value with, int64_t from, ArrayRef<SizePair> amounts) {
+  SmallVector<int64_t> low(c.rank(x), 0), high(c.rank(x), 0);
+  for (auto [i, p] : llvm::enumerate(amounts)) {
+    auto l = constantOf(p.first), h = constantOf(p.second);
+    if (l && h) {
+      low[from + i] = *l;
+      high[from + i] = *h;
+      continue;
+    }
     SmallVector<Value> parts;
     for (int64_t side = 0; side < 2; ++side) {
-      AffineExpr n = (*known)[2 * i + side];
+      AffineExpr n = side ? p.second : p.first;
       if (side == 1)
         parts.push_back(x);
       if (constantOf(n) == int64_t(0))
         continue;
       Dims dims = c.dims(x);
-      dims[i] = n;
+      dims[from + i] = n;
       parts.push_back(c.broadcastInDim(with, dims, {}));
     }
-    x = c.concat(parts, i);
+    x = c.concat(parts, from + i);
   }
-  return c.setResult(0, x);
+  return c.pad(x, with, low, high);
+}
+
+LogicalResult lowerPad(NodeContext &c) {
+  Value x = c.input(0), with = c.numInputs() > 2 ? c.input(2) : c.scalar(0, c.elementType(x));
+  if (c.rank(with) != 0)
+    return c.error("the padding value must be a scalar");
+  auto list = paddingSizes(c, 1, c.rank(x));
+  return failed(list) ? failure() : c.setResult(0, padDims(c, x, with, 0, *list));
 }
 
 /// Symmetric paddings repeat the border, reflecting ones do not.
@@ -132,15 +148,6 @@ LogicalResult lowerMirrorPadGrad(NodeContext &c) {
 // Space, batch, depth
 //===----------------------------------------------------------------------===//
 
-Value padDims(NodeContext &c, Value x, int64_t from, ArrayRef<std::pair<int64_t, int64_t>> amounts) {
-  SmallVector<int64_t> low(c.rank(x), 0), high(c.rank(x), 0);
-  for (auto [i, p] : llvm::enumerate(amounts)) {
-    low[from + i] = p.first;
-    high[from + i] = p.second;
-  }
-  return c.pad(x, c.scalar(0, c.elementType(x)), low, high);
-}
-
 /// Divides a dimension by a block, which must leave no remainder.
 FailureOr<AffineExpr> blocksOf(NodeContext &c, AffineExpr size, int64_t block) {
   if (auto n = constantOf(size)) {
@@ -166,11 +173,11 @@ LogicalResult checkBlock(NodeContext &c, Value x, ArrayRef<int64_t> block) {
   return success();
 }
 
-Value spaceToBatch(NodeContext &c, Value x, ArrayRef<int64_t> block, ArrayRef<std::pair<int64_t, int64_t>> pads) {
+Value spaceToBatch(NodeContext &c, Value x, ArrayRef<int64_t> block, ArrayRef<SizePair> pads) {
   if (failed(checkBlock(c, x, block)))
     return {};
   int64_t m = block.size(), rank = c.rank(x);
-  x = padDims(c, x, 1, pads);
+  x = padDims(c, x, c.scalar(0, c.elementType(x)), 1, pads);
   Dims dims = c.dims(x), split{dims[0]}, result;
   AffineExpr batch = dims[0];
   for (int64_t i = 0; i < m; ++i) {
@@ -196,7 +203,7 @@ Value spaceToBatch(NodeContext &c, Value x, ArrayRef<int64_t> block, ArrayRef<st
   return c.reshape(c.transpose(c.reshape(x, split), perm), result);
 }
 
-Value batchToSpace(NodeContext &c, Value x, ArrayRef<int64_t> block, ArrayRef<std::pair<int64_t, int64_t>> crops) {
+Value batchToSpace(NodeContext &c, Value x, ArrayRef<int64_t> block, ArrayRef<SizePair> crops) {
   if (failed(checkBlock(c, x, block)))
     return {};
   int64_t m = block.size(), rank = c.rank(x), product = 1;
@@ -222,9 +229,10 @@ Value batchToSpace(NodeContext &c, Value x, ArrayRef<int64_t> block, ArrayRef<st
   x = c.reshape(c.transpose(c.reshape(x, split), perm), result);
   Dims starts(rank, c.size(0)), limits = c.dims(x);
   for (auto [i, p] : llvm::enumerate(crops)) {
-    starts[i + 1] = c.size(p.first);
+    starts[i + 1] = p.first;
     limits[i + 1] = hlo::simplify(limits[i + 1] - p.second);
-    if (auto n = constantOf(limits[i + 1]); n && *n < p.first) {
+    auto first = constantOf(p.first), limit = constantOf(limits[i + 1]);
+    if (first && limit && *limit < *first) {
       (void)c.error("the crops exceed dimension " + Twine(i + 1));
       return {};
     }
@@ -243,7 +251,7 @@ LogicalResult lowerSpaceBatch(NodeContext &c, bool toBatch, bool nd) {
   } else {
     block.assign(2, c.attrInt("block_size"));
   }
-  auto amounts = paddings(c, nd ? 2 : 1, block.size());
+  auto amounts = paddingSizes(c, nd ? 2 : 1, block.size());
   if (failed(amounts))
     return failure();
   return c.setResult(0, toBatch ? spaceToBatch(c, x, block, *amounts) : batchToSpace(c, x, block, *amounts));

@@ -77,6 +77,7 @@ private:
   bool reduce(llvm::function_ref<AffineExpr(AffineExpr, AffineExpr)> fn, int64_t start);
   bool gather();
   bool concat();
+  bool sliceOf(unsigned i, int64_t n, int64_t begin, int64_t end, int64_t stride, SmallVectorImpl<int64_t> &at, bool &shrinks);
   bool pack();
   bool stitch();
   bool slice();
@@ -153,31 +154,54 @@ bool Tracker::constant() {
   return set(0, exprs, value.getType().getShape());
 }
 
-bool Tracker::stridedSlice() {
-  auto v = ints(0);
-  auto begin = constants(1), end = constants(2), strides = constants(3);
-  if (!v || !begin || !end || !strides || v->shape.size() != 1 || begin->size() != 1 || end->size() != 1 ||
-      strides->size() != 1 || attrInt("ellipsis_mask") || attrInt("new_axis_mask"))
-    return false;
-  int64_t n = v->shape[0], stride = (*strides)[0];
+/// What StridedSlice takes of one dimension of `n` elements: the positions, and whether the dimension goes.
+bool Tracker::sliceOf(unsigned i, int64_t n, int64_t begin, int64_t end, int64_t stride, SmallVectorImpl<int64_t> &at, bool &shrinks) {
+  auto has = [&](StringRef mask) { return (attrInt(mask) >> i) & 1; };
+  shrinks = has("shrink_axis_mask");
   if (stride == 0)
     return false;
+  if (shrinks) {
+    at.push_back(begin < 0 ? begin + n : begin);
+    return at[0] >= 0 && at[0] < n;
+  }
   auto clamp = [&](int64_t x) {
     if (x < 0)
       x += n;
     return stride > 0 ? std::clamp<int64_t>(x, 0, n) : std::clamp<int64_t>(x, -1, n - 1);
   };
-  if (attrInt("shrink_axis_mask") & 1) {
-    int64_t i = (*begin)[0] < 0 ? (*begin)[0] + n : (*begin)[0];
-    return i >= 0 && i < n && set(0, {v->exprs[i]}, {});
+  int64_t from = has("begin_mask") ? (stride > 0 ? 0 : n - 1) : clamp(begin);
+  int64_t to = has("end_mask") ? (stride > 0 ? n : -1) : clamp(end);
+  // a stride beyond the size takes one element, so that the position cannot overflow
+  stride = std::clamp<int64_t>(stride, -n - 1, n + 1);
+  for (int64_t k = from; stride > 0 ? k < to : k > to; k += stride)
+    at.push_back(k);
+  return true;
+}
+
+bool Tracker::stridedSlice() {
+  auto v = ints(0);
+  auto begin = constants(1), end = constants(2), strides = constants(3);
+  if (!v || !begin || !end || !strides || begin->size() != end->size() || begin->size() != strides->size() ||
+      begin->size() > v->shape.size() || attrInt("ellipsis_mask") || attrInt("new_axis_mask"))
+    return false;
+  // row-major places of what is taken, a dimension at a time
+  SmallVector<int64_t> places{0}, shape;
+  for (auto [i, n] : llvm::enumerate(v->shape)) {
+    SmallVector<int64_t> at;
+    bool shrinks = false;
+    if (i >= begin->size())
+      llvm::append_range(at, llvm::seq<int64_t>(0, n));
+    else if (!sliceOf(i, n, (*begin)[i], (*end)[i], (*strides)[i], at, shrinks))
+      return false;
+    if (!shrinks)
+      shape.push_back(at.size());
+    SmallVector<int64_t> inner;
+    for (int64_t place : places)
+      for (int64_t k : at)
+        inner.push_back(place * n + k);
+    places = std::move(inner);
   }
-  int64_t from = attrInt("begin_mask") & 1 ? (stride > 0 ? 0 : n - 1) : clamp((*begin)[0]);
-  int64_t to = attrInt("end_mask") & 1 ? (stride > 0 ? n : -1) : clamp((*end)[0]);
-  Dims result;
-  for (int64_t i = from; stride > 0 ? i < to : i > to; i += stride)
-    result.push_back(v->exprs[i]);
-  int64_t count = result.size();
-  return set(0, result, {count});
+  return set(0, llvm::map_to_vector(places, [&](int64_t place) { return v->exprs[place]; }), shape);
 }
 
 bool Tracker::binary(llvm::function_ref<AffineExpr(AffineExpr, AffineExpr)> fn) {
@@ -262,15 +286,29 @@ bool Tracker::concat() {
 }
 
 bool Tracker::pack() {
-  Dims result;
-  for (unsigned i = 0; i < node.getInputs().size(); ++i) {
+  auto first = ints(0);
+  int64_t n = node.getInputs().size(), rank = first->shape.size() + 1, axis = attrInt("axis");
+  if (axis < -rank || axis >= rank)
+    return false;
+  axis += axis < 0 ? rank : 0;
+  int64_t inner = 1;
+  for (int64_t d : ArrayRef<int64_t>(first->shape).drop_front(axis))
+    inner *= d;
+  SmallVector<Dims> parts;
+  for (int64_t i = 0; i < n; ++i) {
     auto v = ints(i);
-    if (!v || !v->shape.empty())
+    if (!v || v->shape != first->shape)
       return false;
-    result.push_back(v->exprs[0]);
+    parts.push_back(v->exprs);
   }
-  int64_t count = result.size();
-  return set(0, result, {count});
+  Dims result;
+  int64_t total = parts[0].size();
+  for (int64_t outer = 0; outer < total; outer += inner)
+    for (const Dims &part : parts)
+      result.append(part.begin() + outer, part.begin() + outer + inner);
+  SmallVector<int64_t> shape(first->shape.begin(), first->shape.end());
+  shape.insert(shape.begin() + axis, n);
+  return set(0, result, shape);
 }
 
 /// Positions are constants, what goes there may be sizes; later pieces win. No holes.

@@ -292,3 +292,23 @@ def static_table(x):
     k = tf.constant([4, 5, 6], i64); v = tf.constant([1, 2, 3], i64)
     eq = tf.equal(x[:, None], k[None])
     return tf.where(tf.reduce_any(eq, 1), tf.gather(v, tf.argmax(tf.cast(eq, i32), 1)), tf.constant(-1, i64))
+
+@case([([None, None, 3], f32)], [[rnd(2, 37, 3)], [rnd(1, 5, 3)], [rnd(3, 1, 3)]])
+def dilated_of_any_length(x):
+    w = tf.constant(rnd(3, 3, 4))
+    causal = tf.nn.relu(tf.nn.conv1d(tf.pad(x, [[0, 0], [8, 0], [0, 0]]), w, 1, "VALID", dilations=4))
+    same = tf.nn.convolution(causal, tf.constant(rnd(2, 4, 2)), padding="SAME", dilations=[3])
+    return causal, same
+
+@case([([None, None, None, 2], f32)], [[rnd(2, 9, 14, 2)], [rnd(1, 4, 4, 2)]])
+def dilated_of_any_size(x):
+    s = tf.shape(x)
+    pads = [[0, -s[1] % 2], [1, (-s[2] - 1) % 3]]
+    y = tf.space_to_batch_nd(x, [2, 3], pads)
+    z = tf.nn.conv2d(y, tf.constant(rnd(1, 1, 2, 3)), 1, "VALID")
+    return y, tf.batch_to_space(z, [2, 3], pads), tf.nn.atrous_conv2d(x, tf.constant(rnd(3, 3, 2, 1)), 2, "SAME")
+
+@case([([None, None], f32)], [[rnd(5, 4)], [rnd(1, 2)]])
+def sizes_in_matrices(x):
+    s = tf.stack([tf.shape(x), tf.shape(x) * 2, tf.constant([1, 7])], 1)
+    return tf.zeros(s[1, :2]), tf.zeros(s[::-1, 0]), tf.zeros(s[:, -1]), tf.zeros(s[0, 0:1]), tf.fill(tf.stack([s[0], s[1]])[1, 1:], x[0, 0])
