@@ -127,12 +127,27 @@ absl::StatusOr<const lathe_cluster_compiler *> loadClusterCompiler(const std::ve
                                                absl::StrJoin(reasons, "; "), ")"));
 }
 
+static const lathe_cluster_compiler *ownCompiler;
+static void *(*ownFunction)(std::string_view name);
+
+void useOwnCompiler(const lathe_cluster_compiler *compiler, void *(*function)(std::string_view name)) {
+  ownCompiler = compiler;
+  ownFunction = function;
+}
+
 absl::StatusOr<const lathe_cluster_compiler *> loadClusterCompiler() {
+  if (ownCompiler)
+    return ownCompiler;
   static const absl::StatusOr<const lathe_cluster_compiler *> loaded = loadClusterCompiler(compilerLibraryPaths());
   return loaded;
 }
 
 absl::StatusOr<void *> compilerFunction(const char *name) {
+  if (ownCompiler) {
+    if (void *function = ownFunction(name))
+      return function;
+    return absl::FailedPreconditionError(absl::StrCat("the program's compiler has no ", name));
+  }
   if (absl::Status s = loadClusterCompiler().status(); !s.ok())
     return s;
   for (const std::string &path : compilerLibraryPaths())

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lathe {
@@ -30,6 +31,10 @@ absl::StatusOr<const lathe_cluster_compiler *> loadClusterCompiler();
 /// A compiler that loads the library at its first use, so that a session that compiles nothing never needs it. Where the library is
 /// absent every use fails with UNIMPLEMENTED and says so; ops with host kernels run all the same.
 const lathe_cluster_compiler *deferredClusterCompiler();
+
+/// For programs that hold the compiler themselves: the above then give this one, and `function` finds what else it offers by name.
+/// To be called before anything asks for a compiler.
+void useOwnCompiler(const lathe_cluster_compiler *compiler, void *(*function)(std::string_view name));
 
 /// Another function that the library exports, such as lathe_compile_files (runtime/abi/compile_files.h).
 absl::StatusOr<void *> compilerFunction(const char *name);

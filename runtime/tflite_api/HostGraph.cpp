@@ -1,7 +1,8 @@
 // Parts are files again: the bytes of the model with fewer operators in the first subgraph and other inputs and outputs.
 #include "runtime/tflite_api/HostGraph.h"
 
-#include "proto/tflite_generated.h"
+#include "runtime/tflite_api/GraphTable.h"
+#include "runtime/tflite_api/Strings.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -14,8 +15,6 @@ namespace lathe::tflite_api {
 namespace {
 
 using Op = tfl::BuiltinOperator;
-
-Op codeOf(const tfl::OperatorCode &code) { return std::max(code.builtin_code(), static_cast<Op>(code.deprecated_builtin_code())); }
 
 const tfl::OperatorCode *codeOf(const tfl::Model &model, const tfl::Operator &op) {
   auto *codes = model.operator_codes();
@@ -139,7 +138,7 @@ absl::Status HostGraph::readTensors() {
       t.bytes = buffer->data()->size();
       t.allocation_type = kTfLiteMmapRo;
     } else {
-      t.allocation_type = kTfLiteArenaRw;
+      t.allocation_type = t.type == kTfLiteString ? kTfLiteDynamic : kTfLiteArenaRw;
     }
   }
   return absl::OkStatus();
@@ -169,6 +168,26 @@ absl::Status HostGraph::addNode(const void *given, const HostOp &host) {
   return absl::OkStatus();
 }
 
+/// Tensors that anybody behind needs.
+std::set<int> HostGraph::wantedBehind(unsigned last) const {
+  const tfl::SubGraph &graph = *tfl::GetModel(model->data)->subgraphs()->Get(0);
+  std::set<int> wanted(graphOutputs.begin(), graphOutputs.end());
+  for (unsigned i = last; i < graph.operators()->size(); ++i)
+    for (int t : vectorOf(graph.operators()->Get(i)->inputs()))
+      wanted.insert(t);
+  return wanted;
+}
+
+absl::Status HostGraph::addGraph(unsigned first, unsigned last) {
+  auto part = graphOps->add(first, last, wantedBehind(last));
+  if (!part.ok())
+    return part.status();
+  for (int t : part->outputs)
+    tensors[static_cast<size_t>(t)].allocation_type = kTfLiteDynamic;
+  steps.emplace_back().graph = std::make_unique<GraphPart>(*std::move(part));
+  return absl::OkStatus();
+}
+
 absl::Status HostGraph::addPart(unsigned first, unsigned last) {
   const tfl::SubGraph &graph = *tfl::GetModel(model->data)->subgraphs()->Get(0);
   Step &step = steps.emplace_back();
@@ -187,11 +206,7 @@ absl::Status HostGraph::addPart(unsigned first, unsigned last) {
     for (int t : vectorOf(op.outputs()))
       made.insert(t);
   }
-  // what anybody behind it needs
-  std::set<int> wanted(graphOutputs.begin(), graphOutputs.end());
-  for (unsigned i = last; i < graph.operators()->size(); ++i)
-    for (int t : vectorOf(graph.operators()->Get(i)->inputs()))
-      wanted.insert(t);
+  const std::set<int> wanted = wantedBehind(last);
   for (int t : made)
     if (wanted.count(t))
       step.outputs.push_back(t);
@@ -223,29 +238,50 @@ static absl::StatusOr<std::string> partOf(const Model &model, unsigned first, un
   return bytes;
 }
 
+std::set<unsigned> HostGraph::nodesOf(const Model &model, unsigned first, unsigned last) {
+  const tfl::Model &m = *tfl::GetModel(model.data);
+  const tfl::SubGraph &graph = *m.subgraphs()->Get(0);
+  std::set<unsigned> nodes;
+  GraphOps ops(m);
+  for (unsigned i = first; graph.operators() && i < std::min(last, graph.operators()->size()); ++i)
+    if (ops.couldTake(*graph.operators()->Get(i)))
+      nodes.insert(i);
+  return nodes;
+}
+
 absl::StatusOr<std::unique_ptr<HostGraph>> HostGraph::make(std::shared_ptr<const Model> model, const OperatorTable &operators,
-                                                           int threads, const Reporter &reporter) {
+                                                           const std::set<unsigned> &more, int threads, const Reporter &reporter,
+                                                           const Interpreter::CompileOptions &options) {
   const tfl::Model &m = *tfl::GetModel(model->data);
   const tfl::SubGraph &graph = *m.subgraphs()->Get(0);
   const unsigned count = graph.operators() ? graph.operators()->size() : 0;
   std::vector<std::optional<HostOp>> hosts(count);
+  std::vector<bool> isNode(count);
+  auto graphOps = std::make_unique<GraphOps>(m);
   bool any = false, hasState = false;
   for (unsigned i = 0; i < count; ++i) {
     const tfl::OperatorCode *code = codeOf(m, *graph.operators()->Get(i));
     if (!code)
       return absl::InvalidArgumentError("an operator has an operator code that is out of range");
-    hasState |= isState(codeOf(*code));
-    if (codeOf(*code) == Op::CUSTOM && code->custom_code()) {
+    if (builtinOf(*code) == Op::CUSTOM && code->custom_code())
       hosts[i] = operators.find(code->custom_code()->str(), code->version());
-      any |= hosts[i].has_value();
+    if (!hosts[i]) {
+      auto takes = graphOps->takes(graph, *graph.operators()->Get(i));
+      if (!takes.ok())
+        return takes.status();
+      isNode[i] = *takes || more.count(i);
     }
+    any |= hosts[i] || isNode[i];
+    hasState |= isState(builtinOf(*code)) && !isNode[i];
   }
   if (!any)
     return std::unique_ptr<HostGraph>();
   std::unique_ptr<HostGraph> result(new HostGraph);
   HostGraph &g = *result;
   g.model = model;
+  g.graphOps = std::move(graphOps);
   g.report = reporter;
+  g.compileOptions = options;
   g.threads = threads;
   g.graphInputs = vectorOf(graph.inputs());
   g.graphOutputs = vectorOf(graph.outputs());
@@ -261,19 +297,27 @@ absl::StatusOr<std::unique_ptr<HostGraph>> HostGraph::make(std::shared_ptr<const
       continue;
     }
     unsigned last = i;
-    while (last < count && !hosts[last])
+    while (last < count && !hosts[last] && isNode[last] == isNode[i])
       ++last;
+    if (isNode[i]) {
+      if (absl::Status s = g.addGraph(i, last); !s.ok())
+        return s;
+      i = last;
+      continue;
+    }
     if (absl::Status s = g.addPart(i, last); !s.ok())
       return s;
     auto bytes = partOf(*model, i, last, g.steps.back().inputs, g.steps.back().outputs);
     if (!bytes.ok())
       return bytes.status();
     g.steps.back().bytes = *std::move(bytes);
+    g.steps.back().first = i;
+    g.steps.back().last = last;
     ++parts;
     i = last;
   }
   if (hasState && parts > 1)
-    return absl::UnimplementedError("variables on both sides of an operator of the program are not supported");
+    return absl::UnimplementedError("variables on both sides of an operator that is not compiled are not supported");
   g.makeContext(threads);
   std::vector<int> order;
   for (size_t i = 0; i < g.nodes.size(); ++i)
@@ -366,7 +410,7 @@ absl::Status HostGraph::runPart(Step &step, bool run) {
     auto part = Model::read(step.bytes.data(), step.bytes.size());
     if (!part.ok())
       return part.status();
-    step.compiled = std::make_unique<Interpreter>(*part, threads, report);
+    step.compiled = std::make_unique<Interpreter>(*part, threads, report, compileOptions);
   }
   Runner &r = *step.compiled->main();
   for (size_t i = 0; i < step.inputs.size(); ++i) {
@@ -374,8 +418,10 @@ absl::Status HostGraph::runPart(Step &step, bool run) {
     if (absl::Status s = r.resizeInput(i, t.dims->data, t.dims->size); !s.ok())
       return s;
   }
-  if (absl::Status s = r.allocate(); !s.ok())
+  if (absl::Status s = r.allocate(); !s.ok()) {
+    couldBeNodes = nodesOf(*model, step.first, step.last);
     return s;
+  }
   if (run) {
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const TfLiteTensor &t = tensors[static_cast<size_t>(step.inputs[i])];
@@ -398,7 +444,77 @@ absl::Status HostGraph::runPart(Step &step, bool run) {
   return absl::OkStatus();
 }
 
+/// A part of a graph has its sizes when it has run.
+absl::Status HostGraph::runGraph(GraphPart &part) {
+  std::vector<Tensor> inputs;
+  for (int index : part.inputs) {
+    const TfLiteTensor &t = tensors[static_cast<size_t>(index)];
+    std::vector<int64_t> dims(t.dims->data, t.dims->data + t.dims->size);
+    int64_t count = 1;
+    for (int64_t d : dims)
+      count *= d;
+    if (t.type == kTfLiteString) {
+      auto values = readStrings(t.data.raw, t.bytes, count);
+      if (!values.ok())
+        return absl::Status(values.status().code(), absl::StrCat("tensor '", t.name, "': ", values.status().message()));
+      inputs.push_back(Tensor::fromStrings(dims, *std::move(values)));
+      continue;
+    }
+    const DType type = dtypeOf(tfl::GetModel(model->data)->subgraphs()->Get(0)->tensors()->Get(static_cast<unsigned>(index))->type());
+    auto value = Tensor::tryAllocate(type, dims, static_cast<int64_t>(t.bytes));
+    if (!value.ok())
+      return value.status();
+    if (value->sizeBytes() != static_cast<int64_t>(t.bytes) || (t.bytes && !t.data.data))
+      return absl::InternalError(absl::StrCat("tensor '", t.name, "' has no value"));
+    if (t.bytes)
+      std::memcpy(value->data(), t.data.data, t.bytes);
+    inputs.push_back(*std::move(value));
+  }
+  auto outputs = graphOps->run(part, inputs);
+  if (!outputs.ok())
+    return outputs.status();
+  for (size_t i = 0; i < part.outputs.size(); ++i) {
+    TfLiteTensor &t = tensors[static_cast<size_t>(part.outputs[i])];
+    const Tensor &value = (*outputs)[i];
+    std::vector<int> dims;
+    for (int64_t d : value.dims()) {
+      if (d > INT32_MAX)
+        return absl::OutOfRangeError(absl::StrCat("tensor '", t.name, "' is too large"));
+      dims.push_back(static_cast<int>(d));
+    }
+    const auto *bytes = static_cast<const char *>(value.data());
+    size_t size = static_cast<size_t>(value.sizeBytes());
+    std::string buffer;
+    if (t.type == kTfLiteString) {
+      auto written = writeStrings(value.strings());
+      if (!written.ok())
+        return written.status();
+      buffer = *std::move(written);
+      bytes = buffer.data();
+      size = buffer.size();
+    }
+    if (resize(&t, dims.data(), static_cast<int>(dims.size())) != kTfLiteOk ||
+        (t.type == kTfLiteString && TfLiteTensorResizeMaybeCopy(size, &t, false) != kTfLiteOk) || t.bytes != size)
+      return absl::ResourceExhaustedError(absl::StrCat("out of memory for tensor '", t.name, "'"));
+    if (size)
+      std::memcpy(t.data.data, bytes, size);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HostGraph::prepare(Node &n) {
+  if (n.op.prepare(&context, &n.node) != kTfLiteOk)
+    return failed(n.op.name.c_str(), "prepare");
+  for (TfLiteIntArray *list : {n.node.outputs, n.node.temporaries})
+    for (int i = 0; i < list->size; ++i)
+      if (TfLiteTensor *t = tensor(list->data[i]); t && t->dims && !t->data.data && elementSize(t->type))
+        if (resize(t, t->dims->data, t->dims->size) != kTfLiteOk)
+          return absl::ResourceExhaustedError("out of memory for a tensor");
+  return absl::OkStatus();
+}
+
 absl::Status HostGraph::allocate(Runner &runner) {
+  couldBeNodes.clear();
   for (size_t i = 0; i < graphInputs.size() && i < runner.inputs.size(); ++i) {
     Slot &slot = *runner.inputs[i];
     if (absl::Status s = slot.allocate(slot.tensor.bytes); !s.ok())
@@ -407,20 +523,22 @@ absl::Status HostGraph::allocate(Runner &runner) {
       return absl::ResourceExhaustedError("out of memory for an input");
   }
   scratches.clear();
+  std::set<int> late; // tensors whose sizes are not known yet
+  auto readsLate = [&](const auto &list) { return std::any_of(list.begin(), list.end(), [&](int t) { return late.count(t) != 0; }); };
+  auto array = [](const TfLiteIntArray *a) { return std::vector<int>(a->data, a->data + a->size); };
   for (Step &step : steps) {
-    if (step.node < 0) {
-      if (absl::Status s = runPart(step, false); !s.ok())
-        return s;
+    if (step.graph) {
+      late.insert(step.graph->outputs.begin(), step.graph->outputs.end());
       continue;
     }
-    Node &n = nodes[static_cast<size_t>(step.node)];
-    if (n.op.prepare(&context, &n.node) != kTfLiteOk)
-      return failed(n.op.name.c_str(), "prepare");
-    for (TfLiteIntArray *list : {n.node.outputs, n.node.temporaries})
-      for (int i = 0; i < list->size; ++i)
-        if (TfLiteTensor *t = tensor(list->data[i]); t && t->dims && !t->data.data && elementSize(t->type))
-          if (resize(t, t->dims->data, t->dims->size) != kTfLiteOk)
-            return absl::ResourceExhaustedError("out of memory for a tensor");
+    Node *n = nodeAt(step.node);
+    step.isLate = n ? readsLate(array(n->node.inputs)) : readsLate(step.inputs);
+    if (step.isLate) {
+      const std::vector<int> made = n ? array(n->node.outputs) : step.outputs;
+      late.insert(made.begin(), made.end());
+    } else if (absl::Status s = n ? prepare(*n) : runPart(step, false); !s.ok()) {
+      return s;
+    }
   }
   for (size_t i = 0; i < graphOutputs.size() && i < runner.outputs.size(); ++i) {
     const TfLiteTensor &t = tensors[static_cast<size_t>(graphOutputs[i])];
@@ -438,16 +556,21 @@ absl::Status HostGraph::invoke(Runner &runner) {
   for (size_t i = 0; i < graphInputs.size() && i < runner.inputs.size(); ++i) {
     const TfLiteTensor &from = runner.inputs[i]->tensor;
     TfLiteTensor &t = tensors[static_cast<size_t>(graphInputs[i])];
+    if (t.type == kTfLiteString && TfLiteTensorResizeMaybeCopy(from.bytes, &t, false) != kTfLiteOk)
+      return absl::ResourceExhaustedError("out of memory for an input");
     if (from.bytes)
       std::memcpy(t.data.data, from.data.data, from.bytes);
   }
   for (Step &step : steps) {
-    if (step.node < 0) {
-      if (absl::Status s = runPart(step, true); !s.ok())
+    if (step.graph || step.node < 0) {
+      if (absl::Status s = step.graph ? runGraph(*step.graph) : runPart(step, true); !s.ok())
         return s;
       continue;
     }
     Node &n = nodes[static_cast<size_t>(step.node)];
+    if (step.isLate)
+      if (absl::Status s = prepare(n); !s.ok())
+        return s;
     if (n.op.invoke(&context, &n.node) != kTfLiteOk)
       return failed(n.op.name.c_str(), "run");
   }
@@ -456,10 +579,8 @@ absl::Status HostGraph::invoke(Runner &runner) {
     Slot &slot = *runner.outputs[i];
     std::vector<int64_t> dims(t.dims->data, t.dims->data + t.dims->size);
     absl::Status s = slot.resize(dims.data(), t.dims->size);
-    if (s.ok() && t.type == kTfLiteString)
-      slot.tensor.bytes = t.bytes;
     if (s.ok())
-      s = slot.allocate(slot.tensor.bytes);
+      s = slot.allocate(t.bytes);
     if (!s.ok())
       return s;
     if (t.bytes != slot.tensor.bytes || (t.bytes && !t.data.data))

@@ -1,21 +1,27 @@
-// A model with operators of the program's own: the operators between them are compiled part by part, and everything runs in the
-// order of the file.
+// A model with operators that are not compiled, the program's own and those of strings and tables (GraphOps.h): the operators
+// between them are compiled part by part, and everything runs in the order of the file.
 #ifndef LATHE_RUNTIME_TFLITE_API_HOSTGRAPH_H
 #define LATHE_RUNTIME_TFLITE_API_HOSTGRAPH_H
 
+#include "runtime/tflite_api/GraphOps.h"
 #include "runtime/tflite_api/Interpreter.h"
 #include "runtime/tflite_api/Operators.h"
 
 #include <deque>
 #include <map>
+#include <set>
 
 namespace lathe::tflite_api {
 
 class HostGraph {
 public:
-  /// Null for models whose first subgraph has no operator of the program; an error for operators that nobody has.
-  static absl::StatusOr<std::unique_ptr<HostGraph>> make(std::shared_ptr<const Model> model, const OperatorTable &operators, int threads,
-                                                         const Reporter &reporter);
+  /// Null for models whose first subgraph has no such operator; an error for operators that nobody has.
+  /// `more`: operators, by position, that are nodes of a graph although they have a compiled form.
+  static absl::StatusOr<std::unique_ptr<HostGraph>> make(std::shared_ptr<const Model> model, const OperatorTable &operators,
+                                                         const std::set<unsigned> &more, int threads, const Reporter &reporter,
+                                                         const Interpreter::CompileOptions &options);
+  /// Operators of [first, last) of the first subgraph that could be nodes of a graph.
+  static std::set<unsigned> nodesOf(const Model &model, unsigned first, unsigned last);
   ~HostGraph();
 
   /// Sizes from the inputs on; results are bound to their slots.
@@ -41,6 +47,8 @@ public:
   const std::vector<int> &outputs() const { return graphOutputs; }
   const std::vector<int> &variables() const { return variableTensors; }
   const char *name() const { return graphName.c_str(); }
+  /// Operators of the part that did not compile in the last allocate() or invoke() and could be nodes instead.
+  const std::set<unsigned> &refused() const { return couldBeNodes; }
   const Reporter &reporter() const { return report; }
   void *persistent(size_t bytes);
   int requestScratch(size_t bytes);
@@ -52,21 +60,30 @@ public:
 
 private:
   HostGraph() = default;
-  /// A run of compiled operators, or one node.
+  /// A run of compiled operators or of nodes of a graph, or one node of the program.
   struct Step {
     int node = -1;
+    std::unique_ptr<GraphPart> graph;
     std::vector<int> inputs, outputs; ///< of a compiled part: tensors, in the order of its inputs and outputs
+    unsigned first = 0, last = 0;     ///< its operators
+    bool isLate = false;              ///< reads what has its sizes when it runs, and not before
     std::string bytes;
     std::unique_ptr<Interpreter> compiled;
   };
   absl::Status readTensors();
   absl::Status addNode(const void *op, const HostOp &host);
   absl::Status addPart(unsigned first, unsigned last);
+  absl::Status addGraph(unsigned first, unsigned last);
+  std::set<int> wantedBehind(unsigned last) const;
   absl::Status runPart(Step &step, bool run);
+  absl::Status runGraph(GraphPart &part);
+  absl::Status prepare(Node &n);
   void makeContext(int threads);
 
   std::shared_ptr<const Model> model;
+  std::unique_ptr<GraphOps> graphOps;
   Reporter report;
+  Interpreter::CompileOptions compileOptions;
   int threads = 1;
   TfLiteContext context = {};
   std::vector<TfLiteTensor> tensors;
@@ -75,6 +92,7 @@ private:
   std::vector<int> graphInputs, graphOutputs, variableTensors;
   std::string graphName;
   TfLiteIntArray *executionPlan = nullptr;
+  std::set<unsigned> couldBeNodes;
   /// Elements of tensors that are not dynamic, by tensor.
   std::map<size_t, std::unique_ptr<char[]>> memory;
   std::deque<std::vector<char>> kept, scratches;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -34,7 +35,8 @@ Slot::Slot(const Port &port) : port(port) {
   tensor.type = port.type;
   tensor.name = port.tensor.c_str();
   tensor.params = port.quantization;
-  tensor.allocation_type = kTfLiteArenaRw;
+  // strings have as many bytes as they need, in memory that the program may replace (TfLiteTensorRealloc)
+  tensor.allocation_type = port.type == kTfLiteString ? kTfLiteDynamic : kTfLiteArenaRw;
   tensor.buffer_handle = kTfLiteNullBufferHandle;
   if (!port.signature.empty()) {
     TfLiteIntArray *signature = TfLiteIntArrayCreate(static_cast<int>(port.signature.size()));
@@ -46,6 +48,8 @@ Slot::Slot(const Port &port) : port(port) {
 }
 
 Slot::~Slot() {
+  if (tensor.allocation_type == kTfLiteDynamic)
+    std::free(tensor.data.data);
   std::free(memory);
   TfLiteIntArrayFree(const_cast<TfLiteIntArray *>(tensor.dims_signature));
 }
@@ -60,7 +64,8 @@ absl::Status Slot::resize(const int64_t *dims, int rank) {
   tensor.dims->size = rank;
   for (int i = 0; i < rank; ++i)
     tensor.dims->data[i] = static_cast<int>(dims[i]);
-  tensor.bytes = static_cast<size_t>(bytes);
+  if (port.type != kTfLiteString)
+    tensor.bytes = static_cast<size_t>(bytes);
   return absl::OkStatus();
 }
 
@@ -76,6 +81,11 @@ absl::Status Slot::use(void *data, size_t bytes, bool checked) {
 }
 
 absl::Status Slot::allocate(size_t bytes) {
+  if (tensor.allocation_type == kTfLiteDynamic) {
+    if (bytes != tensor.bytes && TfLiteTensorRealloc(bytes, &tensor) != kTfLiteOk)
+      return absl::ResourceExhaustedError(absl::StrCat("out of memory for tensor '", port.tensor, "' of ", bytes, " bytes"));
+    return absl::OkStatus();
+  }
   if (given) {
     tensor.data.data = given;
     return bytes <= givenBytes ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrCat("the program's memory for tensor '", port.tensor, "' is too small"));
@@ -122,19 +132,22 @@ absl::Status Runner::resizeInput(size_t i, const int *given, int rank) {
 }
 
 absl::Status Runner::allocate() {
-  if (owner.hosted && callable.subgraph == 0) {
-    if (absl::Status s = owner.hosted->allocate(*this); !s.ok())
-      return s;
-    owner.isStale = false;
-    isAllocated = true;
-    return absl::OkStatus();
+  if (!owner.hosted || callable.subgraph != 0) {
+    if (!owner.isStale && isAllocated)
+      return absl::OkStatus();
+    absl::Status s = owner.isStale ? owner.compile() : absl::OkStatus();
+    // TensorFlow's operators that do not compile as they stand here may still have a kernel
+    if (s.ok() || callable.subgraph != 0 || !owner.hostMore(HostGraph::nodesOf(*owner.file, 0, UINT_MAX)))
+      return s.ok() ? bind(*owner.loaded.module) : s;
   }
-  if (owner.isStale)
-    if (absl::Status s = owner.compile(); !s.ok())
-      return s;
-  if (isAllocated)
-    return absl::OkStatus();
-  return bind(*owner.loaded.module);
+  absl::Status s = owner.hosted->allocate(*this);
+  while (!s.ok() && owner.hostMore(owner.hosted->refused()))
+    s = owner.hosted->allocate(*this);
+  if (!s.ok())
+    return s;
+  owner.isStale = false;
+  isAllocated = true;
+  return absl::OkStatus();
 }
 
 absl::Status Runner::bind(const lathe_module &module) {
@@ -187,8 +200,16 @@ absl::Status Runner::bind(const lathe_module &module) {
 absl::Status Runner::invoke() {
   if (!isAllocated || owner.isStale)
     return absl::FailedPreconditionError("tensors are not allocated: call AllocateTensors first");
-  if (owner.hosted && callable.subgraph == 0)
-    return owner.hosted->invoke(*this);
+  if (owner.hosted && callable.subgraph == 0) {
+    absl::Status s = owner.hosted->invoke(*this);
+    // parts behind a node are compiled when its sizes are known
+    while (!s.ok() && owner.hostMore(owner.hosted->refused())) {
+      s = owner.hosted->allocate(*this);
+      if (s.ok())
+        s = owner.hosted->invoke(*this);
+    }
+    return s;
+  }
   std::vector<const void *> in;
   std::vector<void *> out;
   for (auto &slot : inputs)
@@ -229,22 +250,34 @@ absl::Status Runner::invoke() {
 // The compiled model
 //===----------------------------------------------------------------------===//
 
-Interpreter::Interpreter(std::shared_ptr<const Model> model, int threads, Reporter reporter)
-    : file(std::move(model)), report(reporter), runners(file->callables.size()) {
+Interpreter::Interpreter(std::shared_ptr<const Model> model, int threads, Reporter reporter, CompileOptions options)
+    : file(std::move(model)), report(reporter), runners(file->callables.size()), compileOptions(std::move(options)) {
   if (threads > 1)
     pool = std::make_unique<ThreadPool>(threads);
 }
 
 Interpreter::~Interpreter() { release(); }
 
-absl::Status Interpreter::host(const OperatorTable &operators) {
-  auto graph = HostGraph::make(file, operators, pool ? pool->threads() : 1, report);
+absl::Status Interpreter::host(const OperatorTable &given) {
+  operators = given;
+  return hosts();
+}
+
+absl::Status Interpreter::hosts() {
+  auto graph = HostGraph::make(file, operators, nodes, pool ? pool->threads() : 1, report, compileOptions);
   if (!graph.ok())
     return graph.status();
   if (*graph && file->callables.size() > 1)
-    return absl::UnimplementedError("operators of the program in a model of several signatures are not supported");
+    return absl::UnimplementedError("operators that are not compiled in a model of several signatures are not supported");
   hosted = *std::move(graph);
   return absl::OkStatus();
+}
+
+/// Makes more operators nodes of a graph; false where that changes nothing.
+bool Interpreter::hostMore(const std::set<unsigned> &more) {
+  const size_t before = nodes.size();
+  nodes.insert(more.begin(), more.end());
+  return nodes.size() > before && hosts().ok() && hosted;
 }
 
 void Interpreter::release() {
@@ -303,6 +336,10 @@ absl::Status Interpreter::compile() {
   if (!load.ok())
     return load.status();
   std::vector<std::string> texts{"threads", absl::StrCat(pool ? pool->threads() : 1)};
+  for (auto &[name, value] : compileOptions) {
+    texts.push_back(name);
+    texts.push_back(value);
+  }
   std::map<std::string, int> uses;
   for (const Callable &c : file->callables)
     for (const Port &p : c.inputs)

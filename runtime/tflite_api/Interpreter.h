@@ -8,6 +8,7 @@
 #include "runtime/tflite_api/Operators.h"
 
 #include <cstdarg>
+#include <set>
 
 namespace lathe::tflite_api {
 
@@ -76,8 +77,12 @@ class HostGraph;
 
 class Interpreter {
 public:
-  Interpreter(std::shared_ptr<const Model> model, int threads, Reporter reporter);
-  /// Lets the operators that the program gives run the model's custom operators, where it has such.
+  /// How to compile: names of options of `lathe compile` without dashes, and their values.
+  using CompileOptions = std::vector<std::pair<std::string, std::string>>;
+
+  Interpreter(std::shared_ptr<const Model> model, int threads, Reporter reporter, CompileOptions options = {});
+  /// Lets the operators that the program gives run the model's custom operators, where it has such, and kernels for the host those
+  /// of strings and tables.
   absl::Status host(const OperatorTable &operators);
   ~Interpreter();
 
@@ -92,6 +97,8 @@ public:
 private:
   friend class Runner;
   absl::Status compile();
+  bool hostMore(const std::set<unsigned> &more);
+  absl::Status hosts();
   void release();
   Runner &of(size_t callable);
 
@@ -99,7 +106,10 @@ private:
   Reporter report;
   std::unique_ptr<ThreadPool> pool;
   std::vector<std::unique_ptr<Runner>> runners; ///< by callable
+  const CompileOptions compileOptions;
   std::unique_ptr<HostGraph> hosted;
+  OperatorTable operators;
+  std::set<unsigned> nodes; ///< operators that did not compile, and are nodes of a graph
   lathe_loaded_model loaded = {};
   bool isStale = true; ///< sizes changed since it was compiled
 };

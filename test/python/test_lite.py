@@ -1,4 +1,6 @@
 """test_lite.py DATA: lathe.lite.Interpreter on the files that test/e2e/make_tflite.py made, against their results."""
+import base64
+import json
 import os
 import sys
 
@@ -75,4 +77,33 @@ fails(ValueError, lite.Interpreter, model_content=b"no model at all")
 fails(ValueError, lite.Interpreter)
 it = lite.Interpreter(os.path.join(DATA, "..", "..", "tflite_api", "custom.tflite"))
 assert "RowSums" in fails(RuntimeError, it.allocate_tensors)
+
+# Strings in and out, tables and sizes that only the run knows; a table is filled once.
+def strings(packed):
+    packed = json.loads(str(packed))
+    return np.array([base64.b64decode(v) for v in packed["values"]], object).reshape(packed["shape"])
+
+
+path, data = load("nodes_text")
+it = lite.Interpreter(path)
+runner = it.get_signature_runner()
+assert runner.get_input_details()["s"]["dtype"] == np.bytes_
+for _ in range(2):
+    got = runner(s=strings(data["s"]))
+    assert got["output_0"].tolist() == data["want/output_0"].tolist() and np.allclose(got["output_1"], data["want/output_1"], atol=1e-5), got
+assert runner(s=["dull", "\u00e9 fun"])["output_0"].tolist() == [[7, 0, 0, 0, 0, 0], [1, 8, 0, 0, 0, 0]], runner(s=["dull", "\u00e9 fun"])
+path, data = load("nodes_strings")
+it = lite.Interpreter(path)
+d = {d["name"]: d for d in it.get_input_details()}
+it.allocate_tensors()
+fails(RuntimeError, it.invoke)  # strings that nobody gave
+i = next(v for k, v in d.items() if v["dtype"] == np.bytes_)
+it.set_tensor(i["index"], strings(data["s"]))
+it.set_tensor(next(v for v in d.values() if v["dtype"] == np.int32)["index"], data["i"])
+it.invoke()
+assert it.get_tensor(i["index"]).tolist() == strings(data["s"]).tolist()
+assert "shape" in fails(ValueError, it.set_tensor, i["index"], np.array(["a"]))
+assert "strings" in fails(ValueError, it.set_tensor, i["index"], np.zeros(4))
+outputs = [it.get_tensor(d["index"]) for d in it.get_output_details()]
+assert any(o.dtype == object and o.ravel().tolist() == [b"d\xc3\xa9", b"a", b"bb"] for o in outputs), outputs
 print("ok")

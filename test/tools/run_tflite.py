@@ -1,10 +1,11 @@
 """run_tflite.py --lathe LATHE [--tol 1e-5] [--close NAME=STEPS ...] [--options "OPTIONS"] MODEL.tflite...
 
-Runs each model on the feeds in MODEL.npz and compares with its results ("want/NAME"): integers bit for bit, floats within
+Runs each model on the feeds in MODEL.npz and compares with its results ("want/NAME"): integers and strings exactly, floats within
 the tolerance as a share of the largest magnitude. --close lets integer results of a model differ by so many steps; --options go to
 lathe run.
 Exit status 1 when one differs."""
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,9 @@ import numpy as np
 
 def compare(got, want, tol, steps):
     """Text about the worst result, and whether all is well."""
+    if want.dtype.kind == "U":  # strings
+        same = got.dtype.kind == "U" and json.loads(str(got)) == json.loads(str(want))
+        return "" if same else f"{got} is not {want}", same
     if got.shape != want.shape or got.dtype != want.dtype:
         return f"{got.dtype}{list(got.shape)} is not {want.dtype}{list(want.shape)}", False
     if not want.size:

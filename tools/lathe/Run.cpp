@@ -1,9 +1,11 @@
 // lathe run: one execution, npy/npz in and npz out. What does not compile as a whole runs in a session.
 #include "tools/lathe/HostRun.h"
+#include "tools/lathe/PartsRun.h"
 #include "tools/lathe/Session.h"
 #include "tools/lathe/Tensors.h"
 
 #include "base/Npz.h"
+#include "compiler/frontend/Frontend.h"
 
 #include "llvm/Support/FileSystem.h"
 
@@ -74,6 +76,15 @@ int execute(RunArgs &a) {
   std::string why;
   if (int status = load(a.model, loaded, isLibrary ? nullptr : &why)) {
     NamedTensors result;
+    if (!isLibrary && frontendOfFile(a.model.options.model).entersAfter() == Phase::Legalize) {
+      // strings, tables, and sizes that depend on data in a way that has no bound
+      std::string another;
+      result = runInParts(a.model, *feeds, a.fetches, another);
+      if (another.empty())
+        return write(a, result);
+      fprintf(stderr, "%s%s\n", why.c_str(), why.find(another) == std::string::npos ? ("run in parts: " + another).c_str() : "");
+      return status;
+    }
     std::string another; // a value that compiling wants to know is known to a session
     bool wantsValue = why.find("known at compile time") != std::string::npos || why.find("compile-time constant") != std::string::npos;
     if (!isForSession(a.model.options.model, why) && !(wantsValue && runInSession(a.model, *feeds, a.fetches, a.targets, &result, &another) == Fine)) {

@@ -13,7 +13,7 @@ try:
 except ImportError:
     _bfloat16 = None
 
-_DTYPES = {1: np.float32, 2: np.int32, 3: np.uint8, 4: np.int64, 6: np.bool_, 7: np.int16, 8: np.complex64, 9: np.int8, 10: np.float16,
+_DTYPES = {1: np.float32, 2: np.int32, 3: np.uint8, 4: np.int64, 5: np.bytes_, 6: np.bool_, 7: np.int16, 8: np.complex64, 9: np.int8, 10: np.float16,
            11: np.float64, 12: np.complex128, 13: np.uint64, 16: np.uint32, 17: np.uint16, 19: _bfloat16}
 _P, _I, _S = ctypes.c_void_p, ctypes.c_int32, ctypes.c_size_t
 _REPORTER = ctypes.CFUNCTYPE(None, _P, ctypes.c_char_p, _P)
@@ -40,7 +40,7 @@ _FUNCTIONS = {
     "SignatureRunnerGetInputTensor": (_P, _P, ctypes.c_char_p), "SignatureRunnerGetOutputTensor": (_P, _P, ctypes.c_char_p),
     "SignatureRunnerResizeInputTensor": (_I, _P, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int), _I),
     "SignatureRunnerAllocateTensors": (_I, _P), "SignatureRunnerInvoke": (_I, _P), "SignatureRunnerDelete": (None, _P),
-    "TensorType": (ctypes.c_int, _P), "TensorNumDims": (_I, _P), "TensorDim": (_I, _P, _I), "TensorByteSize": (_S, _P), "TensorData": (_P, _P),
+    "TensorType": (ctypes.c_int, _P), "TensorNumDims": (_I, _P), "TensorDim": (_I, _P, _I), "TensorByteSize": (_S, _P), "TensorData": (_P, _P), "TensorRealloc": (_I, _S, _P),
     "TensorName": (ctypes.c_char_p, _P), "TensorQuantizationParams": (_Params, _P), "TypeGetName": (ctypes.c_char_p, ctypes.c_int),
     "OpaqueTensorGetNumDimsSignature": (_I, _P, ctypes.POINTER(_I)), "OpaqueTensorGetDimSignature": (_I, _P, _I, ctypes.POINTER(_I)),
 }
@@ -120,10 +120,34 @@ def _view(t: int) -> np.ndarray:
     if not data:
         raise ValueError("the tensor has no data: allocate tensors first")
     raw = (ctypes.c_uint8 * size).from_address(data)
+    if dtype.kind == "S":  # a copy: their number, where each begins and the last ends, their bytes
+        count = int(np.prod(shape, dtype=np.int64))
+        ends, text = np.frombuffer(raw, np.int32, count + 2)[1:], bytes(raw)
+        values = np.empty(count, object)
+        values[:] = [text[a:b] for a, b in zip(ends, ends[1:])]
+        return values.reshape(shape)
     return np.frombuffer(raw, np.uint8, size).view(dtype).reshape(shape)
 
 
+def _store_strings(t: int, value: Any, what: str) -> None:
+    value = np.asarray(value)
+    if value.dtype.kind not in "OSU":
+        raise ValueError(f"{what}: expected strings, found {value.dtype.name}")
+    if value.shape != tuple(_shape(t)):
+        raise ValueError(f"{what}: expected shape {tuple(_shape(t))}, found {value.shape}")
+    texts = [v if isinstance(v, bytes) else str(v).encode() for v in value.ravel().tolist()]
+    starts = np.cumsum([4 * (len(texts) + 2)] + [len(v) for v in texts])
+    if starts[-1] > np.iinfo(np.int32).max:
+        raise ValueError(f"{what}: the strings are longer than 2 GB")
+    content = np.concatenate([[len(texts)], starts]).astype(np.int32).tobytes() + b"".join(texts)
+    if _lib().TfLiteTensorRealloc(len(content), t):
+        raise MemoryError(f"{what}: out of memory")
+    ctypes.memmove(_lib().TfLiteTensorData(t), content, len(content))
+
+
 def _store(t: int, value: Any, what: str) -> None:
+    if _dtype(t) is np.bytes_:
+        return _store_strings(t, value, what)
     value, dtype, shape = np.asarray(value), np.dtype(_dtype(t)), tuple(_shape(t))
     if value.dtype != dtype:
         raise ValueError(f"{what}: expected values of {dtype.name}, found {value.dtype.name}")
@@ -170,8 +194,9 @@ class SignatureRunner:
                 self._interpreter._check(lib.TfLiteSignatureRunnerResizeInputTensor(self._handle, name.encode(), dims, len(shape)), "resize")
         self._interpreter._check(lib.TfLiteSignatureRunnerAllocateTensors(self._handle), "allocate tensors")
         for name, value in inputs.items():
-            _store(self._input(name), np.asarray(value, _dtype(self._input(name))) if isinstance(value, (int, float, bool, list)) else value,
-                   f"input '{name}'")
+            dtype = _dtype(self._input(name))
+            plain = isinstance(value, (int, float, bool, list)) and dtype is not np.bytes_
+            _store(self._input(name), np.asarray(value, dtype) if plain else value, f"input '{name}'")
         self._interpreter._check(lib.TfLiteSignatureRunnerInvoke(self._handle), "run")
         return {n: _view(lib.TfLiteSignatureRunnerGetOutputTensor(self._handle, n.encode())).copy() for n in self._outputs}
 

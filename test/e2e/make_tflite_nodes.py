@@ -1,0 +1,79 @@
+"""make_tflite_nodes.py OUT: TensorFlow Lite files with operators that run as nodes of a graph (strings, tables, TensorFlow's own without a
+compiled form) between compiled ones: OUT/nodes_*.tflite, feeds and TensorFlow's results beside them, as run_tflite.py reads them."""
+import base64
+import json
+import os
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+F32, I32, I64, S = tf.float32, tf.int32, tf.int64, tf.string
+WORDS = ["the", "film", "was", "good", "bad", "dull", "fun"]
+rng = np.random.RandomState(0)
+
+
+def rnd(*shape):
+    return rng.randn(*shape).astype(np.float32)
+
+
+def text(values):
+    """Strings as lathe keeps them in npz files."""
+    raw = [v if isinstance(v, bytes) else str(v).encode() for v in np.asarray(values, object).ravel().tolist()]
+    return np.array(json.dumps({"shape": list(np.shape(values)), "values": [base64.b64encode(v).decode() for v in raw]}))
+
+
+def make(out, name, fn, feeds, keep=()):
+    """`feeds`: name -> (value, shape, type)."""
+    module = tf.Module()
+    module.keep = list(keep)
+    module.f = tf.function(fn, input_signature=[tf.TensorSpec(shape, kind, name=n) for n, (_, shape, kind) in feeds.items()])
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([module.f.get_concrete_function()], module)
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+    with open(os.path.join(out, f"nodes_{name}.tflite"), "wb") as f:
+        f.write(converter.convert())
+    results = tf.nest.flatten(module.f(*[tf.constant(v, kind) for v, _, kind in feeds.values()]))
+    arrays = {n: text(v) if kind == S else np.asarray(v, kind.as_numpy_dtype) for n, (v, _, kind) in feeds.items()}
+    # a single result has the same name as the first of several
+    arrays.update({f"want/output_{i}": text(r.numpy()) if r.dtype == S else r.numpy() for i, r in enumerate(results)})
+    arrays["__dtypes__"] = np.array(json.dumps({n: "string" for n, (_, _, kind) in feeds.items() if kind == S}))
+    np.savez_compressed(os.path.join(out, f"nodes_{name}.npz"), **arrays)
+
+
+def table(keys, values, kinds, default):
+    return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(tf.constant(keys, kinds[0]), tf.constant(values, kinds[1])), default)
+
+
+def main():
+    out = sys.argv[1]
+    rows, weights, names = tf.constant(rnd(12, 4)), tf.constant(rnd(6, 2)), tf.constant(rnd(5, 9))
+
+    ids = table(WORDS, range(1, 8), (S, I64), 0)
+
+    def embed(s):
+        i = ids.lookup(s)
+        return i, tf.reduce_mean(tf.gather(rows, i), 0) * 2.0 + 1.0, ids.size()
+    make(out, "table", embed, {"s": (["film", "x", "good", "fun"], [None], S)}, [ids])
+
+    words = table(range(7), WORDS, (I64, S), "unknown")
+    make(out, "names", lambda x: words.lookup(tf.argmax(tf.matmul(x, names), 1)), {"x": (rnd(3, 5), [3, 5], F32)}, [words])
+
+    make(out, "strings", lambda s, i: (
+        tf.gather(s, i), tf.reshape(s, [2, 2]), tf.equal(s, "a"), tf.expand_dims(s, 1), s[1:3], s[::2], tf.shape(s), tf.concat([s, s[:1]], 0),
+        tf.stack([s, s], 1), tf.tile(s, [2]), tf.transpose(tf.reshape(s, [2, 2])), tf.fill([3], s[3]), tf.not_equal(s, s[::-1]),
+        tf.gather_nd(s, [[3], [1]]), tf.split(s, 2)[1], tf.unstack(s)[3]),
+         {"s": (["a", "bb", "", "d\u00e9"], [4], S), "i": ([3, 0, 1], [3], I32)})
+
+    vectorize = tf.keras.layers.TextVectorization(max_tokens=20, output_sequence_length=6, vocabulary=WORDS)
+    make(out, "text", lambda s: (vectorize(s), tf.matmul(tf.cast(vectorize(s), F32), weights)),
+         {"s": (["The film was good!", "a dull, dull thing"], [None], S)}, [vectorize])
+    make(out, "split", lambda s: (tf.strings.split(s).to_tensor("-"), tf.cast(tf.strings.length(s), F32) * 0.5),
+         {"s": (["a b c", "x", ""], [None], S)})
+    make(out, "numbers", lambda s: tf.nn.relu(tf.strings.to_number(s) + 1.5), {"s": (["1.5", "-3"], [2], S)})
+    make(out, "ctc", lambda x: tf.sparse.to_dense(tf.nn.ctc_beam_search_decoder(tf.nn.relu(x), tf.constant([5, 5]), 4, 1)[0][0]),
+         {"x": (rnd(5, 2, 4), [5, 2, 4], F32)})
+    make(out, "boxes", lambda b, s: tuple(tf.image.combined_non_max_suppression(tf.nn.sigmoid(b), tf.nn.sigmoid(s), 3, 5)),
+         {"b": (rnd(1, 6, 1, 4), [1, 6, 1, 4], F32), "s": (rnd(1, 6, 2), [1, 6, 2], F32)})
+
+
+main()
