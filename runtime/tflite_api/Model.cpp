@@ -41,6 +41,10 @@ absl::StatusOr<Port> portOf(const tfl::SubGraph &graph, int index) {
   }
   if (t.shape())
     port.dims.assign(t.shape()->begin(), t.shape()->end());
+  int64_t bytes = std::max<int64_t>(static_cast<int64_t>(elementSize(port.type)), 1);
+  for (int d : port.dims)
+    if (d < 0 || __builtin_mul_overflow(bytes, int64_t(d), &bytes))
+      return absl::InvalidArgumentError(absl::StrCat("tensor '", port.tensor, "': bad size ", d));
   if (auto *open = t.shape_signature())
     for (int d : *open)
       port.isOpen |= d < 0;
