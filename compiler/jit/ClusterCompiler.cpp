@@ -26,6 +26,7 @@ namespace {
 struct Held {
   std::shared_ptr<const LoadedCluster> cluster;
   std::string failedNode;
+  std::vector<uint8_t> constant; ///< of a compilation that failed
 };
 
 void giveBytes(lathe_bytes *out, StringRef text) {
@@ -123,6 +124,9 @@ int32_t compile(void *context, const lathe_compile_request *request, lathe_compi
     compiled->dynamic = held->cluster->dynamic.data();
   } else {
     held->failedNode = failure.failedNode;
+    held->constant = std::move(failure.constant);
+    held->constant.resize(request->num_args);
+    compiled->constant = held->constant.data();
     if (!held->failedNode.empty())
       compiled->failed_node = held->failedNode.c_str();
     code = giveError(error, failure.code, failure.message);

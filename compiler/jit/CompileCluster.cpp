@@ -24,8 +24,9 @@ std::unique_ptr<mlir::MLIRContext> makeCompileContext() {
 
 namespace {
 
-// A failed attempt names one operand that must be known; each round fixes what that one needs.
-constexpr int kMaxRounds = 8;
+// A failed attempt names operands that must be known; each round fixes what those need, and what the same operands of other nodes of
+// the same operations need: a few rounds do, however many nodes there are.
+constexpr int kMaxRounds = 16;
 constexpr int64_t kMaxConstantElements = 1024;
 
 bool wantsConstant(StringRef message) {
@@ -88,21 +89,43 @@ public:
     return nodes.count(name) ? name.str() : "";
   }
 
-  /// Nodes that `root` needs, itself included.
-  llvm::StringSet<> sliceOf(StringRef root) const {
+  /// The operation of a node of the main graph; empty for other names.
+  StringRef opOf(StringRef name) const {
+    const tf::NodeDef *node = nodes.lookup(name);
+    return node ? StringRef(node->op()) : StringRef();
+  }
+
+  /// An operand of every node of an operation, all operands for -1.
+  using Operand = std::pair<std::string, int>;
+
+  /// Nodes whose values decide these operands, and all operands of the nodes in `whole`. `throughSizes`: with what sizes are the sizes
+  /// of, where these depend on values.
+  llvm::StringSet<> sliceOf(const std::set<Operand> &operands, const std::set<std::string> &whole, bool throughSizes) const {
     llvm::StringSet<> seen;
-    std::vector<StringRef> work{root};
-    seen.insert(root);
+    std::vector<StringRef> work;
+    auto visit = [&](const tf::NodeDef &node, int operand) {
+      int k = 0;
+      for (const std::string &input : node.input()) {
+        StringRef from = StringRef(input).split(':').first;
+        if (from.starts_with("^"))
+          continue;
+        if ((operand < 0 || operand == k) && seen.insert(from).second)
+          work.push_back(from);
+        ++k;
+      }
+    };
+    for (auto &entry : nodes) {
+      if (whole.count(entry.getKey().str()))
+        visit(*entry.second, -1);
+      for (auto at = operands.lower_bound({entry.second->op(), -1}); at != operands.end() && at->first == entry.second->op(); ++at)
+        visit(*entry.second, at->second);
+    }
     while (!work.empty()) {
       const tf::NodeDef *node = nodes.lookup(work.back());
       work.pop_back();
-      if (!node)
-        continue;
-      for (const std::string &input : node->input()) {
-        StringRef from = StringRef(input).split(':').first;
-        if (!from.starts_with("^") && seen.insert(from).second)
-          work.push_back(from);
-      }
+      bool isSize = node && (node->op() == "Shape" || node->op() == "ShapeN" || node->op() == "Size" || node->op() == "Rank");
+      if (node && (throughSizes || !isSize))
+        visit(*node, -1);
     }
     return seen;
   }
@@ -148,14 +171,32 @@ public:
   bool run(const std::vector<uint8_t> &fixed, const std::vector<uint8_t> &open, CompiledObject &result);
 
   std::string message, failedNode;
+  /// What the messages say must be known: operands of nodes of the main graph, and nodes of which they do not say more.
+  std::set<GraphIndex::Operand> operands;
+  std::set<std::string> whole;
 
 private:
+  void noteNeed(mlir::Location loc, StringRef text);
+
   const LaunchGraph &cluster;
   const std::string &bytes;
   const GraphIndex &index;
   llvm::ArrayRef<const lathe_cluster_arg *> args;
   const ClusterCompileOptions &options;
 };
+
+void Attempt::noteNeed(mlir::Location loc, StringRef text) {
+  std::string owner = index.ownerOf(loc);
+  if (owner.empty() || !wantsConstant(text))
+    return;
+  // "input 1 must be ...", of the node itself and not of one in a function that it calls
+  int operand = -1;
+  StringRef rest = text.split("input ").second;
+  if (owner == graph::getNodeName(loc) && graph::getNodeFunction(loc).empty() && !rest.consumeInteger(10, operand) && rest.starts_with(" must be"))
+    operands.insert({index.opOf(owner).str(), operand});
+  else
+    whole.insert(owner);
+}
 
 bool Attempt::run(const std::vector<uint8_t> &fixed, const std::vector<uint8_t> &open, CompiledObject &result) {
   CompilerOptions o;
@@ -195,6 +236,7 @@ bool Attempt::run(const std::vector<uint8_t> &fixed, const std::vector<uint8_t> 
     if (message.empty())
       failedNode = index.ownerOf(diagnostic.getLocation());
     message += (message.empty() ? "" : "\n") + formatDiagnostic(diagnostic);
+    noteNeed(diagnostic.getLocation(), diagnostic.str());
     return mlir::success();
   });
   Compiler compiler(*context, o);
@@ -250,12 +292,11 @@ bool compileCluster(const LaunchGraph &cluster, llvm::ArrayRef<const lathe_clust
     }
     if (!wantsConstant(attempt.message))
       break;
-    llvm::StringSet<> needed = index.sliceOf(attempt.failedNode);
-    bool known = !attempt.failedNode.empty(), more = false;
-    auto fix = [&](bool integersOnly) {
+    bool known = !attempt.operands.empty() || !attempt.whole.empty(), more = false;
+    auto fix = [&](bool integersOnly, bool throughSizes) {
+      llvm::StringSet<> needed = index.sliceOf(attempt.operands, attempt.whole, throughSizes);
       for (size_t i = 0; i < args.size(); ++i) {
-        DType type = static_cast<DType>(args[i]->dtype);
-        bool integer = isInteger(type);
+        bool integer = isInteger(static_cast<DType>(args[i]->dtype));
         if (result.constant[i] || !mayBeFixed(*args[i]) || (integersOnly && !integer) ||
             (known && !needed.contains(cluster.arguments[i])))
           continue;
@@ -264,9 +305,11 @@ bool compileCluster(const LaunchGraph &cluster, llvm::ArrayRef<const lathe_clust
         more = true;
       }
     };
-    fix(true);
+    fix(true, false);
     if (!more)
-      fix(false);
+      fix(true, true);
+    if (!more)
+      fix(false, true);
     if (!more && anyOpen) {
       result.dynamic.assign(args.size(), 0);
       anyOpen = false;
@@ -275,6 +318,7 @@ bool compileCluster(const LaunchGraph &cluster, llvm::ArrayRef<const lathe_clust
     if (!more)
       break;
   }
+  failure.constant = result.constant;
   failure.message = attempt.message;
   failure.failedNode = attempt.failedNode;
   failure.code = saysUnsupported(attempt.message) ? LATHE_UNIMPLEMENTED : LATHE_INVALID_ARGUMENT;

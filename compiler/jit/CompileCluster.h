@@ -27,6 +27,7 @@ struct CompileFailure {
   std::string message;
   int32_t code = 0;       ///< a lathe_code
   std::string failedNode; ///< of the cluster's main graph, or empty
+  std::vector<uint8_t> constant; ///< per argument, whether its value was part of the attempt
 };
 
 /// Arguments become inputs called "arg<i>" with the sizes they have, variables "arg<i>" are bound by the caller. Values

@@ -78,7 +78,8 @@ typedef struct lathe_compiled {
   int32_t num_args;
   const lathe_module *module; /* one entry; its inputs are named "arg0", "arg1" ... after the arguments that remained, and
                                  so are its variables; its outputs are the function's results */
-  const uint8_t *constant;    /* per argument: 1 when its value was compiled in, so that it is part of the key */
+  const uint8_t *constant;    /* per argument: 1 when its value was compiled in, so that it is part of the key. After a failure: when
+                                 its value was; other values of the others fail alike */
   const uint8_t *dynamic;     /* per argument: 1 when any size of its first dimension is accepted */
   void *owner;
   /* Of a compilation that failed: a node of the main graph of the function that it failed at, for the flag

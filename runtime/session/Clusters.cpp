@@ -107,15 +107,16 @@ std::string take(const lathe_cluster_compiler *compiler, lathe_bytes &bytes) {
 
 } // namespace
 
-/// What an attempt to compile had: sizes, types, and values that the compiler may have fixed.
+/// What an attempt to compile had: sizes, types, and the values that the compiler fixed.
 struct Cluster::Failure {
   std::string key, failedNode;
+  std::vector<std::pair<size_t, Tensor>> values; ///< by argument
   absl::Status status;
 };
 
 namespace {
 
-constexpr int64_t kMaxKeyBytes = 8192; // of a value that may decide whether a cluster compiles
+constexpr int64_t kMaxFixedBytes = 8192; // of a value that the compiler may fix
 constexpr size_t kMaxFailures = 64;
 
 std::string failureKey(const std::vector<Tensor> &args, const std::vector<std::shared_ptr<Variable>> &variables) {
@@ -123,13 +124,8 @@ std::string failureKey(const std::vector<Tensor> &args, const std::vector<std::s
   auto add = [&](DType type, const Tensor &t) {
     absl::StrAppend(&key, static_cast<int>(type), t.valid() ? dimsToString(t.dims()) : "-", ";");
   };
-  for (const Tensor &t : args) {
+  for (const Tensor &t : args)
     add(t.dtype(), t);
-    if (t.dtype() == DType::String || t.sizeBytes() > kMaxKeyBytes)
-      continue;
-    if (auto known = hostTensor(t); known.ok())
-      key.append(static_cast<const char *>(known->data()), known->sizeBytes());
-  }
   LockAll locked(variables);
   for (auto &v : variables)
     add(v->dtype, v->value);
@@ -172,7 +168,7 @@ absl::StatusOr<const ClusterVariant *> Cluster::compile(const std::vector<Tensor
   auto made = std::make_unique<ClusterVariant>();
   std::vector<Tensor> held = args; // what the request points to
   for (Tensor &t : held)
-    if (memoryOf(t) && t.sizeBytes() > kMaxKeyBytes)
+    if (memoryOf(t) && t.sizeBytes() > kMaxFixedBytes)
       t = Tensor(); // nothing is fixed that large
   if (absl::Status s = bringToHost(held); !s.ok())
     return s;
@@ -227,8 +223,11 @@ absl::StatusOr<const ClusterVariant *> Cluster::compile(const std::vector<Tensor
   if (int32_t code = compiler->compile(compiler->context, &request, &made->compiled, &error)) {
     std::string text = take(compiler, error);
     *failedNode = made->compiled.failed_node ? made->compiled.failed_node : "";
-    compiler->release_compiled(compiler->context, &made->compiled);
     auto failure = std::make_shared<Failure>();
+    for (size_t i = 0; i < args.size(); ++i)
+      if (held[i].valid() && made->compiled.constant && made->compiled.constant[i])
+        failure->values.emplace_back(i, held[i]);
+    compiler->release_compiled(compiler->context, &made->compiled);
     failure->key = failureKey(args, variables);
     failure->failedNode = *failedNode;
     failure->status = moduleStatus(code, text.c_str());
@@ -279,7 +278,8 @@ std::shared_ptr<const Cluster::Failure> Cluster::findFailure(const std::vector<T
   std::string key = failureKey(args, variables);
   std::lock_guard<std::mutex> lock(failuresMutex);
   for (auto &failure : failures)
-    if (failure->key == key)
+    if (failure->key == key && std::all_of(failure->values.begin(), failure->values.end(),
+                                           [&](auto &value) { return sameContent(value.second, args[value.first]); }))
       return failure;
   return nullptr;
 }
