@@ -281,6 +281,46 @@ TEST(Compile, FixesOnlyTheValuesThatItNeeds) {
   EXPECT_NE(other.c.module, compiled.c.module);
 }
 
+TEST(Compile, FixesTheSameOperandOfAllNodesAndNoData) {
+  const char *type = " attr { key: \"T\" value { type: DT_FLOAT } }", *shapeType = " attr { key: \"Tshape\" value { type: DT_INT32 } }";
+  auto argument = [](const std::string &name, const char *kind, int index) {
+    return "node { name: \"" + name + "\" op: \"_Arg\" attr { key: \"T\" value { type: " + kind + " } } attr { key: \"index\" value { i: " + std::to_string(index) + " } } }\n";
+  };
+  // rows that `ids` chooses, reshaped by more shapes than there are attempts, at last as `ids` is
+  std::string nodes = argument("x", "DT_FLOAT", 0) + argument("ids", "DT_INT32", 1) + R"(
+    node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 0 } } } }
+    node { name: "rows" op: "GatherV2" input: "x" input: "ids" input: "zero" attr { key: "Tparams" value { type: DT_FLOAT } } attr { key: "Tindices" value { type: DT_INT32 } } attr { key: "Taxis" value { type: DT_INT32 } } }
+    node { name: "size" op: "Shape" input: "ids" attr { key: "T" value { type: DT_INT32 } } attr { key: "out_type" value { type: DT_INT32 } } }
+)";
+  std::string last = "rows";
+  const int count = 24;
+  for (int i = 0; i < count; ++i) {
+    std::string shape = i + 1 < count ? "s" + std::to_string(i) : "size", next = "r" + std::to_string(i);
+    if (i + 1 < count)
+      nodes += argument(shape, "DT_INT32", 2 + i);
+    nodes += "node { name: \"" + next + "\" op: \"Reshape\" input: \"" + last + "\" input: \"" + shape + "\"" + type + shapeType + " }\n";
+    last = next;
+  }
+  nodes += "node { name: \"out\" op: \"_Retval\" input: \"" + last + "\"" + type + " attr { key: \"index\" value { i: 0 } } }\n";
+  Clustering c;
+  c.targets = {"out"};
+  GraphDef clustered = cluster(parse(nodes), c);
+  const NodeDef *launch = findOp(clustered, "LatheLaunch");
+  ASSERT_TRUE(launch);
+  int32_t ids[2] = {1, 0}, shapes[count][2];
+  std::vector<Arg> args;
+  for (const std::string &input : launch->input()) {
+    int i = args.size();
+    shapes[i][0] = i % 2 ? 1 : 2, shapes[i][1] = i % 2 ? 2 : 1;
+    args.push_back(input == "x" ? Arg{LATHE_FLOAT32, {2}} : input == "ids" ? Arg{LATHE_INT32, {2}, ids} : Arg{LATHE_INT32, {2}, shapes[i]});
+  }
+  Compiled compiled;
+  compile(clustered, launch->attr().at("function").func().name(), args, compiled);
+  ASSERT_EQ(compiled.code, 0) << compiled.error;
+  for (int i = 0; i < launch->input_size(); ++i)
+    EXPECT_EQ(compiled.c.constant[i] != 0, launch->input(i)[0] == 's') << launch->input(i);
+}
+
 TEST(Compile, FailuresNameTheNode) {
   GraphDef graph = parse(std::string(kArgs) + R"(
     node { name: "p" op: "MatMul" input: "x" input: "y" attr { key: "T" value { type: DT_FLOAT } } }
@@ -295,6 +335,9 @@ TEST(Compile, FailuresNameTheNode) {
   ASSERT_TRUE(compiled.c.failed_node);
   EXPECT_STREQ(compiled.c.failed_node, "p");
   EXPECT_NE(compiled.error.find("node 'p' (MatMul)"), std::string::npos) << compiled.error;
+  // no value had a part in it
+  ASSERT_TRUE(compiled.c.constant);
+  EXPECT_EQ(compiled.c.constant[0] + compiled.c.constant[1], 0);
 }
 
 TEST(Compile, LeadingSizesMayStayOpen) {
