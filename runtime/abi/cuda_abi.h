@@ -75,6 +75,8 @@ void lathe_cuda_default_device_2(int32_t device);
 /* Which launches become CUDA graphs from now on: 0 none, 1 (as long as LATHE_CUDA_GRAPHS says nothing else) those that an instance
  * has made before, 2 all. Bits never depend on it. For programs that compare. */
 void lathe_cuda_graphs_2(int32_t when);
+/* How many kernels all runs of the process had the device run. For programs that report. */
+int64_t lathe_cuda_launches_2(void);
 
 /* See lathe_device_module. */
 int32_t lathe_cuda_open_2(lathe_cuda_module *module, const void *constants, int32_t device, lathe_device_instance **instance,

@@ -168,6 +168,7 @@ def main():
         sys.exit("no case was chosen")
     lock = threading.Lock()
     passed, failed, ran, rows, seen = 0, 0, collections.Counter(), [], set()
+    launched = collections.Counter()  # of the cases that a device runs and that pass: whether a kernel was launched
     skipped = collections.Counter()  # by reason
 
     def tell(case, reason, line):
@@ -178,6 +179,9 @@ def main():
             return
         ran[line.get("ran", "nothing")] += 1
         rows.append({"case": case.key, "reason": reason, "ran": line.get("ran")})
+        if "launches" in line:
+            rows[-1]["launches"] = line["launches"]
+            launched[line["launches"] > 0] += reason is None
         if (reason is not None) == (case.key in known):
             passed += 1
             return
@@ -201,9 +205,11 @@ def main():
     if args.json:
         with open(args.json, "w") as out:
             json.dump({"passed": passed, "failed": failed, "skipped": dict(skipped), "known": len(set(known) & seen),
-                       "ran": dict(sorted(ran.items())),
+                       "ran": dict(sorted(ran.items())), "launched": launched[True], "idle": launched[False],
                        "cases": sorted(rows, key=lambda r: r["case"])}, out, indent=0)
     print("ran " + ", ".join(f"{n} {how}" for how, n in sorted(ran.items())) + f"; known to fail: {len(set(known) & seen)}")
+    if launched:
+        print(f"of those that pass {launched[True]} launched kernels, {launched[False]} none")
     for reason, n in skipped.items():
         print(f"{n} skipped: {reason}")
     print(f"{passed} passed, {failed} failed, {sum(skipped.values())} skipped")

@@ -35,6 +35,8 @@ for file in sorted(glob.glob(os.path.join(results, "conform-*.json"))):
     passed += report["passed"]
     failed += report["failed"]
     ran = ", ".join(f"{n} {how}" for how, n in report["ran"].items())
+    if report.get("launched"):
+        ran += f"; {report['launched']} launched kernels, {report['idle']} none"
     print(f"conformance cases, {mode}: {report['passed']} passed, {report['failed']} failed ({ran}; {report['known']} known to fail)")
 print(f"{passed} passed, {failed} failed, {sum(skipped.values())} skipped")
 sys.exit(failed != 0)

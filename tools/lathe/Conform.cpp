@@ -12,6 +12,7 @@
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/Graph.h"
 #include "passes/codegen/Backend.h"
+#include "runtime/abi/cuda_abi.h"
 #include "runtime/session/Session.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -372,12 +373,15 @@ int runBatch(const ConformArgs &args) {
   auto say = [&](const Json &line) { report << line.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl; };
   for (const std::string &name : names) {
     say({{"name", name}, {"status", "start"}});
+    const int64_t launches = lathe_cuda_launches_2();
     Outcome o = runCase(args, args.cases + "/" + name);
     Json line = {{"name", name}, {"status", o.status}};
     if (!o.message.empty())
       line["message"] = o.message;
     if (!o.ran.empty())
       line["ran"] = o.ran;
+    if (codegen::launchesKernels(args.backend))
+      line["launches"] = lathe_cuda_launches_2() - launches;
     say(line);
   }
   return Fine;

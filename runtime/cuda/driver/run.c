@@ -1,6 +1,7 @@
 /* One run: its workplace, and what generated code does with it between begin and end. */
 #include "runtime/cuda/driver/internal.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -333,6 +334,9 @@ int32_t lathe_cuda_fill_2(void *call, void *device, const void *element, int64_t
   return code;
 }
 
+static atomic_llong launches;
+int64_t lathe_cuda_launches_2(void) { return atomic_load_explicit(&launches, memory_order_relaxed); }
+
 int32_t lathe_cuda_launch_2(void *call, int32_t kernel, int64_t blocks, const uint64_t *parameters, int32_t count) {
   workplace *w = call;
   if (blocks <= 0)
@@ -341,5 +345,6 @@ int32_t lathe_cuda_launch_2(void *call, int32_t kernel, int64_t blocks, const ui
     return tell(w->args, lathe_cuda_refuse(LATHE_RESOURCE_EXHAUSTED,
                                            "kernel '%s' is too large for a launch: %lld blocks, %d parameters",
                                            w->module->module->kernels[kernel]->name, (long long)blocks, count));
+  atomic_fetch_add_explicit(&launches, 1, memory_order_relaxed);
   return lathe_cuda_record_launch(w, kernel, blocks, parameters, count);
 }
