@@ -41,6 +41,7 @@ void registerDialects(DialectRegistry &registry) {
   registry.insert<graph::GraphDialect, hlo::HloDialect, kernel::KernelDialect, func::FuncDialect, scf::SCFDialect,
                   arith::ArithDialect, cf::ControlFlowDialect, math::MathDialect, vector::VectorDialect, DLTIDialect, quant::QuantDialect,
                   LLVM::LLVMDialect>();
+  codegen::registerBackendDialects(registry);
 }
 
 void registerAllPasses() {

@@ -11,6 +11,7 @@ using namespace mlir;
 using namespace lathe::kernel;
 namespace hlo = lathe::hlo;
 
+#include "dialects/kernel/KernelInterfaces.cpp.inc"
 #include "dialects/kernel/KernelDialect.cpp.inc"
 
 void KernelDialect::initialize() {
@@ -275,14 +276,15 @@ LogicalResult DotOp::verify() {
   RankedTensorType acc = getAccType();
   if (!isPermutation(getLhsDims(), lhs.getRank()))
     return emitOpError("lhs_dims is no permutation of lhs's dimensions");
-  if (!getPanel() && !isPermutation(getRhsDims(), rhs.getRank()))
+  LayoutAttr layout = getLayoutAttr();
+  if (!layout && !isPermutation(getRhsDims(), rhs.getRank()))
     return emitOpError("rhs_dims is no permutation of rhs's dimensions");
   if (!isPermutation(getResultDims(), acc.getRank()) || acc.getRank() < 2)
     return emitOpError("result_dims is no permutation of the result's dimensions");
   int64_t batch = getBatchRank();
   if (lhs.getRank() != batch + 2 && lhs.getRank() != 2)
     return emitOpError() << "expected lhs of rank 2 or " << batch + 2 << ", found " << lhs.getRank();
-  int64_t rhsRank = rhs.getRank() - (getPanel() ? 1 : 0);
+  int64_t rhsRank = rhs.getRank() - (layout ? 1 : 0);
   if (rhsRank != batch + 2 && rhsRank != 2)
     return emitOpError() << "expected rhs of rank 2 or " << batch + 2 << ", found " << rhsRank;
   auto clash = [](int64_t a, int64_t b) { return !ShapedType::isDynamic(a) && !ShapedType::isDynamic(b) && a != b; };
@@ -290,36 +292,9 @@ LogicalResult DotOp::verify() {
   if (clash(m, acc.getDimSize(getResultDims()[batch])))
     return emitOpError() << "lhs has " << m << " rows, the result " << acc.getDimSize(getResultDims()[batch]);
   int64_t n = acc.getDimSize(getResultDims().back());
-  if (std::optional<uint64_t> panel = getPanel()) {
-    ArrayRef<int64_t> shape = rhs.getShape().take_back(3);
-    int64_t width = static_cast<int64_t>(*panel), depth = shape[1];
-    if (getBf16()) { // pairs; the depth is padded
-      width *= 2;
-      depth = 2 * depth >= k ? k : 2 * depth;
-    }
-    const int64_t multiple = getStrassen() ? 2 : std::max<int64_t>(1, getInterleaved().value_or(1));
-    // four bytes with a sign are read plus 128, and what takes that back lies before the steps
-    const bool sums = acc.getElementType().isInteger(32) && multiple == 4 && !lhs.getElementType().isUnsignedInteger();
-    const int64_t wanted = ShapedType::isDynamic(k) ? k : llvm::alignTo(k, multiple) + (sums ? 4 : 0);
-    if (*panel == 0 || shape[2] != width || clash(depth, wanted) ||
-        (!ShapedType::isDynamic(n) && clash(shape[0], llvm::divideCeil(n, *panel))))
-      return emitOpError() << "packed rhs does not fit: expected ceil(" << n << "/" << *panel
-                           << ") panels of " << wanted << " x " << *panel << ", found " << rhs;
-    if (getStrassen() && (getBf16() || getInterleaved() || rhsRank != 2 || !lhs.hasStaticShape() ||
-                          !rhs.hasStaticShape() || !acc.hasStaticShape() || lhs.getNumElements() == 0 ||
-                          acc.getNumElements() == 0 || getLhsDims().back() != lhs.getRank() - 1 ||
-                          !lhs.getElementType().isF32() || !rhs.getElementType().isF32()))
-      return emitOpError(
-          "strassen needs static f32 operands that are not empty, one matrix on the right, rows of lhs along "
-          "memory");
-    if (std::optional<uint64_t> steps = getInterleaved();
-        steps && (getBf16() || *steps == 0 || ShapedType::isDynamic(k) || depth % static_cast<int64_t>(*steps) != 0 ||
-                  !(acc.getElementType().isF32() || acc.getElementType().isInteger(32))))
-      return emitOpError() << "a depth of " << depth << " cannot have " << *steps << " steps interleaved";
-  } else if (getInterleaved()) {
-    return emitOpError("only a packed rhs can have steps interleaved");
-  } else if (getStrassen()) {
-    return emitOpError("strassen needs a packed rhs");
+  if (layout) {
+    if (failed(layout.verifyLayout(*this)))
+      return failure();
   } else if (clash(rhs.getDimSize(getRhsDims()[rhs.getRank() - 2]), k) ||
              clash(rhs.getDimSize(getRhsDims().back()), n)) {
     return emitOpError() << "shapes of lhs, rhs and result do not fit";
@@ -328,7 +303,7 @@ LogicalResult DotOp::verify() {
     int64_t want = acc.getDimSize(getResultDims()[i]);
     if (lhs.getRank() == batch + 2 && clash(lhs.getDimSize(getLhsDims()[i]), want))
       return emitOpError() << "batch dimension " << i << " of lhs differs from the result's";
-    int64_t rhsDim = getPanel() ? i : getRhsDims()[i];
+    int64_t rhsDim = layout ? i : getRhsDims()[i];
     if (rhsRank == batch + 2 && clash(rhs.getDimSize(rhsDim), want))
       return emitOpError() << "batch dimension " << i << " of rhs differs from the result's";
   }
@@ -350,39 +325,6 @@ static LogicalResult verifyWindow(Operation *op, int64_t spatial, ArrayRef<Array
   return success();
 }
 
-static LogicalResult verifyWinograd(ConvOp op) {
-  int64_t m = *op.getWinograd();
-  auto ones = [](ArrayRef<int64_t> list) { return llvm::all_of(list, [](int64_t v) { return v == 1; }); };
-  if (!op.getKernelShape() || op.getKernelShape()->size() != 2 || !ones(op.getStrides()) ||
-      !ones(op.getLhsDilation()) || op.getGroups() != 1 || op.getBatchGroups() != 1)
-    return op.emitOpError(
-        "winograd needs two spatial dimensions, strides of 1, no dilated input and no groups");
-  int64_t points = 1;
-  const ArrayRef<int64_t> window = *op.getKernelShape();
-  for (int64_t taps : window) {
-    const int64_t along = winogradPoints(m, taps);
-    if (!along)
-      return op.emitOpError() << "winograd of " << m << " does not fit " << taps << " taps";
-    points *= along;
-  }
-  if (points == 1)
-    return op.emitOpError("winograd needs several taps");
-  auto in = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
-  const Type from = in.getElementType();
-  if (!(from.isF32() || from.isBF16() || from.isF16()) || !op.getAccType().getElementType().isF32() ||
-      !(op.getBf16() ? filter.getElementType().isBF16() : filter.getElementType().isF32()))
-    return op.emitOpError("winograd needs floats, a filter in f32, or in bf16 where it is marked so");
-  int64_t panel = op.getPanel().value_or(0), oc = op.getAccType().getShape().back();
-  if (in.isDynamicDim(3) || ShapedType::isDynamic(oc) || panel < 1 || !filter.hasStaticShape() || filter.getRank() != 5)
-    return op.emitOpError("winograd needs known channels, panel and a packed filter of rank 5");
-  ArrayRef<int64_t> shape = filter.getShape();
-  const int64_t pair = op.getBf16() ? 2 : 1;
-  if (shape[0] * shape[2] != static_cast<int64_t>(llvm::divideCeil(oc, panel)) || shape[1] != points ||
-      shape[3] * pair != in.getDimSize(3) || shape[4] != panel * pair)
-    return op.emitOpError() << "transformed filter does not fit: found " << filter;
-  return success();
-}
-
 LogicalResult ConvOp::verify() {
   if (failed(verifyCore(*this, getExtras())) || (getBf16() && failed(verifyBf16(*this, getAccType()))))
     return failure();
@@ -394,21 +336,10 @@ LogicalResult ConvOp::verify() {
     return failure();
   if (getGroups() < 1 || getBatchGroups() < 1)
     return emitOpError("expected at least one group");
-  if (getWinograd())
-    return verifyWinograd(*this);
-  if (getSpread()) {
-    int64_t oc = getAccType().getShape().back();
-    if (!getPanel() || !getKernelShape() || getKernelShape()->empty() || spatial < 1 || getStrides().back() != 1 ||
-        llvm::any_of(getLhsDilation(), [](int64_t d) { return d != 1; }) || getGroups() != 1 || getBatchGroups() != 1 || getBf16() ||
-        ShapedType::isDynamic(oc) || oc * getKernelShape()->back() > static_cast<int64_t>(*getPanel()))
-      return emitOpError("spread needs a packed filter with all taps of a row in one panel, stride 1, no dilated input and no groups");
-  }
-  if (std::optional<uint64_t> panel = getPanel()) {
-    if (!getKernelShape() || static_cast<int64_t>(getKernelShape()->size()) != spatial || filter.getRank() != 4)
-      return emitOpError("a packed filter needs rank 4 and kernel_shape");
-    if (filter.getDimSize(3) != static_cast<int64_t>(*panel) * (getBf16() ? 2 : 1))
-      return emitOpError("packed filter does not have panel columns");
-    return success();
+  if (LayoutAttr layout = getLayoutAttr()) {
+    if (!getKernelShape() || static_cast<int64_t>(getKernelShape()->size()) != spatial)
+      return emitOpError() << "a packed filter needs a kernel_shape of " << spatial << " sizes";
+    return layout.verifyLayout(*this);
   }
   if (filter.getRank() != in.getRank())
     return emitOpError() << "expected a filter of rank " << in.getRank() << ", found " << filter.getRank();
@@ -559,7 +490,7 @@ StringRef AttentionOp::whyNot(DotOp scores, RowsOp rows, DotOp product) {
   if (scores->getNumResults() != 1 || rows->getNumResults() != 1 || product->getNumResults() != 1)
     return "expected one result of each part";
   for (DotOp dot : {scores, product})
-    if (dot.getPanel() || dot.getBf16() || dot.getStrassen())
+    if (dot.getLayout() || dot.getBf16())
       return "expected products of f32 operands that are not packed";
   BlockArgument arg = argumentFor(rows, scores->getResult(0));
   if (!arg || behindReshapes(product.getLhs()) != rows->getResult(0) ||

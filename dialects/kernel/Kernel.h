@@ -40,17 +40,10 @@ bool isJoined(mlir::OpOperand &part);
 /// The element type in which products of these operand types are summed: f32 for floats up to 32 bits, else the
 /// result's element type.
 mlir::Type accumulatorType(mlir::Type lhs, mlir::Type rhs, mlir::Type result);
-
-/// Points of a direction of Winograd's F(m, r), r taps for m outputs, or 0 where its transforms are not
-/// known: they are for 4, 6 and 8 points, and a single tap, which has one.
-constexpr int64_t winogradPoints(int64_t m, int64_t r) {
-  const int64_t points = r == 1 ? 1 : m + r - 1;
-  return (r == 1 || (r > 1 && m > 1)) && (points == 1 || points == 4 || points == 6 || points == 8) ? points
-                                                                                                    : 0;
-}
 } // namespace lathe::kernel
 
 #include "dialects/kernel/KernelDialect.h.inc"
+#include "dialects/kernel/KernelInterfaces.h.inc"
 
 #define GET_OP_CLASSES
 #include "dialects/kernel/KernelOps.h.inc"

@@ -7,6 +7,7 @@
 include "mlir/IR/OpBase.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialects/kernel/KernelInterfaces.td"
 
 def Kernel_Dialect : Dialect {
   let name = "kernel";
@@ -99,16 +100,10 @@ def Kernel_DotOp : Kernel_CoreOp<"dot"> {
     `lhs_dims` lists the dimensions of lhs in the order batch..., m, k; `rhs_dims` those of rhs in the order
     batch..., k, n; `result_dims` those of the result in the order batch..., m, n. So transposed operands and
     results need no copy (attention reads its heads in place). An operand without batch dimensions (two
-    entries) is shared by the whole batch. With `panel` = NR, rhs holds `[batch..., ceil(N/NR), K, NR]`, the
-    last panel padded by zeros, and `rhs_dims` is ignored. With `interleaved` = G, G steps of the sum lie side by side
-    in a panel, `[ceil(K/G), NR, G]` under the type of `[K, NR]` with K padded by zeros, and the sums of a vector's G lanes are one.
+    entries) is shared by the whole batch.
 
-    With `strassen` the product, of static f32 operands of which rhs is packed, an odd K padded by zeros, is computed by one level of Strassen's
-    algorithm. Then an infinity or a NaN of lhs reaches the row beside its own, 2i and 2i + 1.
-
-    With `bf16` both operands (f32 or bf16) are rounded to bf16 as they are read, and the sums are f32. A packed rhs
-    then holds bf16 pairs, `[batch..., ceil(N/NR), depth/2, 2*NR]`, the depth K padded by zeros
-    (`passes/codegen/cpu/product/Bf16.h`).
+    With `layout`, an attribute of the backend that has prepared the op, rhs is packed as that says: one more dimension behind those of the
+    batch, and `rhs_dims` is ignored. With `bf16` both operands (f32 or bf16) are rounded to bf16 as they are read, and the sums are f32.
 
     The region's first argument is the accumulator: shape of the result; f32 for f32, f16 and bf16 operands,
     f64 for f64, the result's element type for integers and complex numbers. Then one argument per extra
@@ -127,7 +122,7 @@ def Kernel_DotOp : Kernel_CoreOp<"dot"> {
   }];
   let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs, Variadic<AnyRankedTensor>:$extras,
     DenseI64ArrayAttr:$lhs_dims, DenseI64ArrayAttr:$rhs_dims, DenseI64ArrayAttr:$result_dims,
-    OptionalAttr<I64Attr>:$panel, UnitAttr:$bf16, OptionalAttr<I64Attr>:$interleaved, UnitAttr:$strassen);
+    UnitAttr:$bf16, OptionalAttr<Kernel_LayoutAttrInterface>:$layout);
   let builders = [
     // Dimension lists default to the plain order batch..., m, k / batch..., k, n / batch..., m, n when empty.
     OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::Value":$lhs, "::mlir::Value":$rhs, "::mlir::ValueRange":$extras,
@@ -154,25 +149,14 @@ def Kernel_ConvOp : Kernel_ConvLikeOp<"conv"> {
   let description = [{
     Input `[n, spatial..., ic]`, filter `[spatial..., ic / groups, oc]`, result `[n, spatial..., oc]`, any
     number of spatial dimensions; meaning of strides, padding (low, high per dimension; may be negative),
-    dilations, `groups` (feature_group_count) and `batch_groups` as in StableHLO's convolution. With `panel` =
-    NR the filter holds `[groups, ceil(oc / groups / NR), taps * ic / groups, NR]`, zero-padded, and
-    `kernel_shape` the spatial sizes of the filter. With `bf16` operands are rounded as for `kernel.dot`, and a packed
-    filter is `[groups, ceil(oc / groups / NR), depth/2, 2*NR]`.
-    With `winograd` = m the op is computed by Winograd's algorithm, m pixels at once along each of the two spatial dimensions
-    with several taps r, from m + r - 1 points (4, 6 or 8): strides of one, no dilated input, no groups, sums of f32 (the input
-    may be bf16), and the transformed filter `[panels / Q, points, Q, ic, NR]`, where points are those of both dimensions
-    multiplied, panels = ceil(oc / NR) and Q of them are one unit of work. With `bf16` too, the transformed input and filter
-    are rounded; the filter is `[panels / Q, points, Q, ic / 2, 2*NR]`.
-    With `spread` the taps along the last dimension lie beside each other as columns, for results of few channels: the
-    filter is `[1, 1, other taps * ic, NR]` with tap x and channel c at column x * oc + c; stride one along that dimension,
-    no groups.
+    dilations, `groups` (feature_group_count) and `batch_groups` as in StableHLO's convolution. With `layout`, of the backend, the
+    filter is packed as that says, and `kernel_shape` holds its spatial sizes. With `bf16` operands are rounded as for `kernel.dot`.
     The epilogue region is that of `kernel.dot`.
   }];
   let arguments = (ins AnyRankedTensor:$input, AnyRankedTensor:$filter, Variadic<AnyRankedTensor>:$extras,
     DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$lhs_dilation,
     DenseI64ArrayAttr:$rhs_dilation, DefaultValuedAttr<I64Attr, "1">:$groups, DefaultValuedAttr<I64Attr, "1">:$batch_groups,
-    OptionalAttr<I64Attr>:$panel, OptionalAttr<DenseI64ArrayAttr>:$kernel_shape, OptionalAttr<I64Attr>:$winograd,
-    UnitAttr:$spread, UnitAttr:$bf16);
+    OptionalAttr<DenseI64ArrayAttr>:$kernel_shape, UnitAttr:$bf16, OptionalAttr<Kernel_LayoutAttrInterface>:$layout);
 }
 
 def Kernel_DepthwiseConvOp : Kernel_ConvLikeOp<"depthwise_conv"> {

@@ -153,6 +153,7 @@ struct BackendInfo {
   llvm::StringRef name;
   std::unique_ptr<Backend> (*create)(const Processor &processor);
   void (*registerPasses)(); ///< for lathe-opt; null: it has none
+  void (*registerDialects)(mlir::DialectRegistry &registry); ///< of attributes that its passes leave; null: it has none
   bool launches = false;    ///< what its Backend::launches says
 };
 
@@ -168,6 +169,8 @@ std::unique_ptr<Backend> makeBackend(llvm::StringRef name, const Processor &proc
 mlir::FailureOr<std::unique_ptr<Backend>> backendOf(mlir::ModuleOp module);
 /// Whether the backend of that name launches kernels on a device; of "", the default one.
 bool launchesKernels(llvm::StringRef name);
+/// The dialects of what backends leave in modules, so that these can be read again.
+void registerBackendDialects(mlir::DialectRegistry &registry);
 /// Registers the passes of all backends and kernel-set-target.
 void registerBackendPasses();
 

@@ -15,13 +15,13 @@ namespace lathe::codegen {
 
 static const BackendInfo all[] = {
 #ifdef LATHE_BACKEND_CPU
-    {"cpu", cpu::makeCpuBackend, cpu::registerCodegenCpuPhase},
+    {"cpu", cpu::makeCpuBackend, cpu::registerCodegenCpuPhase, cpu::registerLayouts},
 #endif
 #ifdef LATHE_BACKEND_PLAIN
-    {"plain", plain::makePlainBackend, nullptr},
+    {"plain", plain::makePlainBackend, nullptr, nullptr},
 #endif
 #ifdef LATHE_BACKEND_CUDA
-    {"cuda", nvptx::makeNvptxBackend, nvptx::registerNvptxPasses, /*launches=*/true},
+    {"cuda", nvptx::makeNvptxBackend, nvptx::registerNvptxPasses, nullptr, /*launches=*/true},
 #endif
 };
 
@@ -56,6 +56,12 @@ bool launchesKernels(llvm::StringRef name) {
     if (name.empty() || info.name == name)
       return info.launches;
   return false;
+}
+
+void registerBackendDialects(mlir::DialectRegistry &registry) {
+  for (const BackendInfo &info : backends())
+    if (info.registerDialects)
+      info.registerDialects(registry);
 }
 
 void registerBackendPasses() {

@@ -74,7 +74,7 @@ void KernelPlan::attach(Operation *op) const {
 }
 
 bool isTunable(Operation *op) {
-  auto open = [](auto o) { return !o.getPanel() && o.getAccType().getElementType().isF32(); };
+  auto open = [](auto o) { return !o.getLayout() && o.getAccType().getElementType().isF32(); };
   auto dot = dyn_cast<kernel::DotOp>(op);
   auto conv = dyn_cast<kernel::ConvOp>(op);
   if ((!dot || !open(dot)) && (!conv || !open(conv)))

@@ -54,7 +54,7 @@ Value withBatch(OpBuilder &b, Location loc, Value v, ArrayRef<AffineExpr> batch)
 }
 
 FailureOr<Value> expandDot(OpBuilder &b, kernel::DotOp op) {
-  if (op.getPanel())
+  if (op.getLayout())
     return op.emitOpError("holds a packed operand");
   Location loc = op.getLoc();
   Type acc = op.getAccType().getElementType();
@@ -156,7 +156,7 @@ FailureOr<SmallVector<Value>> expandKernel(Operation *op) {
     if (auto dot = dyn_cast<kernel::DotOp>(op)) {
       core = expandDot(b, dot);
     } else if (auto conv = dyn_cast<kernel::ConvOp>(op)) {
-      if (conv.getPanel())
+      if (conv.getLayout())
         return conv.emitOpError("holds a packed operand");
       core = expandConv(b, conv);
     } else if (auto conv = dyn_cast<kernel::DepthwiseConvOp>(op)) {

@@ -32,7 +32,7 @@ std::string text(const Chain &c, int64_t panel = 0, bool pairs = false) {
           "%0 = kernel.dot(%a, %b, %c) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, "
           "result_dims = "
           "array<i64: 0, 1>" +
-          (panel ? ", panel = " + std::to_string(panel) + " : i64" : "") + (pairs ? ", bf16" : "") + "} : (" + pixels + ", " + weights +
+          (panel ? ", layout = #cpu.panels<columns = " + std::to_string(panel) + (pairs ? ", group = 2>, bf16" : ">") : "") + "} : (" + pixels + ", " + weights +
           ", " + bias + ") -> " + product + " {\n^bb0(%acc: " + product + ", %e: " + bias + "):\n" +
           "%s = \"hlo.broadcast_in_dim\"(%e) {broadcast_dimensions = array<i64: 1>} : (" + bias + ") -> " +
           product + "\n%t = \"hlo.add\"(%acc, %s) : (" + product + ", " + product + ") -> " + product +

@@ -6,6 +6,7 @@
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Evaluator.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -26,7 +27,7 @@ std::unique_ptr<MLIRContext> makeContext() {
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   auto c = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
-  c->loadDialect<hlo::HloDialect, kernel::KernelDialect, func::FuncDialect>();
+  c->loadDialect<hlo::HloDialect, kernel::KernelDialect, cpu::CpuDialect, func::FuncDialect>();
   codegen::loadKernelDialects(*c);
   return c;
 }

@@ -5,6 +5,7 @@
 
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/ProcessorModel.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/passes/Passes.h"
 #include "passes/codegen/cpu/product/Tile.h"
 
@@ -158,12 +159,10 @@ std::string choicesOf(const std::string &text, const codegen::KernelTarget &targ
   std::string all;
   llvm::raw_string_ostream out(all);
   parsed.module->walk([&](Operation *op) {
-    for (const char *name : {"panel", "interleaved", "strassen", "winograd", "spread", "strips"})
-      if (Attribute value = op->getAttr(name)) {
-        out << " " << name;
-        if (auto number = dyn_cast<IntegerAttr>(value))
-          out << " " << number.getInt();
-      }
+    if (Attribute layout = op->getAttr("layout"))
+      out << " " << layout;
+    if (auto strips = op->getAttrOfType<IntegerAttr>("strips"))
+      out << " strips " << strips.getInt();
   });
   return all.empty() ? " plain" : all;
 }

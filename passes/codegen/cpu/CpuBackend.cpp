@@ -3,6 +3,7 @@
 
 #include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/passes/Passes.h"
 #include "passes/codegen/cpu/product/Bf16.h"
 #include "passes/codegen/cpu/product/SpellOut.h"
@@ -91,14 +92,8 @@ bool CpuBackend::usesTiles(ModuleOp module) const {
 }
 
 std::string CpuBackend::kernelName(Operation *op) const {
-  std::string text = Backend::kernelName(op);
-  if (auto winograd = op->getAttrOfType<IntegerAttr>("winograd"))
-    text += "_winograd" + std::to_string(winograd.getInt());
-  if (op->hasAttr("strassen"))
-    text += "_strassen";
-  if (op->hasAttr("spread"))
-    text += "_spread";
-  return text;
+  auto layout = op->getAttrOfType<kernel::LayoutAttr>("layout");
+  return Backend::kernelName(op) + (layout ? layout.nameSuffix() : "");
 }
 
 // One coordinate after the other: the algorithm first, then the width of tiles, their height, blocks and the depth.
@@ -156,6 +151,8 @@ std::optional<SmallVector<KernelPlan>> CpuBackend::plansToTry(Operation *op, con
   }
   return plans;
 }
+
+void registerLayouts(DialectRegistry &registry) { registry.insert<CpuDialect>(); }
 
 std::unique_ptr<codegen::Backend> makeCpuBackend(const codegen::Processor &processor) {
   return std::make_unique<CpuBackend>(processor);

@@ -8,6 +8,9 @@ namespace lathe::cpu {
 
 std::unique_ptr<codegen::Backend> makeCpuBackend(const codegen::Processor &processor);
 
+/// The dialect of its layouts.
+void registerLayouts(mlir::DialectRegistry &registry);
+
 } // namespace lathe::cpu
 
 #endif

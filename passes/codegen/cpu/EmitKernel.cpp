@@ -2,6 +2,7 @@
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/Backend.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/passes/Attention.h"
 #include "passes/codegen/cpu/passes/Chain.h"
 #include "passes/codegen/cpu/product/Bf16.h"
@@ -36,7 +37,7 @@ FailureOr<func::FuncOp> emitKernel(Operation *op, ModuleOp module, llvm::StringR
           .Case<kernel::RowsOp>([&](auto) { return emitRowsKernel(op, b); })
           .Case<kernel::DotOp>([&](auto dot) { return dot.getBf16() ? emitBf16Dot(dot, b) : emitDot(op, b); })
           .Case<kernel::ConvOp>([&](auto conv) {
-            return conv.getBf16() && !conv.getWinograd() ? emitBf16Conv(conv, b) : emitConv(op, b);
+            return conv.getBf16() && !winogradTile(conv) ? emitBf16Conv(conv, b) : emitConv(op, b);
           })
           .Case<kernel::DepthwiseConvOp>([&](auto) { return emitDepthwiseConv(op, b); })
           .Case<kernel::ChainOp>([&](auto chain) { return emitChain(chain, b); })

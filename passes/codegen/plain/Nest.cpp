@@ -42,8 +42,7 @@ bool hasNest(Operation *op) {
 StringRef foreignForm(Operation *op) {
   if (isa<kernel::ChainOp, kernel::AttentionOp>(op))
     return "a group of kernels";
-  for (StringRef name : {"panel", "bf16", "interleaved", "strassen", "winograd", "spread", "kernel.result_rows",
-                         "kernel.operand_rows"})
+  for (StringRef name : {"layout", "bf16", "kernel.result_rows", "kernel.operand_rows"})
     if (op->hasAttr(name))
       return name;
   return "";

@@ -46,7 +46,7 @@ func.func @yield_types(%x: tensor<4xf32>) {
 
 func.func @spread_columns(%x: tensor<1x8x8x16xf32>, %w: tensor<1x1x48x16xf32>) -> tensor<1x8x8x6xf32> {
   // expected-error @+1 {{spread needs a packed filter with all taps of a row in one panel}}
-  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>, kernel_shape = array<i64: 3, 3>, panel = 16 : i64, spread} : (tensor<1x8x8x16xf32>, tensor<1x1x48x16xf32>) -> tensor<1x8x8x6xf32> {
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>, kernel_shape = array<i64: 3, 3>, layout = #cpu.spread<columns = 16>} : (tensor<1x8x8x16xf32>, tensor<1x1x48x16xf32>) -> tensor<1x8x8x6xf32> {
   ^bb0(%acc: tensor<1x8x8x6xf32>):
     kernel.yield %acc : tensor<1x8x8x6xf32>
   }
@@ -57,7 +57,7 @@ func.func @spread_columns(%x: tensor<1x8x8x16xf32>, %w: tensor<1x1x48x16xf32>) -
 
 func.func @winograd_window(%x: tensor<1x8x8x16xf32>, %w: tensor<1x36x1x16x32xf32>) -> tensor<1x4x4x32xf32> {
   // expected-error @+1 {{winograd needs two spatial dimensions, strides of 1, no dilated input and no groups}}
-  %0 = kernel.conv(%x, %w) {strides = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>, kernel_shape = array<i64: 3, 3>, panel = 32 : i64, winograd = 4 : i64} : (tensor<1x8x8x16xf32>, tensor<1x36x1x16x32xf32>) -> tensor<1x4x4x32xf32> {
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>, kernel_shape = array<i64: 3, 3>, layout = #cpu.winograd<tile = 4, columns = 32>} : (tensor<1x8x8x16xf32>, tensor<1x36x1x16x32xf32>) -> tensor<1x4x4x32xf32> {
   ^bb0(%acc: tensor<1x4x4x32xf32>):
     kernel.yield %acc : tensor<1x4x4x32xf32>
   }
@@ -68,7 +68,7 @@ func.func @winograd_window(%x: tensor<1x8x8x16xf32>, %w: tensor<1x36x1x16x32xf32
 
 func.func @winograd_filter(%x: tensor<1x8x8x16xf32>, %w: tensor<1x16x1x16x32xf32>) -> tensor<1x8x8x32xf32> {
   // expected-error @+1 {{transformed filter does not fit}}
-  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>, kernel_shape = array<i64: 3, 3>, panel = 32 : i64, winograd = 4 : i64} : (tensor<1x8x8x16xf32>, tensor<1x16x1x16x32xf32>) -> tensor<1x8x8x32xf32> {
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>, kernel_shape = array<i64: 3, 3>, layout = #cpu.winograd<tile = 4, columns = 32>} : (tensor<1x8x8x16xf32>, tensor<1x16x1x16x32xf32>) -> tensor<1x8x8x32xf32> {
   ^bb0(%acc: tensor<1x8x8x32xf32>):
     kernel.yield %acc : tensor<1x8x8x32xf32>
   }
@@ -183,7 +183,7 @@ func.func @attention_blocks(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 func.func @strassen_odd(%x: tensor<8x15xf32>, %w: tensor<2x15x16xf32>) -> tensor<8x32xf32> {
   // expected-error @+1 {{packed rhs does not fit: expected ceil(32/16) panels of 16 x 16}}
-  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, panel = 16 : i64, strassen} : (tensor<8x15xf32>, tensor<2x15x16xf32>) -> tensor<8x32xf32> {
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, layout = #cpu.strassen<columns = 16>} : (tensor<8x15xf32>, tensor<2x15x16xf32>) -> tensor<8x32xf32> {
   ^bb0(%acc: tensor<8x32xf32>):
     kernel.yield %acc : tensor<8x32xf32>
   }
@@ -194,7 +194,7 @@ func.func @strassen_odd(%x: tensor<8x15xf32>, %w: tensor<2x15x16xf32>) -> tensor
 
 func.func @strassen_empty(%x: tensor<0x16xf32>, %w: tensor<2x16x16xf32>) -> tensor<0x32xf32> {
   // expected-error @+1 {{strassen needs static f32 operands that are not empty}}
-  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, panel = 16 : i64, strassen} : (tensor<0x16xf32>, tensor<2x16x16xf32>) -> tensor<0x32xf32> {
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, layout = #cpu.strassen<columns = 16>} : (tensor<0x16xf32>, tensor<2x16x16xf32>) -> tensor<0x32xf32> {
   ^bb0(%acc: tensor<0x32xf32>):
     kernel.yield %acc : tensor<0x32xf32>
   }
@@ -204,8 +204,8 @@ func.func @strassen_empty(%x: tensor<0x16xf32>, %w: tensor<2x16x16xf32>) -> tens
 // -----
 
 func.func @strassen_open(%x: tensor<8x16xf32>, %w: tensor<16x32xf32>) -> tensor<8x32xf32> {
-  // expected-error @+1 {{strassen needs a packed rhs}}
-  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, strassen} : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32> {
+  // expected-error @+1 {{expected rhs of rank 2 or 2, found 1}}
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, layout = #cpu.strassen<columns = 16>} : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32> {
   ^bb0(%acc: tensor<8x32xf32>):
     kernel.yield %acc : tensor<8x32xf32>
   }
@@ -216,7 +216,7 @@ func.func @strassen_open(%x: tensor<8x16xf32>, %w: tensor<16x32xf32>) -> tensor<
 
 func.func @interleaved_depth(%x: tensor<8x15xf32>, %w: tensor<1x15x24xf32>) -> tensor<8x24xf32> {
   // expected-error @+1 {{packed rhs does not fit: expected ceil(24/24) panels of 16 x 24}}
-  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, panel = 24 : i64, interleaved = 2 : i64} : (tensor<8x15xf32>, tensor<1x15x24xf32>) -> tensor<8x24xf32> {
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, layout = #cpu.panels<columns = 24, group = 2>} : (tensor<8x15xf32>, tensor<1x15x24xf32>) -> tensor<8x24xf32> {
   ^bb0(%acc: tensor<8x24xf32>):
     kernel.yield %acc : tensor<8x24xf32>
   }
@@ -259,4 +259,37 @@ func.func @joined_parts(%x: tensor<4x8xf32>) -> tensor<8x8xf32> {
   // expected-error @+1 {{'kernel.joined' is for concatenations, one bool a part}}
   %0 = "hlo.concatenate"(%x, %x) {dimension = 0 : i64, kernel.joined = array<i1: true>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @foreign_layout(%x: tensor<1x8x8x16xf32>, %w: tensor<1x1x144x16xf32>) -> tensor<1x8x8x6xf32> {
+  // expected-error @+1 {{has a layout that is none of it: #cpu.strassen<columns = 16>}}
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>, kernel_shape = array<i64: 3, 3>, layout = #cpu.strassen<columns = 16>} : (tensor<1x8x8x16xf32>, tensor<1x1x144x16xf32>) -> tensor<1x8x8x6xf32> {
+  ^bb0(%acc: tensor<1x8x8x6xf32>):
+    kernel.yield %acc : tensor<1x8x8x6xf32>
+  }
+  return %0 : tensor<1x8x8x6xf32>
+}
+
+// -----
+
+func.func @no_kernel_shape(%x: tensor<1x8x8x16xf32>, %w: tensor<1x1x144x16xf32>) -> tensor<1x8x8x6xf32> {
+  // expected-error @+1 {{a packed filter needs a kernel_shape of 2 sizes}}
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>, layout = #cpu.panels<columns = 16>} : (tensor<1x8x8x16xf32>, tensor<1x1x144x16xf32>) -> tensor<1x8x8x6xf32> {
+  ^bb0(%acc: tensor<1x8x8x6xf32>):
+    kernel.yield %acc : tensor<1x8x8x6xf32>
+  }
+  return %0 : tensor<1x8x8x6xf32>
+}
+
+// -----
+
+func.func @no_layout(%x: tensor<8x16xf32>, %w: tensor<2x16x16xf32>) -> tensor<8x32xf32> {
+  // expected-error @+1 {{attribute 'layout' failed to satisfy constraint}}
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, layout = 16 : i64} : (tensor<8x16xf32>, tensor<2x16x16xf32>) -> tensor<8x32xf32> {
+  ^bb0(%acc: tensor<8x32xf32>):
+    kernel.yield %acc : tensor<8x32xf32>
+  }
+  return %0 : tensor<8x32xf32>
 }

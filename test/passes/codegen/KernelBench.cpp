@@ -13,6 +13,7 @@
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/conv/Winograd.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/product/Tile.h"
 
 #include "mlir/Parser/Parser.h"
@@ -84,7 +85,7 @@ static float *aligned(std::vector<float> &v) {
 /// Speed of the first kernel in a file, on values in [-1, 1) for floats and zeros for the rest.
 static int benchFile(const std::string &path, const Processor &processor, bool printAsm, int64_t spread) {
   MLIRContext context;
-  context.loadDialect<kernel::KernelDialect, hlo::HloDialect, func::FuncDialect>();
+  context.loadDialect<kernel::KernelDialect, hlo::HloDialect, cpu::CpuDialect, func::FuncDialect>();
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(path, &context);
   Operation *op = nullptr;
   if (module)
@@ -143,7 +144,7 @@ int main(int argc, char **argv) {
     args.erase(args.begin());
   Processor processor = Processor::host();
   MLIRContext context;
-  context.loadDialect<kernel::KernelDialect, func::FuncDialect>();
+  context.loadDialect<kernel::KernelDialect, cpu::CpuDialect, func::FuncDialect>();
   OpBuilder b(&context);
   Location loc = b.getUnknownLoc();
   OwningOpRef<ModuleOp> module(ModuleOp::create(loc));
@@ -194,9 +195,10 @@ int main(int argc, char **argv) {
     auto func = makeFunc();
     auto dot = kernel::DotOp::create(b, loc, TypeRange{types[2]}, func.getArgument(0), func.getArgument(1), ValueRange{},
                                      ArrayRef<int64_t>{}, packed ? ArrayRef<int64_t>{0, 1, 2} : ArrayRef<int64_t>{}, ArrayRef<int64_t>{}, f32, yieldAcc);
-    if (packed)
-      dot.setPanel(panel);
-    dot.setStrassen(strassen);
+    if (strassen)
+      dot.setLayoutAttr(cpu::StrassenAttr::get(&context, panel));
+    else if (packed)
+      dot.setLayoutAttr(cpu::PanelsAttr::get(&context, panel, 1));
     op = dot;
     plan.attach(op);
     cpu::TileShape t = cpu::chooseTile(processor.target(), f32, m, n, plan);
@@ -231,11 +233,10 @@ int main(int argc, char **argv) {
       auto conv = kernel::ConvOp::create(b, loc, TypeRange{types[2]}, func.getArgument(0), func.getArgument(1), ValueRange{},
                                          strides, padding, ArrayRef<int64_t>{}, ArrayRef<int64_t>{}, 1, 1, f32, yieldAcc);
       if (packed || winograd) {
-        conv.setPanel(panel);
+        conv.setLayoutAttr(winograd ? kernel::LayoutAttr(cpu::WinogradAttr::get(&context, winograd, panel))
+                                    : kernel::LayoutAttr(cpu::PanelsAttr::get(&context, panel, 1)));
         conv.setKernelShape(ArrayRef<int64_t>{kh, kw});
       }
-      if (winograd)
-        conv.setWinograd(winograd);
       op = conv;
     }
   } else {

@@ -5,6 +5,7 @@
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/product/Bf16.h"
 
 #include "gtest/gtest.h"
@@ -254,7 +255,7 @@ void checkConv(ConvCase c, const Processor &processor) {
                                    [](OpBuilder &, Location, ValueRange v) -> SmallVector<Value> { return {v[0]}; });
   func::ReturnOp::create(b, loc, op.getResults());
   Prepared p = prepare(*module, processor, !c.winograd);
-  EXPECT_EQ(op.getWinograd().value_or(0), c.winograd && !processor.target().amxBf16 ? 2u : 0u);
+  EXPECT_EQ(cpu::winogradTile(op).value_or(0), c.winograd && !processor.target().amxBf16 ? 2 : 0);
   ASSERT_TRUE(p.kernel);
   p.operands[0] = c.narrow ? static_cast<const void *>(xBits.data()) : x.data();
   int64_t positions = product(out), taps = product(c.taps);

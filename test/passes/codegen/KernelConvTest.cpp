@@ -5,6 +5,7 @@
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/conv/Winograd.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/product/Tile.h"
 
 #include "gtest/gtest.h"
@@ -163,13 +164,13 @@ void check(ConvCase c, const Processor &processor) {
   } else {
     auto conv = kernel::ConvOp::create(b, loc, TypeRange{result}, func.getArgument(0), func.getArgument(1), ValueRange{},
                                        c.strides, c.padding, c.inDilation, c.tapDilation, c.groups, c.batchGroups, f32, yieldAcc);
-    conv.setSpread(c.spread);
     if (c.packed || c.winograd || c.spread) {
-      conv.setPanel(panel);
+      MLIRContext *context = conv.getContext();
+      conv.setLayoutAttr(c.winograd ? kernel::LayoutAttr(cpu::WinogradAttr::get(context, c.winograd, panel))
+                         : c.spread ? kernel::LayoutAttr(cpu::SpreadAttr::get(context, panel))
+                                    : kernel::LayoutAttr(cpu::PanelsAttr::get(context, panel, 1)));
       conv.setKernelShape(c.taps);
     }
-    if (c.winograd)
-      conv.setWinograd(c.winograd);
     op = conv;
   }
   CompiledKernel *kernel = CompiledKernel::compileOnce(op, processor);

@@ -3,6 +3,7 @@
 
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/product/Tile.h"
 
 #include "gtest/gtest.h"
@@ -86,9 +87,7 @@ void check(const DotCase &c, const Processor &processor) {
                                   c.lhsDims, c.packed ? std::vector<int64_t>{0, 1, 2, 3} : c.rhsDims, c.resultDims,
                                   b.getF32Type(), [](OpBuilder &, Location, ValueRange args) -> SmallVector<Value> { return {args[0]}; });
   if (c.packed)
-    op.setPanel(panel);
-  if (c.interleaved > 1)
-    op.setInterleaved(c.interleaved);
+    op.setLayoutAttr(cpu::PanelsAttr::get(op.getContext(), panel, std::max<int64_t>(1, c.interleaved)));
   func::ReturnOp::create(b, loc, op.getResults());
   ASSERT_TRUE(succeeded(op.verify()));
   CompiledKernel *kernel = CompiledKernel::compileOnce(op, processor);

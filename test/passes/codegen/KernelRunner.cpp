@@ -5,6 +5,7 @@
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -183,7 +184,7 @@ std::unique_ptr<CompiledKernel> CompiledKernel::compile(Operation *op, const Pro
 MLIRContext &testContext() {
   static MLIRContext *context = [] {
     auto *c = new MLIRContext;
-    c->loadDialect<kernel::KernelDialect, hlo::HloDialect, func::FuncDialect>();
+    c->loadDialect<kernel::KernelDialect, hlo::HloDialect, cpu::CpuDialect, func::FuncDialect>();
     return c;
   }();
   return *context;

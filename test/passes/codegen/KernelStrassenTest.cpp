@@ -2,6 +2,7 @@
 #include "KernelRunner.h"
 
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/product/Strassen.h"
 
 #include "gtest/gtest.h"
@@ -76,8 +77,7 @@ void check(const Sizes &s, const Processor &processor) {
       b, loc, TypeRange{result}, func.getArgument(0), func.getArgument(1), ValueRange{}, dims,
       ArrayRef<int64_t>{0, 1, 2}, dims, f32,
       [](OpBuilder &, Location, ValueRange args) -> SmallVector<Value> { return {args[0]}; });
-  op.setPanel(width);
-  op.setStrassen(true);
+  op.setLayoutAttr(cpu::StrassenAttr::get(op.getContext(), width));
   plan.attach(op);
   func::ReturnOp::create(b, loc, op.getResults());
   ASSERT_TRUE(succeeded(op.verify()));

@@ -12,7 +12,7 @@ func.func @chain(%x: tensor<4x8xf32>) -> tensor<4x40xf32> {
   %v = "hlo.constant"() {value = dense<2.0> : tensor<40x8xf32>} : () -> tensor<40x8xf32>
   // CHECK-DAG: %[[W:.*]] = hlo.constant {{.*}} : tensor<2x4x64xbf16>
   // CHECK-DAG: %[[V:.*]] = hlo.constant {{.*}} : tensor<1x20x32xbf16>
-  // CHECK: %[[H:.*]] = kernel.dot(%[[X]], %[[W]]) {bf16, {{.*}}panel = 32{{.*}}} : (tensor<4x8xf32>, tensor<2x4x64xbf16>) -> tensor<4x40xbf16>
+  // CHECK: %[[H:.*]] = kernel.dot(%[[X]], %[[W]]) {bf16, {{.*}}#cpu.panels<columns = 32, group = 2>{{.*}}} : (tensor<4x8xf32>, tensor<2x4x64xbf16>) -> tensor<4x40xbf16>
   // CHECK: ^bb0(%[[ACC:.*]]: tensor<4x40xf32>):
   // CHECK: %[[T:.*]] = {{.*}}hlo.tanh
   // CHECK: %[[N:.*]] = {{.*}}hlo.convert{{.*}}tensor<4x40xbf16>
@@ -22,7 +22,7 @@ func.func @chain(%x: tensor<4x8xf32>) -> tensor<4x40xf32> {
     %t = "hlo.tanh"(%acc) : (tensor<4x40xf32>) -> tensor<4x40xf32>
     kernel.yield %t : tensor<4x40xf32>
   }
-  // CHECK: kernel.dot(%[[H]], %[[V]]) {bf16, {{.*}}panel = 16{{.*}}} : (tensor<4x40xbf16>, tensor<1x20x32xbf16>) -> tensor<4x8xf32>
+  // CHECK: kernel.dot(%[[H]], %[[V]]) {bf16, {{.*}}#cpu.panels<columns = 16, group = 2>{{.*}}} : (tensor<4x40xbf16>, tensor<1x20x32xbf16>) -> tensor<4x8xf32>
   %1 = kernel.dot(%0, %v) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<4x40xf32>, tensor<40x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%acc: tensor<4x8xf32>):
     kernel.yield %acc : tensor<4x8xf32>
@@ -72,7 +72,7 @@ func.func @readers(%x: tensor<4x8xf32>) -> (tensor<131072xf32>, tensor<4x32768xf
 // CHECK-LABEL: @window
 func.func @window(%x: tensor<1x8x8x3xf32>) -> tensor<1x6x6x8xf32> {
   %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x3x8xf32>} : () -> tensor<3x3x3x8xf32>
-  // CHECK: kernel.conv{{.*}}{{.}}bf16, {{.*}}kernel_shape = array<i64: 3, 3>{{.*}}panel = 16{{.*}}tensor<1x1x14x32xbf16>
+  // CHECK: kernel.conv{{.*}}{{.}}bf16, {{.*}}kernel_shape = array<i64: 3, 3>{{.*}}#cpu.panels<columns = 16, group = 2>{{.*}}tensor<1x1x14x32xbf16>
   %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x8x8x3xf32>, tensor<3x3x3x8xf32>) -> tensor<1x6x6x8xf32> {
   ^bb0(%acc: tensor<1x6x6x8xf32>):
     kernel.yield %acc : tensor<1x6x6x8xf32>
@@ -110,7 +110,7 @@ func.func @refused(%x: tensor<4x8xf64>, %y: tensor<8x8xf64>, %a: tensor<4x8xf32>
 // AMX-LABEL: @winograd
 func.func @winograd(%x: tensor<1x14x14x256xf32>) -> tensor<1x14x14x256xf32> {
   %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x256x256xf32>} : () -> tensor<3x3x256x256xf32>
-  // CHECK: kernel.conv{{.*}}{{.}}bf16, {{.*}}winograd = 2{{.*}}: (tensor<1x14x14x256xf32>, tensor<{{.*}}x16x{{.*}}x128x{{.*}}xbf16>)
+  // CHECK: kernel.conv{{.*}}{{.}}bf16, {{.*}}#cpu.winograd<tile = 2, columns = {{[0-9]+}}>{{.*}}: (tensor<1x14x14x256xf32>, tensor<{{.*}}x16x{{.*}}x128x{{.*}}xbf16>)
   // AMX: kernel.conv{{.*}}{{.}}bf16
   // AMX-NOT: winograd =
   %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x14x14x256xf32>, tensor<3x3x256x256xf32>) -> tensor<1x14x14x256xf32> {

@@ -14,7 +14,7 @@
 // THREADS-LABEL: @strips
 // THREADS: kernel.chain({{.*}}) {strips = 8 : i64}
 func.func @strips(%x: tensor<12544x16xf32>, %w: tensor<3x16x32xf32>, %f: tensor<3x3x1x96xf32>) -> tensor<1x56x56x96xf32> {
-  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, panel = 32 : i64} : (tensor<12544x16xf32>, tensor<3x16x32xf32>) -> tensor<12544x96xf32> {
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, layout = #cpu.panels<columns = 32>} : (tensor<12544x16xf32>, tensor<3x16x32xf32>) -> tensor<12544x96xf32> {
   ^bb0(%acc: tensor<12544x96xf32>):
     kernel.yield %acc : tensor<12544x96xf32>
   }
@@ -35,7 +35,7 @@ func.func @strips(%x: tensor<12544x16xf32>, %w: tensor<3x16x32xf32>, %f: tensor<
 // THREADS-NOT: kernel.chain
 // THREADS: return
 func.func @small(%x: tensor<784x32xf32>, %w: tensor<6x32x32xf32>, %f: tensor<3x3x1x192xf32>) -> tensor<1x28x28x192xf32> {
-  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, panel = 32 : i64} : (tensor<784x32xf32>, tensor<6x32x32xf32>) -> tensor<784x192xf32> {
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, layout = #cpu.panels<columns = 32>} : (tensor<784x32xf32>, tensor<6x32x32xf32>) -> tensor<784x192xf32> {
   ^bb0(%acc: tensor<784x192xf32>):
     kernel.yield %acc : tensor<784x192xf32>
   }
@@ -54,7 +54,7 @@ func.func @small(%x: tensor<784x32xf32>, %w: tensor<6x32x32xf32>, %f: tensor<3x3
 // CHECK-NOT: kernel.chain
 // CHECK: return
 func.func @long_sums(%x: tensor<12544x1024xf32>, %w: tensor<8x1024x32xf32>, %f: tensor<3x3x1x256xf32>) -> tensor<1x112x112x256xf32> {
-  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, panel = 32 : i64} : (tensor<12544x1024xf32>, tensor<8x1024x32xf32>) -> tensor<12544x256xf32> {
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, layout = #cpu.panels<columns = 32>} : (tensor<12544x1024xf32>, tensor<8x1024x32xf32>) -> tensor<12544x256xf32> {
   ^bb0(%acc: tensor<12544x256xf32>):
     kernel.yield %acc : tensor<12544x256xf32>
   }
@@ -106,7 +106,7 @@ func.func @residual(%x: tensor<12544x16xf32>, %w: tensor<16x96xf32>, %r: tensor<
 // AMX-NOT: kernel.chain
 // AMX: return
 func.func @pairs(%x: tensor<12544x16xbf16>, %w: tensor<3x8x64xbf16>, %f: tensor<3x3x1x96xf32>) -> tensor<1x56x56x96xbf16> {
-  %0 = kernel.dot(%x, %w) {bf16, lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, panel = 32 : i64} : (tensor<12544x16xbf16>, tensor<3x8x64xbf16>) -> tensor<12544x96xbf16> {
+  %0 = kernel.dot(%x, %w) {bf16, lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, layout = #cpu.panels<columns = 32, group = 2>} : (tensor<12544x16xbf16>, tensor<3x8x64xbf16>) -> tensor<12544x96xbf16> {
   ^bb0(%acc: tensor<12544x96xf32>):
     %1 = hlo.convert %acc : (tensor<12544x96xf32>) -> tensor<12544x96xbf16>
     kernel.yield %1 : tensor<12544x96xbf16>
@@ -127,7 +127,7 @@ func.func @pairs(%x: tensor<12544x16xbf16>, %w: tensor<3x8x64xbf16>, %f: tensor<
 // CHECK-NOT: kernel.chain
 // CHECK: return
 func.func @rounded_rows(%x: tensor<12544x16xf32>, %w: tensor<3x8x64xbf16>, %f: tensor<3x3x1x96xf32>) -> tensor<1x112x112x96xf32> {
-  %0 = kernel.dot(%x, %w) {bf16, lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, panel = 32 : i64} : (tensor<12544x16xf32>, tensor<3x8x64xbf16>) -> tensor<12544x96xf32> {
+  %0 = kernel.dot(%x, %w) {bf16, lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, layout = #cpu.panels<columns = 32, group = 2>} : (tensor<12544x16xf32>, tensor<3x8x64xbf16>) -> tensor<12544x96xf32> {
   ^bb0(%acc: tensor<12544x96xf32>):
     kernel.yield %acc : tensor<12544x96xf32>
   }

@@ -5,9 +5,9 @@
 // times the sum of a column, 7 and 9 here, in 32 bits.
 // WORDS-LABEL: @product
 // WORDS: [1, 2, 2, 3, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0], [4, 0, 4, 0, 0, 0, 0, 0]
-// WORDS: kernel.dot{{.*}}interleaved = 2{{.*}}panel = 8 {{.*}}tensor<1x4x8xi8>
+// WORDS: kernel.dot{{.*}}#cpu.panels<columns = 8, group = 2>{{.*}}tensor<1x4x8xi8>
 // BYTES-LABEL: @product
-// BYTES: kernel.dot{{.*}}interleaved = 4{{.*}}panel = 16 {{.*}}tensor<1x8x16xi8>
+// BYTES: kernel.dot{{.*}}#cpu.panels<columns = 16, group = 4>{{.*}}tensor<1x8x16xi8>
 // BYTES: constant: "0x4000000080FCFFFF80FBFFFF{{(0000)+}}0102040002030400{{(0000)+}}"
 func.func @product(%x: tensor<100x3xi8>) -> tensor<100x2xi32> {
   %w = "hlo.constant"() {value = dense<[[1, 2], [2, 3], [4, 4]]> : tensor<3x2xi8>} : () -> tensor<3x2xi8>
@@ -22,11 +22,11 @@ func.func @product(%x: tensor<100x3xi8>) -> tensor<100x2xi32> {
 
 // Weights of 16 bits that fit 8 become bytes; the left ones stay, and with them groups of two. What does not fit stays.
 // WORDS-LABEL: @wide
-// WORDS: kernel.dot{{.*}}interleaved = 2{{.*}}tensor<1x4x8xi8>
-// WORDS: kernel.dot{{.*}}interleaved = 2{{.*}}tensor<1x4x8xi16>
+// WORDS: kernel.dot{{.*}}#cpu.panels<columns = {{[0-9]+}}, group = 2>{{.*}}tensor<1x4x8xi8>
+// WORDS: kernel.dot{{.*}}#cpu.panels<columns = {{[0-9]+}}, group = 2>{{.*}}tensor<1x4x8xi16>
 // BYTES-LABEL: @wide
-// BYTES: kernel.dot{{.*}}interleaved = 2{{.*}}tensor<1x4x{{[0-9]+}}xi8>
-// BYTES: kernel.dot{{.*}}interleaved = 2{{.*}}tensor<1x4x{{[0-9]+}}xi16>
+// BYTES: kernel.dot{{.*}}#cpu.panels<columns = {{[0-9]+}}, group = 2>{{.*}}tensor<1x4x{{[0-9]+}}xi8>
+// BYTES: kernel.dot{{.*}}#cpu.panels<columns = {{[0-9]+}}, group = 2>{{.*}}tensor<1x4x{{[0-9]+}}xi16>
 func.func @wide(%x: tensor<100x3xi16>) -> (tensor<100x2xi32>, tensor<100x2xi32>) {
   %w = "hlo.constant"() {value = dense<[[1, 2], [2, 3], [4, -128]]> : tensor<3x2xi16>} : () -> tensor<3x2xi16>
   %v = "hlo.constant"() {value = dense<[[1, 2], [2, 3], [4, 128]]> : tensor<3x2xi16>} : () -> tensor<3x2xi16>
@@ -45,11 +45,11 @@ func.func @wide(%x: tensor<100x3xi16>) -> (tensor<100x2xi32>, tensor<100x2xi32>)
 
 // A row of taps is a run of 9 channels, padded to whole groups; dilated taps are runs of their own.
 // WORDS-LABEL: @convolution
-// WORDS: kernel.conv{{.*}}panel = {{.*}}tensor<1x1x30x{{[0-9]+}}xi8>
-// WORDS: kernel.conv{{.*}}panel = {{.*}}tensor<1x1x36x{{[0-9]+}}xi8>
+// WORDS: kernel.conv{{.*}}#cpu.panels<{{.*}}tensor<1x1x30x{{[0-9]+}}xi8>
+// WORDS: kernel.conv{{.*}}#cpu.panels<{{.*}}tensor<1x1x36x{{[0-9]+}}xi8>
 // BYTES-LABEL: @convolution
-// BYTES: kernel.conv{{.*}}panel = {{.*}}tensor<1x1x40x{{[0-9]+}}xi8>
-// BYTES: kernel.conv{{.*}}panel = {{.*}}tensor<1x1x40x{{[0-9]+}}xi8>
+// BYTES: kernel.conv{{.*}}#cpu.panels<{{.*}}tensor<1x1x40x{{[0-9]+}}xi8>
+// BYTES: kernel.conv{{.*}}#cpu.panels<{{.*}}tensor<1x1x40x{{[0-9]+}}xi8>
 func.func @convolution(%x: tensor<1x9x9x3xi8>) -> (tensor<1x7x7x2xi32>, tensor<1x5x5x2xi32>) {
   %w = "hlo.constant"() {value = dense<1> : tensor<3x3x3x2xi8>} : () -> tensor<3x3x3x2xi8>
   %0 = kernel.conv(%x, %w) {lhs_dilation = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, rhs_dilation = array<i64: 1, 1>, strides = array<i64: 1, 1>} : (tensor<1x9x9x3xi8>, tensor<3x3x3x2xi8>) -> tensor<1x7x7x2xi32> {

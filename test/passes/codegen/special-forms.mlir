@@ -51,7 +51,7 @@ func.func @winograd(%x: tensor<1x56x56x64xf64>) -> tensor<1x56x56x64xf64> {
 // CHECK-LABEL: @small
 // CHECK: kernel.depthwise_conv{{.*}}kernel.fallbacks = ["chain: operands or results are not f32"]
 func.func @small(%x: tensor<784x32xf64>, %w: tensor<6x32x32xf64>, %f: tensor<3x3x1x192xf64>) -> tensor<1x28x28x192xf64> {
-  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, panel = 32 : i64} : (tensor<784x32xf64>, tensor<6x32x32xf64>) -> tensor<784x192xf64> {
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, layout = #cpu.panels<columns = 32>} : (tensor<784x32xf64>, tensor<6x32x32xf64>) -> tensor<784x192xf64> {
   ^bb0(%acc: tensor<784x192xf64>):
     kernel.yield %acc : tensor<784x192xf64>
   }

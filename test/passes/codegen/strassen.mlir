@@ -6,7 +6,7 @@
 // CHECK-LABEL: @large
 func.func @large(%x: tensor<128x768xf32>) -> tensor<128x768xf32> {
   // CHECK: hlo.constant{{.*}}tensor<24x768x32xf32>
-  // CHECK: kernel.dot{{.*}}panel = 32{{.*}}strassen
+  // CHECK: kernel.dot{{.*}}#cpu.strassen<columns = 32>
   %w = "hlo.constant"() {value = dense<1.0> : tensor<768x768xf32>} : () -> tensor<768x768xf32>
   %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>} : (tensor<128x768xf32>, tensor<768x768xf32>) -> tensor<128x768xf32> {
   ^bb0(%acc: tensor<128x768xf32>):

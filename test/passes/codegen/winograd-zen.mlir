@@ -3,7 +3,7 @@
 
 // CHECK-LABEL: @small_image
 func.func @small_image(%x: tensor<1x14x14x256xf32>) -> tensor<1x14x14x256xf32> {
-  // CHECK: kernel.conv({{.*}}winograd = 4
+  // CHECK: kernel.conv({{.*}}#cpu.winograd<tile = 4, columns = {{[0-9]+}}>
   %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x256x256xf32>} : () -> tensor<3x3x256x256xf32>
   %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x14x14x256xf32>, tensor<3x3x256x256xf32>) -> tensor<1x14x14x256xf32> {
   ^bb0(%acc: tensor<1x14x14x256xf32>):
@@ -16,7 +16,7 @@ func.func @small_image(%x: tensor<1x14x14x256xf32>) -> tensor<1x14x14x256xf32> {
 
 // CHECK-LABEL: @one_tiny_image
 func.func @one_tiny_image(%x: tensor<1x7x7x512xf32>) -> tensor<1x7x7x512xf32> {
-  // CHECK: kernel.conv({{.*}}winograd = 2
+  // CHECK: kernel.conv({{.*}}#cpu.winograd<tile = 2, columns = {{[0-9]+}}>
   %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x512x512xf32>} : () -> tensor<3x3x512x512xf32>
   %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x7x7x512xf32>, tensor<3x3x512x512xf32>) -> tensor<1x7x7x512xf32> {
   ^bb0(%acc: tensor<1x7x7x512xf32>):

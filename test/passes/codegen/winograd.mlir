@@ -7,7 +7,7 @@
 // CHECK-LABEL: @large
 func.func @large(%x: tensor<1x56x56x64xf32>) -> tensor<1x56x56x64xf32> {
   // CHECK: hlo.constant{{.*}}tensor<2x36x1x64x32xf32>
-  // CHECK: kernel.conv({{.*}}kernel_shape = array<i64: 3, 3>{{.*}}panel = 32{{.*}}winograd = 4
+  // CHECK: kernel.conv({{.*}}kernel_shape = array<i64: 3, 3>{{.*}}#cpu.winograd<tile = 4, columns = 32>
   %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x64x64xf32>} : () -> tensor<3x3x64x64xf32>
   %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x56x56x64xf32>, tensor<3x3x64x64xf32>) -> tensor<1x56x56x64xf32> {
   ^bb0(%acc: tensor<1x56x56x64xf32>):
@@ -21,7 +21,7 @@ func.func @large(%x: tensor<1x56x56x64xf32>) -> tensor<1x56x56x64xf32> {
 // A small image with many channels: the larger filters of 4x4 tiles would have to come from memory.
 // CHECK-LABEL: @small_image
 func.func @small_image(%x: tensor<1x14x14x256xf32>) -> tensor<1x14x14x256xf32> {
-  // CHECK: kernel.conv({{.*}}winograd = 2
+  // CHECK: kernel.conv({{.*}}#cpu.winograd<tile = 2, columns = {{[0-9]+}}>
   %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x256x256xf32>} : () -> tensor<3x3x256x256xf32>
   %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x14x14x256xf32>, tensor<3x3x256x256xf32>) -> tensor<1x14x14x256xf32> {
   ^bb0(%acc: tensor<1x14x14x256xf32>):
@@ -35,7 +35,7 @@ func.func @small_image(%x: tensor<1x14x14x256xf32>) -> tensor<1x14x14x256xf32> {
 // 5x5 taps: tiles of 4x4 from 64 points.
 // CHECK-LABEL: @five_taps
 func.func @five_taps(%x: tensor<1x35x35x64xf32>) -> tensor<1x35x35x64xf32> {
-  // CHECK: kernel.conv({{.*}}kernel_shape = array<i64: 5, 5>{{.*}}winograd = 4 {{.*}}x64x{{[0-9]+x[0-9]+x[0-9]+}}xf32>
+  // CHECK: kernel.conv({{.*}}kernel_shape = array<i64: 5, 5>{{.*}}#cpu.winograd<tile = 4, columns = {{[0-9]+}}>{{.*}}x64x{{[0-9]+x[0-9]+x[0-9]+}}xf32>
   %w = "hlo.constant"() {value = dense<1.0> : tensor<5x5x64x64xf32>} : () -> tensor<5x5x64x64xf32>
   %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 2, 2, 2, 2>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x35x35x64xf32>, tensor<5x5x64x64xf32>) -> tensor<1x35x35x64xf32> {
   ^bb0(%acc: tensor<1x35x35x64xf32>):
@@ -49,7 +49,7 @@ func.func @five_taps(%x: tensor<1x35x35x64xf32>) -> tensor<1x35x35x64xf32> {
 // Taps in one direction only: two pixels of a row from 8 points.
 // CHECK-LABEL: @taps_of_a_row
 func.func @taps_of_a_row(%x: tensor<1x17x17x192xf32>) -> tensor<1x17x17x192xf32> {
-  // CHECK: kernel.conv({{.*}}kernel_shape = array<i64: 1, 7>{{.*}}winograd = 2 {{.*}}x8x{{[0-9]+x[0-9]+x[0-9]+}}xf32>
+  // CHECK: kernel.conv({{.*}}kernel_shape = array<i64: 1, 7>{{.*}}#cpu.winograd<tile = 2, columns = {{[0-9]+}}>{{.*}}x8x{{[0-9]+x[0-9]+x[0-9]+}}xf32>
   %w = "hlo.constant"() {value = dense<1.0> : tensor<1x7x192x192xf32>} : () -> tensor<1x7x192x192xf32>
   %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 3, 3>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x17x17x192xf32>, tensor<1x7x192x192xf32>) -> tensor<1x17x17x192xf32> {
   ^bb0(%acc: tensor<1x17x17x192xf32>):
@@ -62,7 +62,7 @@ func.func @taps_of_a_row(%x: tensor<1x17x17x192xf32>) -> tensor<1x17x17x192xf32>
 
 // CHECK-LABEL: @taps_of_a_column
 func.func @taps_of_a_column(%x: tensor<1x17x17x192xf32>) -> tensor<1x17x17x192xf32> {
-  // CHECK: kernel.conv({{.*}}kernel_shape = array<i64: 7, 1>{{.*}}winograd = 2 {{.*}}x8x{{[0-9]+x[0-9]+x[0-9]+}}xf32>
+  // CHECK: kernel.conv({{.*}}kernel_shape = array<i64: 7, 1>{{.*}}#cpu.winograd<tile = 2, columns = {{[0-9]+}}>{{.*}}x8x{{[0-9]+x[0-9]+x[0-9]+}}xf32>
   %w = "hlo.constant"() {value = dense<1.0> : tensor<7x1x192x192xf32>} : () -> tensor<7x1x192x192xf32>
   %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 3, 3, 0, 0>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x17x17x192xf32>, tensor<7x1x192x192xf32>) -> tensor<1x17x17x192xf32> {
   ^bb0(%acc: tensor<1x17x17x192xf32>):
@@ -105,7 +105,7 @@ func.func @tiny_images(%x: tensor<64x7x7x512xf32>) -> tensor<64x7x7x512xf32> {
 // CHECK-LABEL: @few_channels
 func.func @few_channels(%x: tensor<1x56x56x4xf32>) -> tensor<1x56x56x8xf32> {
   // CHECK-NOT: winograd =
-  // CHECK: kernel.conv({{.*}}panel = 16
+  // CHECK: kernel.conv({{.*}}#cpu.panels<columns = 16>
   %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x4x8xf32>} : () -> tensor<3x3x4x8xf32>
   // expected-remark @+1 {{no Winograd: direct code is estimated to be as fast}}
   %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x56x56x4xf32>, tensor<3x3x4x8xf32>) -> tensor<1x56x56x8xf32> {
@@ -183,7 +183,7 @@ func.func @few_outputs(%x: tensor<1x32x32x32xf32>) -> tensor<1x32x32x3xf32> {
 // CHECK-LABEL: @halves
 func.func @halves(%x: tensor<1x56x56x64xf16>) -> tensor<1x56x56x64xf16> {
   %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x64x64xf16>} : () -> tensor<3x3x64x64xf16>
-  // CHECK: kernel.conv({{.*}}winograd = 4{{.*}} : (tensor<1x56x56x64xf16>, tensor<{{.*}}xf32>)
+  // CHECK: kernel.conv({{.*}}#cpu.winograd<tile = 4, columns = {{[0-9]+}}>{{.*}} : (tensor<1x56x56x64xf16>, tensor<{{.*}}xf32>)
   %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x56x56x64xf16>, tensor<3x3x64x64xf16>) -> tensor<1x56x56x64xf16> {
   ^bb0(%acc: tensor<1x56x56x64xf32>):
     %1 = "hlo.convert"(%acc) : (tensor<1x56x56x64xf32>) -> tensor<1x56x56x64xf16>

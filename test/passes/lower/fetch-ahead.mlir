@@ -13,7 +13,7 @@
 // CHECK-LABEL: llvm.func internal @lathe_workspace0
 func.func @main(%x: tensor<1x16384xf32>) -> tensor<1x64xf32> {
   %w = "hlo.constant"() {value = dense<1.0> : tensor<1x16384x64xf32>} : () -> tensor<1x16384x64xf32>
-  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, panel = 64 : i64} : (tensor<1x16384xf32>, tensor<1x16384x64xf32>) -> tensor<1x64xf32> {
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, layout = #cpu.panels<columns = 64>} : (tensor<1x16384xf32>, tensor<1x16384x64xf32>) -> tensor<1x64xf32> {
   ^bb0(%acc: tensor<1x64xf32>):
     kernel.yield %acc : tensor<1x64xf32>
   }
@@ -29,7 +29,7 @@ func.func @main(%x: tensor<1x16384xf32>) -> tensor<1x64xf32> {
 func.func @main(%x: tensor<1x16384xf32>) -> (tensor<1x64xf32>, tensor<5000000xf32>) {
   %w = "hlo.constant"() {value = dense<1.0> : tensor<1x16384x64xf32>} : () -> tensor<1x16384x64xf32>
   %large = "hlo.constant"() {value = dense<2.0> : tensor<5000000xf32>} : () -> tensor<5000000xf32>
-  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, panel = 64 : i64} : (tensor<1x16384xf32>, tensor<1x16384x64xf32>) -> tensor<1x64xf32> {
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, layout = #cpu.panels<columns = 64>} : (tensor<1x16384xf32>, tensor<1x16384x64xf32>) -> tensor<1x64xf32> {
   ^bb0(%acc: tensor<1x64xf32>):
     kernel.yield %acc : tensor<1x64xf32>
   }
@@ -44,7 +44,7 @@ func.func @main(%x: tensor<1x16384xf32>) -> (tensor<1x64xf32>, tensor<5000000xf3
 // CHECK-LABEL: llvm.func internal @lathe_workspace0
 func.func @main(%x: tensor<1x1024xf32>) -> tensor<1x64xf32> {
   %w = "hlo.constant"() {value = dense<1.0> : tensor<1x1024x64xf32>} : () -> tensor<1x1024x64xf32>
-  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, panel = 64 : i64} : (tensor<1x1024xf32>, tensor<1x1024x64xf32>) -> tensor<1x64xf32> {
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1>, result_dims = array<i64: 0, 1>, layout = #cpu.panels<columns = 64>} : (tensor<1x1024xf32>, tensor<1x1024x64xf32>) -> tensor<1x64xf32> {
   ^bb0(%acc: tensor<1x64xf32>):
     kernel.yield %acc : tensor<1x64xf32>
   }

@@ -8,6 +8,7 @@
 // Pixels of a tile run along an image row; in a slab, where this needs fewer tiles, along its rows laid end to end,
 // and the sums of what lies between the rows are dropped.
 #include "dialects/hlo/Shape.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/product/Bf16.h"
 
 using namespace mlir;
@@ -77,7 +78,7 @@ void Bf16ConvEmitter::readOp() {
     Spatial d;
     d.in = input.getDimSize(i + 1);
     d.out = acc.getDimSize(i + 1);
-    d.taps = op.getPanel() ? (*op.getKernelShape())[i] : filter.getDimSize(i);
+    d.taps = op.getLayout() ? (*op.getKernelShape())[i] : filter.getDimSize(i);
     d.stride = op.getStrides()[i];
     d.padLow = op.getPadding()[2 * i];
     d.padHigh = op.getPadding()[2 * i + 1];
@@ -145,7 +146,7 @@ LogicalResult Bf16ConvEmitter::emitProductOfRows() {
   spec.k = getAffineConstantExpr(layout.run * layout.runs, b.getContext());
   spec.aRow = b.i64(channels);
   spec.aStep = b.i64(1);
-  spec.panel = *op.getPanel();
+  spec.panel = *panelColumns(op);
   spec.columnDim = accDims.size() - 1;
   spec.resultRow = b.i64(acc.getShape().back());
   SmallVector<Value> sizes = b.dims(acc);

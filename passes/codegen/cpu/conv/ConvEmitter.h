@@ -2,6 +2,7 @@
 #ifndef LATHE_PASSES_CODEGEN_CPU_CONV_CONVEMITTER_H
 #define LATHE_PASSES_CODEGEN_CPU_CONV_CONVEMITTER_H
 
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/product/Format.h"
 
 namespace lathe::cpu {
@@ -41,11 +42,11 @@ struct ConvAttributes {
     };
     if (auto conv = mlir::dyn_cast<kernel::ConvOp>(o)) {
       read(conv);
-      if (conv.getPanel()) {
-        panel = *conv.getPanel();
+      if (panelColumns(conv)) {
+        panel = *panelColumns(conv);
         kernelShape = *conv.getKernelShape();
       }
-      spread = conv.getSpread();
+      spread = isSpread(conv);
     } else {
       read(mlir::cast<kernel::DepthwiseConvOp>(o));
       groups = input.getShape().back();

@@ -9,6 +9,7 @@
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/conv/ConvEmitter.h"
 #include "passes/codegen/cpu/conv/Winograd.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/target/Blocking.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -594,7 +595,7 @@ ConvRuns convRuns(kernel::ConvOp op) {
   const int64_t spatial = input.getRank() - 2, channels = input.getShape().back();
   if (ShapedType::isDynamic(channels) || !filter.hasStaticShape() || op.getBatchGroups() != 1)
     return runs;
-  SmallVector<int64_t> taps(op.getPanel() ? *op.getKernelShape() : filter.getShape().take_front(spatial));
+  SmallVector<int64_t> taps(op.getLayout() ? *op.getKernelShape() : filter.getShape().take_front(spatial));
   runs.run = channels / op.getGroups();
   runs.runs = 1;
   // as in readOp: the last dimension that counts
@@ -627,7 +628,7 @@ LogicalResult emitConv(Operation *op, KernelBuilder &b) {
   auto conv = dyn_cast<kernel::ConvOp>(op); // or a depthwise convolution
   if (conv && hasNarrowGroups(conv, b.target))
     return emitGroupedConv(conv, b);
-  return conv && conv.getWinograd() ? emitWinograd(conv, b) : ConvEmitter(op, b).emit();
+  return conv && winogradTile(conv) ? emitWinograd(conv, b) : ConvEmitter(op, b).emit();
 }
 
 } // namespace lathe::cpu

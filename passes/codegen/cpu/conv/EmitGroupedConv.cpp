@@ -167,7 +167,7 @@ bool hasNarrowGroups(kernel::ConvOp op, const KernelTarget &target) {
   auto input = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
   RankedTensorType acc = op.getAccType();
   const int64_t rank = filter.getRank(), lanes = target.lanes(acc.getElementType()), groups = op.getGroups();
-  if (op.getPanel() || op.getBf16() || rank < 3 || groups < 2 || op.getBatchGroups() != 1 || !filter.hasStaticShape() || filter.getNumElements() == 0 ||
+  if (op.getLayout() || op.getBf16() || rank < 3 || groups < 2 || op.getBatchGroups() != 1 || !filter.hasStaticShape() || filter.getNumElements() == 0 ||
       !acc.getElementType().isF32() || !input.getElementType().isF32() || !filter.getElementType().isF32())
     return false;
   const int64_t width = filter.getDimSize(rank - 2), oc = filter.getDimSize(rank - 1), row = filter.getDimSize(rank - 3);

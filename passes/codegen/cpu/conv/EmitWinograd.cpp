@@ -8,6 +8,7 @@
 // own: tiles step over the others.
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/cpu/conv/Winograd.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/product/Product.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -25,7 +26,7 @@ public:
   WinogradEmitter(kernel::ConvOp op, KernelBuilder &b)
       : op(op), b(b), epilogue(b, op), f32(b.getF32Type()),
         inElem(cast<RankedTensorType>(op.getInput().getType()).getElementType()),
-        tile(WinogradSizes::of(op).tile(*op.getWinograd())), inRows(tile.down.points()),
+        tile(WinogradSizes::of(op).tile(*winogradTile(op))), inRows(tile.down.points()),
         inColumns(tile.across.points()), points(tile.points()) {}
   LogicalResult emit();
 
@@ -74,10 +75,10 @@ private:
 };
 
 void WinogradEmitter::plan() {
-  const int64_t m = *op.getWinograd();
+  const int64_t m = *winogradTile(op);
   pairs = op.getBf16();
   operandElem = pairs ? Type(b.getBF16Type()) : f32;
-  panel = *op.getPanel();
+  panel = *panelColumns(op);
   auto input = cast<RankedTensorType>(op.getInput().getType());
   auto filter = cast<RankedTensorType>(op.getFilter().getType());
   groups = filter.getDimSize(0);

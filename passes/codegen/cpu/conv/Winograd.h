@@ -18,6 +18,14 @@
 
 namespace lathe::cpu {
 
+/// Points of a direction of Winograd's F(m, r), r taps for m outputs, or 0 where its transforms are not
+/// known: they are for 4, 6 and 8 points, and a single tap, which has one.
+constexpr int64_t winogradPoints(int64_t m, int64_t r) {
+  const int64_t points = r == 1 ? 1 : m + r - 1;
+  return (r == 1 || (r > 1 && m > 1)) && (points == 1 || points == 4 || points == 6 || points == 8) ? points
+                                                                                                    : 0;
+}
+
 /// One direction of a tile: F(m, r), and the steps of its transforms. B^T is points x points, G points x r
 /// and A^T m x points, from the interpolation points 0, 1, -1, 2, -2, 1/2, -1/2 (as many as there are, less
 /// one) and infinity. Those besides 0 and infinity come in pairs p and -p, whose rows share their even and
@@ -27,7 +35,7 @@ struct WinogradAxis {
 
   int64_t points() const { return m + r - 1; }
   /// Whether its transforms are known.
-  bool isKnown() const { return kernel::winogradPoints(m, r) == points(); }
+  bool isKnown() const { return winogradPoints(m, r) == points(); }
   /// 1, 2 and 1/2: as many as there are pairs.
   llvm::ArrayRef<double> pairs() const;
   /// Rows of B^T for 0 and for infinity; the latter's result is to be multiplied by `sign`.

@@ -1,4 +1,5 @@
 // kernel-chain: which products are computed part by part with the depthwise convolution that reads them.
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/passes/Chain.h"
 
 #include "dialects/hlo/Hlo.h"
@@ -82,13 +83,13 @@ int64_t chooseStrips(const KernelTarget &target, kernel::DotOp dot, kernel::Dept
 /// each of them.
 bool isByPairs(const KernelTarget &target, kernel::DotOp dot) {
   auto lhs = cast<RankedTensorType>(dot.getLhs().getType());
-  return !target.amxBf16 && dot.getPanel() && lhs.getElementType().isBF16() &&
+  return !target.amxBf16 && dot.getLayout() && lhs.getElementType().isBF16() &&
          bf16Layout(dot).depth() == lhs.getDimSize(1);
 }
 
 /// What keeps a product and the convolution that reads it from being one kernel; else sets `strips`.
 WhyNot whyNotChain(const KernelTarget &target, kernel::DotOp dot, kernel::DepthwiseConvOp conv, int64_t &strips) {
-  if (dot.getStrassen())
+  if (isStrassen(dot))
     return WhyNot::notMeant("Strassen's algorithm saves more");
   SmallVector<Type> types(dot->getOperandTypes());
   llvm::append_range(types, dot->getResultTypes());

@@ -5,6 +5,7 @@
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/passes/NarrowConstants.h"
 #include "passes/codegen/cpu/passes/Passes.h"
 #include "passes/codegen/cpu/product/Format.h"
@@ -265,7 +266,7 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
   RankedTensorType acc = op.getAccType();
   int64_t batchRank = op.getBatchRank();
   bool batched = rhs.getRank() > 2;
-  if (op.getPanel() || !constantBehind(op.getRhs()))
+  if (op.getLayout() || !constantBehind(op.getRhs()))
     return success();
   if (!rhs.hasStaticShape() || rhs.getNumElements() == 0 || target.lanes(acc.getElementType()) == 1)
     return success();
@@ -298,7 +299,6 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
     return failure();
   TileShape tile = chooseTile(tileTarget(target, *format), acc.getElementType(), rows, view.n, plan);
   auto lhs = cast<RankedTensorType>(op.getLhs().getType());
-  const bool floats = !op.getBf16() && lhs.getElementType().isF32() && rhs.getElementType().isF32();
   const ProductTypes types = {lhs.getElementType(), rhs.getElementType(), acc.getElementType()};
   if (!op.getBf16() && !plan.vecs && lhs.getShape().back() == view.k &&
       op.getLhsDims().back() == lhs.getRank() - 1) // steps side by side on the left too
@@ -318,8 +318,7 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
     }();
     if (failed(packGrouped(op, view, {view.k, 1}, panel, *format, bytes, outer)))
       return failure();
-    op.setInterleaved(format->group());
-    op.setPanel(panel);
+    op.setLayoutAttr(PanelsAttr::get(op.getContext(), panel, format->group()));
     op.setRhsDims(llvm::to_vector(llvm::seq<int64_t>(0, outer.size() + 2)));
     return success();
   }
@@ -327,9 +326,7 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
                {int64_t(llvm::divideCeil(view.n, panel)), int64_t(llvm::alignTo(view.k, tile.steps)), panel});
   if (failed(replace(op, view, panel, shape, tile.steps)))
     return failure();
-  if (tile.steps > 1)
-    op.setInterleaved(tile.steps);
-  op.setPanel(panel);
+  op.setLayoutAttr(PanelsAttr::get(op.getContext(), panel, tile.steps));
   op.setRhsDims(llvm::to_vector(llvm::seq<int64_t>(0, shape.size())));
   return success();
 }
@@ -368,8 +365,7 @@ LogicalResult Packer::tryStrassen(kernel::DotOp op, int64_t rows, const MatrixVi
           op, key, [&](const Tensor &from) { return packStrassen(from, view, width, depth, group, shape); })))
     return failure();
   chooseSpecial(op, "strassen", why);
-  op.setPanel(width);
-  op.setStrassen(true);
+  op.setLayoutAttr(StrassenAttr::get(op.getContext(), width));
   op.setRhsDims({0, 1, 2});
   done = true;
   ++statistics.strassen;
@@ -433,9 +429,8 @@ LogicalResult Packer::tryWinograd(kernel::ConvOp op, bool &done) {
         return transformFilter(from.reshaped({type.getShape().begin(), type.getShape().end()}), plan);
       })))
     return failure();
-  op.setPanel(plan.panel);
+  op.setLayoutAttr(WinogradAttr::get(op.getContext(), plan.tile, plan.panel));
   op.setKernelShape(type.getShape().take_front(2));
-  op.setWinograd(plan.tile);
   ++statistics.winograd;
   return success();
 }
@@ -443,7 +438,7 @@ LogicalResult Packer::tryWinograd(kernel::ConvOp op, bool &done) {
 LogicalResult Packer::packConv(kernel::ConvOp op) {
   auto filter = cast<RankedTensorType>(op.getFilter().getType());
   RankedTensorType acc = op.getAccType();
-  if (op.getPanel() || !constantBehind(op.getFilter()) || hasNarrowGroups(op, target))
+  if (op.getLayout() || !constantBehind(op.getFilter()) || hasNarrowGroups(op, target))
     return success();
   int64_t rank = filter.getRank(), groups = op.getGroups() * op.getBatchGroups();
   if (!filter.hasStaticShape() || filter.getNumElements() == 0 || target.lanes(acc.getElementType()) == 1 ||
@@ -491,13 +486,13 @@ LogicalResult Packer::packConv(kernel::ConvOp op) {
   if (format->isGrouped()) {
     if (failed(packGrouped(op, view, {runs.run, runs.runs}, panel, *format, bytes, {groups, int64_t(llvm::divideCeil(view.n, panel))})))
       return failure();
-    op.setPanel(panel);
+    op.setLayoutAttr(PanelsAttr::get(op.getContext(), panel, format->group()));
     op.setKernelShape(taps);
     return success();
   }
   if (failed(replace(op, view, panel, {groups, int64_t(llvm::divideCeil(view.n, panel)), view.k, panel})))
     return failure();
-  op.setPanel(panel);
+  op.setLayoutAttr(PanelsAttr::get(op.getContext(), panel, 1));
   op.setKernelShape(taps);
   return success();
 }
@@ -521,9 +516,8 @@ LogicalResult Packer::packSpread(kernel::ConvOp op) {
   };
   if (failed(replace(op, ("spread " + Twine(panel)).str(), make)))
     return failure();
-  op.setPanel(panel);
+  op.setLayoutAttr(SpreadAttr::get(op.getContext(), panel));
   op.setKernelShape(taps);
-  op.setSpread(true);
   return success();
 }
 

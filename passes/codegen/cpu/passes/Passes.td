@@ -7,11 +7,12 @@ def PackWeights : Pass<"kernel-pack-weights", "::mlir::ModuleOp"> {
   let summary = "Lay constant operands of products and convolutions out in panels";
   let description = [{
     Rewrites the constant right operand of `kernel.dot` and the constant filter of `kernel.conv` to zero-padded
-    panels `[n / panel][k][panel]` in the order in which the register tiles of the target read them, and sets `panel`.
+    panels `[n / panel][k][panel]` in the order in which the register tiles of the target read them, and sets `layout`
+    to `#cpu.panels`.
     Convolutions of stride 1 in f32 with up to seven taps in one direction or both are done by Winograd's algorithm, as
-    F(4x4, 3x3), F(4x4, 5x5) or F(2, 7) (attribute `winograd`, filters transformed in double), where estimates say that it is faster and a sample with the actual filter that its error
+    F(4x4, 3x3), F(4x4, 5x5) or F(2, 7) (`#cpu.winograd`, filters transformed in double), where estimates say that it is faster and a sample with the actual filter that its error
     stays below the limit; never with `exact`. So are f32 products of enough rows, columns and steps for each thread done by one level of Strassen's
-    algorithm (attribute `strassen`).
+    algorithm (`#cpu.strassen`).
     Equal constants are packed once. Operands of unknown size, complex ones and those that are not constant stay
     as they are. Packed ops are left alone, so the pass is idempotent.
   }];
@@ -27,7 +28,7 @@ def PackWeights : Pass<"kernel-pack-weights", "::mlir::ModuleOp"> {
     Statistic<"refusedNotFaster", "refused-not-faster", "3x3 convolutions kept direct: estimated to be as fast">,
     Statistic<"refusedInexact", "refused-inexact", "3x3 convolutions kept direct: too much accuracy lost">
   ];
-  let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect"];
+  let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect", "::lathe::cpu::CpuDialect"];
 }
 
 def ChainKernels : Pass<"kernel-chain", "::mlir::ModuleOp"> {
@@ -85,7 +86,7 @@ def UseBf16 : Pass<"kernel-bf16", "::mlir::ModuleOp"> {
   let statistics = [
     Statistic<"numMarked", "num-marked", "Products and convolutions that take bf16 operands">
   ];
-  let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect"];
+  let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect", "::lathe::cpu::CpuDialect"];
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/cpu/conv/Winograd.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/passes/Passes.h"
 #include "passes/codegen/cpu/target/CpuTarget.h"
 #include "passes/codegen/cpu/product/Bf16.h"
@@ -63,7 +64,7 @@ Bf16Layout bf16Layout(kernel::DotOp op) {
 }
 
 static SmallVector<int64_t> tapsOf(kernel::ConvOp op) {
-  if (op.getPanel())
+  if (op.getLayout())
     return SmallVector<int64_t>(*op.getKernelShape());
   return SmallVector<int64_t>(cast<RankedTensorType>(op.getFilter().getType()).getShape().drop_back(2));
 }
@@ -157,9 +158,9 @@ static const char *refuseConv(kernel::ConvOp op) {
 
 const char *refuseBf16(Operation *op) {
   if (auto dot = dyn_cast<kernel::DotOp>(op))
-    return dot.getPanel() ? "it is packed" : refuseDot(dot);
+    return dot.getLayout() ? "it is packed" : refuseDot(dot);
   if (auto conv = dyn_cast<kernel::ConvOp>(op))
-    return conv.getPanel() ? "it is packed" : refuseConv(conv);
+    return conv.getLayout() ? "it is packed" : refuseConv(conv);
   return "it is no product";
 }
 
@@ -263,7 +264,7 @@ LogicalResult Bf16Packer::pack(kernel::DotOp op) {
   Bf16Layout layout = bf16Layout(op);
   if (failed(replace(op, view, layout, shape)))
     return failure();
-  op.setPanel(layout.panel);
+  op.setLayoutAttr(PanelsAttr::get(op.getContext(), layout.panel, 2));
   op.setRhsDims(llvm::to_vector(llvm::seq<int64_t>(0, shape.size() + 3)));
   return success();
 }
@@ -282,7 +283,7 @@ LogicalResult Bf16Packer::pack(kernel::ConvOp op) {
     view.batch.push_back(g * view.n);
   if (failed(replace(op, view, layout, {groups})))
     return failure();
-  op.setPanel(layout.panel);
+  op.setLayoutAttr(PanelsAttr::get(op.getContext(), layout.panel, 2));
   op.setKernelShape(taps);
   return success();
 }
@@ -321,8 +322,7 @@ LogicalResult Bf16Packer::pack(kernel::ConvOp op, const WinogradPlan &plan) {
   }
   op.setKernelShape(cast<RankedTensorType>(op.getFilter().getType()).getShape().take_front(2));
   op->setOperand(1, value);
-  op.setPanel(plan.panel);
-  op.setWinograd(plan.tile);
+  op.setLayoutAttr(WinogradAttr::get(op.getContext(), plan.tile, plan.panel));
   return success();
 }
 
@@ -357,7 +357,7 @@ void collectUses(Value v, Uses &uses) {
       uses.kernels.push_back(&use);
       auto conv = dyn_cast<kernel::ConvOp>(user);
       // Winograd's algorithm rounds what it has transformed
-      bool rounds = isMarked(user) && use.getOperandNumber() < 2 && !(conv && conv.getWinograd());
+      bool rounds = isMarked(user) && use.getOperandNumber() < 2 && !(conv && winogradTile(conv));
       (rounds ? uses.product : uses.others) = true;
     } else {
       uses.onlyKernels = false;

@@ -1,6 +1,7 @@
 // kernel.dot as a blocked matrix product over its operands in place: dimension lists become strides.
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/product/Format.h"
 
 using namespace mlir;
@@ -24,14 +25,13 @@ ProductSpec dotSpec(kernel::DotOp op, KernelBuilder &b) {
   spec.m = accDims[cDims[batchRank]];
   spec.n = accDims[cDims.back()];
   spec.k = hlo::getDims(lhs)[aDims.back()];
-  if (std::optional<uint64_t> panel = op.getPanel())
-    spec.panel = *panel;
-  spec.interleaved = op.getInterleaved().value_or(1);
+  spec.panel = panelColumns(op);
+  spec.interleaved = op.getBf16() ? 1 : panelGroup(op); // pairs of bf16 are the format's
   if (OperandFormat format = integerFormat(b.target, spec.aElem, spec.bElem, spec.accElem); spec.panel && format.isGrouped()) {
     spec.interleaved = 1; // the groups of the format
     spec.pairedDepth = format.paddedDepth(hlo::constantValue(spec.k).value_or(0));
   }
-  spec.strassen = op.getStrassen();
+  spec.strassen = isStrassen(op);
 
   SmallVector<Value> aStrides = stridesOf(b, lhs, kernel::operandRow(op, 0)), bStrides = stridesOf(b, rhs);
   spec.aRow = aStrides[aDims[aDims.size() - 2]];

@@ -1,5 +1,6 @@
 // kernel.chain: for each strip of an image's pixels and each panel of channels, what the product makes of
 // them goes to scratch, where the convolution of these channels reads it while it is near and side by side.
+#include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/passes/Chain.h"
 
 #include "dialects/hlo/Hlo.h"
@@ -292,8 +293,8 @@ int64_t reachOfRows(kernel::DepthwiseConvOp conv) {
 
 int64_t chunkColumns(kernel::DotOp dot) {
   const int64_t columns = dot.getAccType().getShape().back();
-  return dot.getPanel() && dot.getInterleaved().value_or(1) == 1 ? std::min<int64_t>(*dot.getPanel(), columns)
-                                                                 : columns;
+  const bool steps = dot.getBf16() || panelGroup(dot) == 1;
+  return panelColumns(dot) && steps ? std::min<int64_t>(*panelColumns(dot), columns) : columns;
 }
 
 LogicalResult emitChain(kernel::ChainOp op, KernelBuilder &b) {
