@@ -74,6 +74,7 @@ ImportOptions Compiler::importOptions() const {
     io.entries.push_back({e.name, e.fetches, e.targets});
   io.signature = opts.signature;
   io.tag = opts.tag;
+  io.fastQuantizedMath = opts.quantize.math == "fast";
   io.keepVariables = opts.keepVariables;
   io.withInit = opts.withInit;
   io.unknownLeading = opts.unknownLeading;

@@ -118,6 +118,8 @@ absl::Status setOption(CompilerOptions &o, const std::string &name, const std::s
     return setAmong(name, value, {"int8", "int16x8", "dynamic", "float16"}, o.quantize.kind);
   if (name == "io")
     return setAmong(name, value, {"float", "int8", "uint8"}, o.quantize.io);
+  if (name == "quantized-math")
+    return setAmong(name, value, {"tflite", "fast"}, o.quantize.math);
   if (name == "observer")
     return setAmong(name, value, {"minmax", "average", "percentile", "entropy"}, o.quantize.observer);
   if (name == "arch" || name == "cubin") {
@@ -174,6 +176,7 @@ RecordedOptions recordOptions(const CompilerOptions &o) {
           {"exact", flag(o.exact)},
           {"no-fuse", flag(!o.fuse)},
           {"precision", o.precision},
+          {"quantized-math", o.quantize.math},
           {"arch", absl::StrJoin(o.archs, ",")},
           {"cubin", absl::StrJoin(o.cubins, ",")},
           {"sanitize", o.sanitize},

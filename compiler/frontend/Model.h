@@ -61,6 +61,8 @@ struct ImportOptions {
   bool onlyListedInputs = false;
   /// Tensors that are fed with a value known now.
   std::vector<std::pair<std::string, Tensor>> constantFeeds;
+  /// --quantized-math fast, for quantized files.
+  bool fastQuantizedMath = false;
   /// Keep every variable as state instead of freezing those that nothing assigns.
   bool keepVariables = false;
   /// Also import the model's initialiser, if it has one, as the entry kInitEntry; the paths of assets are constants in it.

@@ -150,6 +150,7 @@ private:
       HloQuantizeRewriteOptions r;
       r.io = io;
       r.isolate = isolate;
+      r.fastMath = session.options.math == "fast";
       pm.addPass(createHloQuantizeRewrite(r));
     });
   }

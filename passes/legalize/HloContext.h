@@ -131,6 +131,8 @@ public:
   mlir::Location entryLoc;
   /// An error was reported.
   bool sawError = false;
+  /// --quantized-math fast: quantized results are rounded once, in f32, instead of as TensorFlow Lite's reference kernels do.
+  bool fastQuantizedMath = false;
 
   //===--- symbols ---------------------------------------------------------===//
 

@@ -115,6 +115,47 @@ Value multiplyWide(Emitter &e, Value x, ArrayRef<Multiplier> factors, int64_t ax
   return e.convert(e.binary<hlo::ShiftRightArithmeticOp>(sum, spread(shift)), e.b.getI32Type());
 }
 
+/// `real` in steps of the output, rounded to nearest and clamped. `most`: what its magnitude never exceeds.
+static Value finishReal(Emitter &e, Value real, double most, int64_t zeroPoint, Range range, Type element) {
+  if (!real)
+    return real;
+  // What does not fit i32 must not be converted; integers are clamped in one instruction, floats, for NaN, in several.
+  if (most > double(int64_t(1) << 30))
+    real = e.min(e.max(real, e.like(real, double(range.first - zeroPoint))), e.like(real, double(range.second - zeroPoint)));
+  return finish(e, e.convert(e.unary<hlo::RoundNearestEvenOp>(real), e.b.getI32Type()), zeroPoint, range, element);
+}
+
+static double realOf(const Multiplier &m) { return std::ldexp(double(m.value), m.shift - 31); }
+
+static Value toReal(Emitter &e, Value x) { return e.convert(x, e.b.getF32Type()); }
+
+/// Whether results are rounded once: 16-bit elements with their i64 sums need more digits than f32 has.
+static bool isFast(Emitter &e, Type element) {
+  return e.ctx.fastQuantizedMath && element && element.isInteger(8);
+}
+
+Value requantize(Emitter &e, Value sums, ArrayRef<Multiplier> factors, int64_t axis, int64_t zeroPoint, Range range, Type element) {
+  if (!sums)
+    return sums;
+  if (Emitter::elementType(sums).isInteger(64))
+    return finish(e, multiplyWide(e, sums, factors, axis), zeroPoint, range, element);
+  if (!isFast(e, element))
+    return finish(e, multiplyByEach(e, sums, factors, axis), zeroPoint, range, element);
+  Value real = toReal(e, sums), by;
+  if (factors.size() == 1) {
+    by = e.like(real, realOf(factors[0]));
+  } else {
+    Tensor t = Tensor::allocate(DType::Float32, {int64_t(factors.size())});
+    llvm::transform(factors, t.data<float>(), [](const Multiplier &m) { return float(realOf(m)); });
+    Value each = e.constant(t);
+    by = each ? e.broadcastInDim(each, e.dims(sums), {axis}) : each;
+  }
+  double largest = 0;
+  for (const Multiplier &m : factors)
+    largest = std::max(largest, realOf(m));
+  return by ? finishReal(e, e.mul(real, by), largest * double(int64_t(1) << 31), zeroPoint, range, element) : by;
+}
+
 Value finish(Emitter &e, Value x, int64_t zeroPoint, Range range, Type element) {
   if (!x)
     return x;
@@ -149,6 +190,14 @@ Value lookUp(Emitter &e, Value x, ArrayRef<int64_t> table, Type element) {
 Value sum(Emitter &e, Value x, Params xp, Value y, Params yp, Params out, Range range, int left, bool subtract, Type element) {
   const double twice = 2 * std::max(xp.scale, yp.scale);
   const double output = twice / ((1 << left) * out.scale);
+  if (x && y && isFast(e, element)) {
+    const double ofX = double(xp.scale) / out.scale, ofY = (subtract ? -1 : 1) * double(yp.scale) / out.scale;
+    Value u = toReal(e, widen(e, x, 0)), v = toReal(e, widen(e, y, 0));
+    // both zero points in one number
+    Value moved = e.add(e.mul(v, e.like(v, ofY)), e.like(v, -(ofX * double(xp.zeroPoint) + ofY * double(yp.zeroPoint))));
+    const double most = 512 * (ofX + std::abs(ofY));
+    return finishReal(e, e.add(e.mul(u, e.like(u, ofX)), moved), most, out.zeroPoint, range, element);
+  }
   auto side = [&](Value v, Params in) {
     Value wide = widen(e, v, -in.zeroPoint);
     return multiplyBy(e, e.binary<hlo::ShiftLeftOp>(wide, e.likeInt(wide, left)), multiplierOf(in.scale / twice));
@@ -160,12 +209,11 @@ Value sum(Emitter &e, Value x, Params xp, Value y, Params yp, Params out, Range 
 Value product(Emitter &e, Value x, Params xp, Value y, Params yp, Params out, Range range, Type element) {
   Value all = e.mul(widen(e, x, -xp.zeroPoint), widen(e, y, -yp.zeroPoint));
   const float factor = xp.scale * yp.scale / out.scale;
-  return finish(e, multiplyBy(e, all, multiplierOf(factor)), out.zeroPoint, range, element);
+  return requantize(e, all, multiplierOf(factor), 0, out.zeroPoint, range, element);
 }
 
 Value rescale(Emitter &e, Value x, Params in, Params out, Range range, Type element) {
-  Value scaled = multiplyBy(e, widen(e, x, -in.zeroPoint), multiplierOf(double(in.scale) / double(out.scale)));
-  return finish(e, scaled, out.zeroPoint, range, element);
+  return requantize(e, widen(e, x, -in.zeroPoint), multiplierOf(double(in.scale) / double(out.scale)), 0, out.zeroPoint, range, element);
 }
 
 Value mean(Emitter &e, Value sums, int64_t count, Params in, Params out, Range range, Type element) {
@@ -176,7 +224,7 @@ Value mean(Emitter &e, Value sums, int64_t count, Params in, Params out, Range r
   factor.value = int32_t((int64_t(factor.value) << shift) / count);
   factor.shift -= shift;
   Value centered = e.sub(sums, e.likeInt(sums, in.zeroPoint * count));
-  return finish(e, multiplyBy(e, centered, factor), out.zeroPoint, range, element);
+  return requantize(e, centered, factor, 0, out.zeroPoint, range, element);
 }
 
 Value average(Emitter &e, Value sums, Value counts, Range range, Type element) {

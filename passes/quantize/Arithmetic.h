@@ -43,6 +43,10 @@ Value multiplyWide(Emitter &e, Value x, ArrayRef<Multiplier> factors, int64_t ax
 /// x / 2^exponent rounded to nearest, ties away from zero; of any integer type.
 Value roundingShift(Emitter &e, Value x, int exponent);
 
+/// Sums (i32 or i64) of what is one for all or for each index of `axis` of the output's step, as quantized numbers: rounded as the reference kernels
+/// do, or with HloContext::fastQuantizedMath in f32 (i32 sums alone), at most one step off.
+Value requantize(Emitter &e, Value sums, ArrayRef<Multiplier> factors, int64_t axis, int64_t zeroPoint, Range range, Type element);
+
 /// x + zeroPoint clamped to the range, in the element type.
 Value finish(Emitter &e, Value x, int64_t zeroPoint, Range range, Type element);
 /// x as i32 (or `type`) plus a number.

@@ -163,8 +163,7 @@ private:
     if (real)
       return finish(e, multiplyReal(e, sums, exact), types.output.zeroPoint, range, element);
     SmallVector<Multiplier> factors = llvm::map_to_vector(exact, multiplierOf);
-    Value scaled = wide ? multiplyWide(e, sums, factors, last) : multiplyByEach(e, sums, factors, last);
-    return finish(e, scaled, types.output.zeroPoint, range, element);
+    return requantize(e, sums, factors, last, types.output.zeroPoint, range, element);
   }
 
   FailureOr<Weights> weights() {
@@ -237,8 +236,7 @@ private:
     }
     Value sums = e.make<hlo::DotGeneralOp>(x, y, numbers, sumType());
     Multiplier factor = multiplierOf(double(types.inputs[0].scale * types.inputs[1].scale) / double(types.output.scale));
-    Value scaled = wide ? multiplyWide(e, sums, factor, Emitter::rank(sums) - 1) : multiplyBy(e, sums, factor);
-    return finish(e, scaled, types.output.zeroPoint, range, element);
+    return requantize(e, sums, factor, Emitter::rank(sums) - 1, types.output.zeroPoint, range, element);
   }
 
   template <typename Combine>

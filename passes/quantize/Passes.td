@@ -47,6 +47,7 @@ def HloQuantizeRewrite : Quantize_Pass<"hlo-quantize-rewrite"> {
   }];
   let options = [
     Option<"io", "io", "std::string", /*default=*/"\"float\"", "element type of quantized inputs and results: float, int8 or uint8">,
+    Option<"fastMath", "fast-math", "bool", /*default=*/"false", "8-bit results are rounded once, in f32">,
     Option<"isolate", "isolate", "bool", /*default=*/"false", "results of single units beside the float ones">
   ];
   let statistics = [

@@ -24,7 +24,10 @@ namespace {
 
 class Rewriter {
 public:
-  Rewriter(func::FuncOp function, StringRef io, bool isolate) : function(function), context(function->getParentOfType<ModuleOp>()), io(io), isolate(isolate) {}
+  Rewriter(func::FuncOp function, StringRef io, bool isolate, bool fastMath)
+      : function(function), context(function->getParentOfType<ModuleOp>()), io(io), isolate(isolate) {
+    context.fastQuantizedMath = fastMath;
+  }
   unsigned quantized = 0, dequantized = 0;
 
   LogicalResult run() {
@@ -193,7 +196,7 @@ struct Rewrite : impl::HloQuantizeRewriteBase<Rewrite> {
     for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
       if (function.isExternal())
         continue;
-      Rewriter rewriter(function, io, isolate);
+      Rewriter rewriter(function, io, isolate, fastMath);
       if (failed(rewriter.run()))
         return signalPassFailure();
       numQuantize += rewriter.quantized;

@@ -1,4 +1,4 @@
-"""quantize_digits.py --lathe LATHE --model FOLDER --data FOLDER: quantizes a network that reads digits and counts what it loses.
+"""quantize_digits.py --lathe LATHE --model FOLDER --data FOLDER [--options OPTIONS] [FORM ...]: quantizes a network that reads digits and counts what it loses.
 
 Calibrated with training images, judged by the 400 test images: in each form at most one fewer is read rightly than by the float
 model, the whole report is there, and a bound on the error is kept on images that the search has not seen.
@@ -16,6 +16,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--lathe", required=True)
 parser.add_argument("--model", required=True)
 parser.add_argument("--data", required=True)
+parser.add_argument("--options", default="", help="more options of lathe compile")
 parser.add_argument("forms", nargs="*", default=["int8"])
 args = parser.parse_args()
 
@@ -43,7 +44,7 @@ with tempfile.TemporaryDirectory() as folder:
         library = os.path.join(folder, "model")
         command = [args.lathe, "compile", os.path.join(args.model, "graph.pb"), "-o", library, "--emit", "so", "--cpu", "host"]
         if options:
-            command += ["--quantize-report", report, *options]
+            command += ["--quantize-report", report, *options, *args.options.split()]
         done = subprocess.run(command, capture_output=True, text=True)
         if not done.returncode:
             command = [args.lathe, "run", library + ".so", "--feeds", os.path.join(args.model, "inputs.npz"), "--out", out]

@@ -1,8 +1,8 @@
-"""run_tflite.py --lathe LATHE [--tol 1e-5] [--close NAME=STEPS ...] [--options "OPTIONS"] MODEL.tflite...
+"""run_tflite.py --lathe LATHE [--tol 1e-5] [--steps 0] [--close NAME=STEPS ...] [--options "OPTIONS"] MODEL.tflite...
 
 Runs each model on the feeds in MODEL.npz and compares with its results ("want/NAME"): integers and strings exactly, floats within
-the tolerance as a share of the largest magnitude. --close lets integer results of a model differ by so many steps; --options go to
-lathe run.
+the tolerance as a share of the largest magnitude. --steps lets integer results differ by so many steps, --close those of one model; --options
+go to lathe run.
 Exit status 1 when one differs."""
 import argparse
 import json
@@ -59,6 +59,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--lathe", required=True)
     p.add_argument("--tol", type=float, default=1e-5)
+    p.add_argument("--steps", type=int, default=0)
     p.add_argument("--close", action="append", default=[])
     p.add_argument("--options", default="", help="of lathe run")
     p.add_argument("models", nargs="+")
@@ -67,7 +68,7 @@ def main():
     failed = 0
     for model in a.models:
         name = os.path.splitext(os.path.basename(model))[0]
-        problem = run(a.lathe, model, a.tol, int(steps.get(name, 0)), a.options.split())
+        problem = run(a.lathe, model, a.tol, int(steps.get(name, a.steps)), a.options.split())
         if problem:
             failed += 1
             print(f"{name}:\n  {problem}")

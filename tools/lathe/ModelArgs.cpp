@@ -105,6 +105,9 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
   app.add_option("--calibrate", q.calibrate, "Inputs to quantize for: npz files, and folders of them; every second feed measures the error")
       ->type_name("FEEDS.npz|FOLDER");
   app.add_option("--io", q.io, "Element type of quantized inputs and outputs")->check(CLI::IsMember({"float", "int8", "uint8"}))->capture_default_str();
+  app.add_option("--quantized-math", q.math, "Rounding of 8-bit results: tflite, bit for bit as TensorFlow Lite's reference kernels; fast, once in f32, at most one step off")
+      ->check(CLI::IsMember({"tflite", "fast"}))
+      ->capture_default_str();
   app.add_option("--observer", q.observer, "How calibration takes ranges: minmax, average (of each feed's lowest and highest), percentile or entropy (of a histogram)")
       ->check(CLI::IsMember({"minmax", "average", "percentile", "entropy"}))
       ->capture_default_str();

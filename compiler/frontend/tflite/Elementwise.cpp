@@ -85,8 +85,8 @@ LogicalResult quantizedRelu(OpContext &c, float low, float high) {
   range.first = std::max(range.first, out->second + int64_t(std::round(low / out->first)));
   if (std::isfinite(high))
     range.second = std::min(range.second, out->second + int64_t(std::round(high / out->first)));
-  Value scaled = multiplyBy(c, widen(c, x, -in->second), multiplierOf(in->first / out->first));
-  return c.setResult(0, finish(c, scaled, out->second, range, c.elementOf(c.outputInfo(0))));
+  const Multiplier factor = multiplierOf(in->first / out->first);
+  return c.setResult(0, requantize(c, widen(c, x, -in->second), factor, 0, out->second, range, c.elementOf(c.outputInfo(0))));
 }
 
 void addRelu(OpTable &t, Op op, int version, double low, double high) {

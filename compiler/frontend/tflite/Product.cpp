@@ -63,9 +63,7 @@ Value finishSums(OpContext &c, Value sums, unsigned bias, ArrayRef<Multiplier> f
   if (!sums)
     return sums;
   const int64_t last = Emitter::rank(sums) - 1;
-  Value scaled = Emitter::elementType(sums).isInteger(64) ? multiplyWide(c, sums, factors, last)
-                                                          : multiplyByEach(c, sums, factors, last);
-  return finish(c, scaled, output.second, range, c.elementOf(c.outputInfo(0)));
+  return requantize(c, sums, factors, last, output.second, range, c.elementOf(c.outputInfo(0)));
 }
 
 FailureOr<Value> weightScales(OpContext &c, unsigned input, int64_t channelAxis, int64_t axis) {

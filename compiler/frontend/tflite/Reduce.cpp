@@ -62,7 +62,7 @@ LogicalResult quantizedSum(OpContext &c, bool mean) {
     result = quantize::mean(c, sums, *count, paramsOf(*in), paramsOf(*out), range, element);
   } else {
     sums = c.sub(sums, c.likeInt(sums, in->second * *count));
-    result = finish(c, multiplyBy(c, sums, multiplierOf(double(in->first) / double(out->first))), out->second, range, element);
+    result = requantize(c, sums, multiplierOf(double(in->first) / double(out->first)), 0, out->second, range, element);
   }
   if (c.options<tfl::ReducerOptions>().keep_dims())
     result = c.keepDims(result, *axes, rank);

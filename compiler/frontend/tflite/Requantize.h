@@ -14,6 +14,7 @@ using quantize::multiplierOf;
 using quantize::multiplyBy;
 using quantize::multiplyByEach;
 using quantize::multiplyWide;
+using quantize::requantize;
 using quantize::roundingShift;
 using quantize::widen;
 

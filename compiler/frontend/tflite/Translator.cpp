@@ -73,7 +73,9 @@ Types typesOf(const TensorInfo &info) {
 
 Translator::Translator(ModuleOp module, const ModelFile &file, const ImportOptions &options)
     : LegalizeContext(module, legalize::allHandlers()), file(file), importOptions(options),
-      initialized(file.numSubgraphs(), false) {}
+      initialized(file.numSubgraphs(), false) {
+  fastQuantizedMath = options.fastQuantizedMath;
+}
 
 std::string Translator::whyNot(const ModelFile &file, unsigned subgraph, const tfl::Operator &op) {
   const tfl::OperatorCode &code = file.code(op);
