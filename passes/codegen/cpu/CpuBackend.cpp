@@ -5,7 +5,7 @@
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/passes/Passes.h"
-#include "passes/codegen/cpu/product/Bf16.h"
+#include "passes/codegen/cpu/product/Amx.h"
 #include "passes/codegen/cpu/product/SpellOut.h"
 #include "passes/codegen/cpu/product/Tile.h"
 #include "passes/codegen/cpu/target/CpuTarget.h"
@@ -43,7 +43,7 @@ class CpuBackend : public codegen::Backend {
 public:
   explicit CpuBackend(const codegen::Processor &processor)
       : bf16(processor.bf16), target(cpuTarget(processor)),
-        spellsOutDots(StringRef(processor.features).ends_with("+lathe-spells-out-dots")) {}
+        spellsOutDots(cpu::spellsOutDots(processor)) {}
 
   codegen::Properties properties() const override {
     return {target.vectorBits, target.fma, target.fmas * target.vectorBits / 32, target, /*bf16=*/true};
@@ -87,8 +87,8 @@ void CpuBackend::addPreparePasses(OpPassManager &pm, const codegen::PrepareOptio
 }
 
 bool CpuBackend::usesTiles(ModuleOp module) const {
-  return target.amxBf16 &&
-         module.walk([](Operation *op) { return op->hasAttr("bf16") ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
+  auto inTiles = [&](Operation *op) { return (target.amxBf16 && op->hasAttr("bf16")) || inByteTiles(op); };
+  return module.walk([&](Operation *op) { return inTiles(op) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
 }
 
 std::string CpuBackend::kernelName(Operation *op) const {

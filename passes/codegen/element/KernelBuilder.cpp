@@ -38,6 +38,7 @@ KernelTarget KernelTarget::get(llvm::StringRef triple, llvm::StringRef features)
   t.avx512bf16 = t.avx512 && has("avx512bf16");
   t.amxBf16 = t.avx512bf16 && has("amx-tile") && has("amx-bf16");
   t.avx512vnni = (t.avx512 && has("avx512vnni")) || (t.avx2 && has("avxvnni")); // the latter on 256 bits
+  t.amxInt8 = t.avx512 && t.avx512vnni && has("amx-tile") && has("amx-int8");
   t.vectorBits = t.avx512 ? 512 : t.avx2 ? 256 : 128;
   t.numVectorRegs = t.avx512 ? 32 : 16;
   return t;

@@ -30,6 +30,7 @@ struct KernelTarget : ProcessorModel {
   bool avx512 = false; ///< F, BW, DQ and VL together
   bool avx512bf16 = false, avx512vnni = false, neon = false;
   bool amxBf16 = false; ///< AMX_TILE and AMX_BF16, beside AVX512_BF16
+  bool amxInt8 = false; ///< AMX_TILE and AMX_INT8, beside AVX512_VNNI
   /// Conversions to bf16 may treat denormals as zero, as vcvtneps2bf16 does (--precision bf16).
   bool fastBf16 = false;
   int numVectorRegs = 16;

@@ -274,6 +274,28 @@ func.func @foreign_layout(%x: tensor<1x8x8x16xf32>, %w: tensor<1x1x144x16xf32>) 
 
 // -----
 
+func.func @tiles_of_words(%x: tensor<8x64xi16>, %w: tensor<1x16x128xi8>) -> tensor<8x24xi32> {
+  // expected-error @+1 {{tiles take pairs of bf16, or four bytes that are signed on the right, with sums of 32 bits}}
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, layout = #cpu.tiles<columns = 32, group = 4>} : (tensor<8x64xi16>, tensor<1x16x128xi8>) -> tensor<8x24xi32> {
+  ^bb0(%acc: tensor<8x24xi32>):
+    kernel.yield %acc : tensor<8x24xi32>
+  }
+  return %0 : tensor<8x24xi32>
+}
+
+// -----
+
+func.func @tiles_too_short(%x: tensor<8x68xi8>, %w: tensor<1x16x128xi8>) -> tensor<8x24xi32> {
+  // expected-error @+1 {{a packed rhs needs groups of 4 for 68 steps}}
+  %0 = kernel.dot(%x, %w) {lhs_dims = array<i64: 0, 1>, rhs_dims = array<i64: 0, 1, 2>, result_dims = array<i64: 0, 1>, layout = #cpu.tiles<columns = 32, group = 4>} : (tensor<8x68xi8>, tensor<1x16x128xi8>) -> tensor<8x24xi32> {
+  ^bb0(%acc: tensor<8x24xi32>):
+    kernel.yield %acc : tensor<8x24xi32>
+  }
+  return %0 : tensor<8x24xi32>
+}
+
+// -----
+
 func.func @no_kernel_shape(%x: tensor<1x8x8x16xf32>, %w: tensor<1x1x144x16xf32>) -> tensor<1x8x8x6xf32> {
   // expected-error @+1 {{a packed filter needs a kernel_shape of 2 sizes}}
   %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>, layout = #cpu.panels<columns = 16>} : (tensor<1x8x8x16xf32>, tensor<1x1x144x16xf32>) -> tensor<1x8x8x6xf32> {

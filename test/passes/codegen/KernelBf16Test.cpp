@@ -6,7 +6,7 @@
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/layout/Layout.h"
-#include "passes/codegen/cpu/product/Bf16.h"
+#include "passes/codegen/cpu/product/Amx.h"
 
 #include "gtest/gtest.h"
 

@@ -42,16 +42,20 @@ static int64_t depthOf(kernel::DotOp op) {
   return cast<RankedTensorType>(op.getLhs().getType()).getDimSize(op.getLhsDims().back());
 }
 
+/// Panels of groups, whose depth the emitter has padded.
+static LogicalResult verifyGroups(kernel::DotOp op, int64_t columns, int64_t group) {
+  const int64_t depth = cast<RankedTensorType>(op.getRhs().getType()).getShape().take_back(2)[0], k = depthOf(op);
+  if (!ShapedType::isDynamic(k) && group * depth < k)
+    return op.emitOpError() << "a packed rhs needs groups of " << group << " for " << k << " steps, found " << op.getRhs().getType();
+  return verifyPanels(op, columns, depth, group * columns);
+}
+
 static LogicalResult verifyPanels(kernel::DotOp op, PanelsAttr layout) {
   auto lhs = cast<RankedTensorType>(op.getLhs().getType()), rhs = cast<RankedTensorType>(op.getRhs().getType());
   const Type acc = op.getAccType().getElementType();
   const int64_t k = depthOf(op), columns = layout.getColumns(), group = layout.getGroup();
-  if (op.getBf16()) { // the padding of the depth is the emitter's
-    const int64_t depth = rhs.getShape().take_back(2)[0];
-    if (group != 2 || (!ShapedType::isDynamic(k) && 2 * depth < k))
-      return op.emitOpError() << "a packed rhs of bf16 needs pairs for " << k << " steps, found groups of " << group << " in " << rhs;
-    return verifyPanels(op, columns, depth, 2 * columns);
-  }
+  if (op.getBf16())
+    return group == 2 ? verifyGroups(op, columns, 2) : op.emitOpError() << "bf16 lies in pairs, found groups of " << group << " in " << rhs;
   if (group < 1 || (group > 1 && (ShapedType::isDynamic(k) || !(acc.isF32() || acc.isInteger(32)))))
     return op.emitOpError() << "groups of " << group << " steps need a known depth and sums of 32 bits, found a depth of " << k;
   // four bytes with a sign are read plus 128, and what takes that back lies before the steps
@@ -78,6 +82,22 @@ LogicalResult PanelsAttr::verifyLayout(Operation *op) const {
   if (auto conv = dyn_cast<kernel::ConvOp>(op))
     return verifyPanels(conv, getColumns(), getColumns() * (conv.getBf16() ? 2 : 1));
   return notFor(op, *this);
+}
+
+LogicalResult TilesAttr::verifyLayout(Operation *op) const {
+  auto dot = dyn_cast<kernel::DotOp>(op);
+  auto conv = dyn_cast<kernel::ConvOp>(op);
+  if (!dot && !conv)
+    return notFor(op, *this);
+  const bool bf16 = dot ? dot.getBf16() : conv.getBf16();
+  const RankedTensorType acc = dot ? dot.getAccType() : conv.getAccType();
+  const Type left = getElementTypeOrSelf(op->getOperand(0).getType()), right = getElementTypeOrSelf(op->getOperand(1).getType());
+  const bool bytes = left.isInteger(8) && right.isInteger(8) && !right.isUnsignedInteger() && acc.getElementType().isInteger(32);
+  if (bf16 ? getGroup() != 2 || !right.isBF16() : getGroup() != 4 || !bytes)
+    return op->emitOpError() << "tiles take pairs of bf16, or four bytes that are signed on the right, with sums of 32 bits";
+  if (dot)
+    return verifyGroups(dot, getColumns(), getGroup());
+  return verifyPanels(conv, getColumns(), getColumns() * getGroup());
 }
 
 LogicalResult StrassenAttr::verifyLayout(Operation *op) const {
@@ -140,13 +160,14 @@ LogicalResult SpreadAttr::verifyLayout(Operation *op) const {
 }
 
 std::string PanelsAttr::nameSuffix() const { return ""; }
+std::string TilesAttr::nameSuffix() const { return ""; }
 std::string StrassenAttr::nameSuffix() const { return "_strassen"; }
 std::string WinogradAttr::nameSuffix() const { return "_winograd" + std::to_string(getTile()); }
 std::string SpreadAttr::nameSuffix() const { return "_spread"; }
 
 static std::optional<int64_t> columnsOf(kernel::LayoutAttr layout) {
   return llvm::TypeSwitch<Attribute, std::optional<int64_t>>(layout)
-      .Case<PanelsAttr, StrassenAttr, WinogradAttr, SpreadAttr>([](auto own) -> std::optional<int64_t> { return own.getColumns(); })
+      .Case<PanelsAttr, TilesAttr, StrassenAttr, WinogradAttr, SpreadAttr>([](auto own) -> std::optional<int64_t> { return own.getColumns(); })
       .Default(std::optional<int64_t>());
 }
 

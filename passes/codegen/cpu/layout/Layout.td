@@ -34,6 +34,16 @@ def Cpu_Panels : Cpu_Layout<"Panels", "panels"> {
   let parameters = (ins "int64_t":$columns, DefaultValuedParameter<"int64_t", "1">:$group);
 }
 
+def Cpu_Tiles : Cpu_Layout<"Tiles", "tiles"> {
+  let summary = "panels that tile registers read";
+  let description = [{
+    A right operand is `[batch..., ceil(N / columns), depth / group, group * columns]`, a filter has its groups in front. `group` = 2 for
+    operands rounded to bf16 (the op is marked so), 4 for bytes, signed on the right, with sums in i32. The depth is that of runs of
+    elements that lie together on the left, each padded by zeros to whole steps of at most 64 bytes.
+  }];
+  let parameters = (ins "int64_t":$columns, "int64_t":$group);
+}
+
 def Cpu_Strassen : Cpu_Layout<"Strassen", "strassen"> {
   let summary = "panels of sums for one level of Strassen's algorithm";
   let description = [{

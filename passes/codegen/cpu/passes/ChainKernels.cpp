@@ -6,7 +6,7 @@
 #include "passes/codegen/cpu/passes/Parts.h"
 #include "passes/codegen/cpu/passes/Passes.h"
 #include "passes/codegen/cpu/target/CpuTarget.h"
-#include "passes/codegen/cpu/product/Bf16.h"
+#include "passes/codegen/cpu/product/Amx.h"
 #include "passes/codegen/cpu/product/Tile.h"
 
 using namespace mlir;
@@ -84,7 +84,7 @@ int64_t chooseStrips(const KernelTarget &target, kernel::DotOp dot, kernel::Dept
 bool isByPairs(const KernelTarget &target, kernel::DotOp dot) {
   auto lhs = cast<RankedTensorType>(dot.getLhs().getType());
   return !target.amxBf16 && dot.getLayout() && lhs.getElementType().isBF16() &&
-         bf16Layout(dot).depth() == lhs.getDimSize(1);
+         amxLayout(dot).depth() == lhs.getDimSize(1);
 }
 
 /// What keeps a product and the convolution that reads it from being one kernel; else sets `strips`.

@@ -8,6 +8,7 @@
 #include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/passes/NarrowConstants.h"
 #include "passes/codegen/cpu/passes/Passes.h"
+#include "passes/codegen/cpu/product/Amx.h"
 #include "passes/codegen/cpu/product/Format.h"
 #include "passes/codegen/cpu/target/CpuTarget.h"
 #include "passes/codegen/cpu/product/Product.h"
@@ -69,6 +70,7 @@ Tensor pack(const Tensor &from, const MatrixView &view, int64_t panel, int64_t s
 /// Where the elements of a panel of groups come from: step k of run r is row r * run + k of the matrix.
 struct Runs {
   int64_t run = 0, runs = 1;
+  int64_t padded = 0; ///< steps of a run with the zeros behind them
 };
 
 /// The number at an index of a constant of narrow integers.
@@ -94,7 +96,7 @@ Tensor packGroups(const Tensor &from, const MatrixView &view, Runs runs, int64_t
                   std::vector<int64_t> dims) {
   Tensor to = Tensor::allocate(sizeof(T) == 1 ? DType::Int8 : DType::Int16, std::move(dims));
   std::memset(to.data(), 0, to.sizeBytes());
-  const int64_t panels = llvm::divideCeil(view.n, panel), group = format.group(), padded = format.paddedDepth(runs.run);
+  const int64_t panels = llvm::divideCeil(view.n, panel), group = format.group(), padded = runs.padded;
   const int64_t panelSize = (runs.runs * padded + format.headSteps()) * panel;
   for (int64_t i = 0; i < view.batch; ++i)
     for (int64_t n = 0; n < view.n; ++n) {
@@ -159,6 +161,8 @@ private:
   /// Replaces operand 1 by its panels of groups; `outer` are the dimensions before depth and columns.
   LogicalResult packGrouped(Operation *op, const MatrixView &view, Runs runs, int64_t panel, const OperandFormat &format, bool bytes,
                             std::vector<int64_t> outer);
+  /// Replaces operand 1 by what tile registers read; `outer` are the dimensions before the panels.
+  LogicalResult packTiles(Operation *op, const MatrixView &view, const AmxLayout &layout, std::vector<int64_t> outer);
   /// Frees the constant's memory if nothing of the module reads it any more.
   void release(hlo::ConstantOp constant);
   /// The algorithm that the op's plan names, or the one that estimates prefer. A plan does not decide about accuracy.
@@ -245,12 +249,24 @@ FailureOr<OperandFormat> Packer::groupedFormat(Operation *op, Type accElem, bool
 LogicalResult Packer::packGrouped(Operation *op, const MatrixView &view, Runs runs, int64_t panel, const OperandFormat &format,
                                   bool bytes, std::vector<int64_t> outer) {
   std::string key = keyOf(view);
-  llvm::raw_string_ostream(key) << " groups " << format.group() << ' ' << format.biased << ' ' << runs.run << ' ' << runs.runs << ' ' << panel;
-  outer.insert(outer.end(), {runs.runs * format.paddedDepth(runs.run) + format.headSteps(), panel});
+  llvm::raw_string_ostream(key) << " groups " << format.group() << ' ' << format.biased << ' ' << runs.run << ' ' << runs.runs << ' ' << runs.padded << ' ' << panel;
+  outer.insert(outer.end(), {runs.runs * runs.padded + format.headSteps(), panel});
   return replace(op, key, [&](const Tensor &from) {
     return bytes ? packGroups<int8_t>(from, view, runs, panel, format, outer)
                  : packGroups<int16_t>(from, view, runs, panel, format, outer);
   });
+}
+
+LogicalResult Packer::packTiles(Operation *op, const MatrixView &view, const AmxLayout &layout, std::vector<int64_t> outer) {
+  const OperandFormat format = {OperandFormat::Kind::Bytes, false};
+  const Runs runs = {layout.run, layout.runs, layout.paddedRun()};
+  std::string key = keyOf(view);
+  llvm::raw_string_ostream(key) << " tiles " << runs.run << ' ' << runs.runs << ' ' << runs.padded << ' ' << layout.panel;
+  outer.insert(outer.end(), {int64_t(llvm::divideCeil(view.n, layout.panel)), layout.depth() / layout.group, layout.group * layout.panel});
+  if (failed(replace(op, key, [&](const Tensor &from) { return packGroups<int8_t>(from, view, runs, layout.panel, format, outer); })))
+    return failure();
+  op->setAttr("layout", TilesAttr::get(op->getContext(), layout.panel, layout.group));
+  return success();
 }
 
 void Packer::release(hlo::ConstantOp constant) {
@@ -297,6 +313,12 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
   FailureOr<OperandFormat> format = groupedFormat(op, acc.getElementType(), bytes);
   if (failed(format))
     return failure();
+  if (format->kind == OperandFormat::Kind::Bytes && target.amxInt8 && chooseSpecial(op, "tiles", whyNotByteTiles(op, target, bytes))) {
+    if (failed(packTiles(op, view, amxLayout(op), shape)))
+      return failure();
+    op.setRhsDims(llvm::to_vector(llvm::seq<int64_t>(0, shape.size() + 3)));
+    return success();
+  }
   TileShape tile = chooseTile(tileTarget(target, *format), acc.getElementType(), rows, view.n, plan);
   auto lhs = cast<RankedTensorType>(op.getLhs().getType());
   const ProductTypes types = {lhs.getElementType(), rhs.getElementType(), acc.getElementType()};
@@ -316,7 +338,7 @@ LogicalResult Packer::packDot(kernel::DotOp op) {
       all.push_back(llvm::divideCeil(view.n, panel));
       return all;
     }();
-    if (failed(packGrouped(op, view, {view.k, 1}, panel, *format, bytes, outer)))
+    if (failed(packGrouped(op, view, {view.k, 1, format->paddedDepth(view.k)}, panel, *format, bytes, outer)))
       return failure();
     op.setLayoutAttr(PanelsAttr::get(op.getContext(), panel, format->group()));
     op.setRhsDims(llvm::to_vector(llvm::seq<int64_t>(0, outer.size() + 2)));
@@ -479,12 +501,18 @@ LogicalResult Packer::packConv(kernel::ConvOp op) {
   FailureOr<OperandFormat> format = groupedFormat(op, acc.getElementType(), bytes);
   if (failed(format))
     return failure();
+  if (format->kind == OperandFormat::Kind::Bytes && target.amxInt8 && chooseSpecial(op, "tiles", whyNotByteTiles(op, target, bytes))) {
+    if (failed(packTiles(op, view, amxLayout(op), {groups})))
+      return failure();
+    op.setKernelShape(taps);
+    return success();
+  }
   const ConvRuns runs = convRuns(op);
   if (format->isGrouped() && !runs.isStatic)
     return success(); // the plain loops need no packing
   int64_t panel = chooseTile(tileTarget(target, *format), acc.getElementType(), rows, view.n, KernelPlan::of(op)).columns();
   if (format->isGrouped()) {
-    if (failed(packGrouped(op, view, {runs.run, runs.runs}, panel, *format, bytes, {groups, int64_t(llvm::divideCeil(view.n, panel))})))
+    if (failed(packGrouped(op, view, {runs.run, runs.runs, format->paddedDepth(runs.run)}, panel, *format, bytes, {groups, int64_t(llvm::divideCeil(view.n, panel))})))
       return failure();
     op.setLayoutAttr(PanelsAttr::get(op.getContext(), panel, format->group()));
     op.setKernelShape(taps);

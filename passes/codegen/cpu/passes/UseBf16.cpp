@@ -13,7 +13,7 @@
 #include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/passes/Passes.h"
 #include "passes/codegen/cpu/target/CpuTarget.h"
-#include "passes/codegen/cpu/product/Bf16.h"
+#include "passes/codegen/cpu/product/Amx.h"
 
 #include <cstring>
 #include <map>
@@ -28,78 +28,6 @@ namespace lathe::cpu {
 //===----------------------------------------------------------------------===//
 // Policy
 //===----------------------------------------------------------------------===//
-
-/// The longest even step that divides a run; 0 for an odd one.
-static int64_t stepOf(int64_t run) {
-  for (int64_t s = 32; s >= 2; s -= 2)
-    if (run % s == 0)
-      return s;
-  return 0;
-}
-
-static int64_t roundUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
-
-/// One run of gathered rows: full steps, the last one filled up with zeros.
-static Bf16Layout gatheredLayout(int64_t depth, int64_t columns) {
-  Bf16Layout layout;
-  layout.panel = columns <= 16 ? 16 : 32;
-  layout.run = depth;
-  layout.step = depth < 32 ? roundUp(depth, 2) : 32;
-  layout.gathered = true;
-  return layout;
-}
-
-/// Whether `steps` of a reduction of that length are too few elements each: a copy to full steps is faster.
-static bool wasteful(int64_t steps, int64_t depth) { return 2 * steps > 3 * ((depth + 31) / 32); }
-
-Bf16Layout bf16Layout(kernel::DotOp op) {
-  auto lhs = cast<RankedTensorType>(op.getLhs().getType());
-  int64_t k = lhs.getDimSize(op.getLhsDims().back()), n = op.getAccType().getDimSize(op.getResultDims().back());
-  Bf16Layout layout = gatheredLayout(k, n);
-  if (int64_t step = stepOf(k); step && !wasteful(k / step, k)) {
-    layout.step = step;
-    layout.gathered = false;
-  }
-  return layout;
-}
-
-static SmallVector<int64_t> tapsOf(kernel::ConvOp op) {
-  if (op.getLayout())
-    return SmallVector<int64_t>(*op.getKernelShape());
-  return SmallVector<int64_t>(cast<RankedTensorType>(op.getFilter().getType()).getShape().drop_back(2));
-}
-
-Bf16Layout bf16Layout(kernel::ConvOp op) {
-  auto input = cast<RankedTensorType>(op.getInput().getType());
-  int64_t groups = op.getGroups(), channels = input.getShape().back(), perGroup = channels / groups;
-  int64_t taps = 1, columns = op.getAccType().getShape().back() / groups;
-  SmallVector<int64_t> sizes = tapsOf(op);
-  for (int64_t t : sizes)
-    taps *= t;
-  Bf16Layout layout = gatheredLayout(taps * perGroup, columns);
-  // every other pixel: gathered once they are plain rows for all panels
-  if (groups == 1 && taps == 1 && llvm::any_of(op.getStrides(), [](int64_t s) { return s > 1; }))
-    return layout;
-  // one run a tap, or one for a whole row of taps where their channels touch
-  int64_t steps = 0;
-  auto consider = [&](int64_t run, int64_t runs) {
-    int64_t step = stepOf(run);
-    if (!step || (steps && run / step * runs >= steps))
-      return;
-    steps = run / step * runs;
-    layout.run = run;
-    layout.runs = runs;
-    layout.step = step;
-    layout.gathered = false;
-  };
-  consider(perGroup, taps);
-  bool touching = groups == 1 && !sizes.empty() && op.getRhsDilation().back() == 1 && channels % 512 != 0;
-  if (touching)
-    consider(sizes.back() * perGroup, taps / sizes.back());
-  if (groups == 1 && (!steps || wasteful(steps, taps * perGroup)))
-    return gatheredLayout(taps * perGroup, columns);
-  return layout;
-}
 
 static bool isConstantBehindViews(Value v) {
   while (auto reshape = v.getDefiningOp<hlo::ReshapeOp>())
@@ -178,16 +106,25 @@ struct View {
 
 class Bf16Packer {
 public:
+  Bf16Packer(MLIRContext *context, const KernelTarget &target) : context(context), target(target) {}
   LogicalResult pack(kernel::DotOp op);
   LogicalResult pack(kernel::ConvOp op);
   LogicalResult pack(kernel::ConvOp op, const WinogradPlan &plan);
 
 private:
-  LogicalResult replace(Operation *op, const View &view, const Bf16Layout &layout, std::vector<int64_t> batchDims);
+  LogicalResult replace(Operation *op, const View &view, const AmxLayout &layout, std::vector<int64_t> batchDims);
+  kernel::LayoutAttr layoutAttr(const AmxLayout &layout) const {
+    if (target.amxBf16)
+      return TilesAttr::get(context, layout.panel, 2);
+    return PanelsAttr::get(context, layout.panel, 2);
+  }
+
+  MLIRContext *context;
+  const KernelTarget &target;
   std::map<std::pair<const void *, std::string>, Value> done;
 };
 
-Tensor packPairs(const Tensor &from, const View &view, const Bf16Layout &layout, std::vector<int64_t> dims) {
+Tensor packPairs(const Tensor &from, const View &view, const AmxLayout &layout, std::vector<int64_t> dims) {
   Tensor to = Tensor::allocate(DType::BFloat16, std::move(dims));
   auto *out = static_cast<uint16_t *>(to.data());
   std::memset(out, 0, to.sizeBytes());
@@ -210,7 +147,7 @@ Tensor packPairs(const Tensor &from, const View &view, const Bf16Layout &layout,
   return to;
 }
 
-LogicalResult Bf16Packer::replace(Operation *op, const View &view, const Bf16Layout &layout, std::vector<int64_t> dims) {
+LogicalResult Bf16Packer::replace(Operation *op, const View &view, const AmxLayout &layout, std::vector<int64_t> dims) {
   Value source = op->getOperand(1);
   while (auto reshape = source.getDefiningOp<hlo::ReshapeOp>())
     source = reshape->getOperand(0);
@@ -261,19 +198,19 @@ LogicalResult Bf16Packer::pack(kernel::DotOp op) {
     view.batch = next;
     shape.push_back(rhs.getDimSize(d));
   }
-  Bf16Layout layout = bf16Layout(op);
+  AmxLayout layout = amxLayout(op);
   if (failed(replace(op, view, layout, shape)))
     return failure();
-  op.setLayoutAttr(PanelsAttr::get(op.getContext(), layout.panel, 2));
+  op.setLayoutAttr(layoutAttr(layout));
   op.setRhsDims(llvm::to_vector(llvm::seq<int64_t>(0, shape.size() + 3)));
   return success();
 }
 
 LogicalResult Bf16Packer::pack(kernel::ConvOp op) {
   auto filter = cast<RankedTensorType>(op.getFilter().getType());
-  SmallVector<int64_t> taps = tapsOf(op);
+  SmallVector<int64_t> taps(filter.getShape().drop_back(2));
   int64_t oc = filter.getShape().back(), groups = op.getGroups();
-  Bf16Layout layout = bf16Layout(op);
+  AmxLayout layout = amxLayout(op);
   View view;
   view.k = filter.getNumElements() / oc;
   view.n = oc / groups;
@@ -283,7 +220,7 @@ LogicalResult Bf16Packer::pack(kernel::ConvOp op) {
     view.batch.push_back(g * view.n);
   if (failed(replace(op, view, layout, {groups})))
     return failure();
-  op.setLayoutAttr(PanelsAttr::get(op.getContext(), layout.panel, 2));
+  op.setLayoutAttr(layoutAttr(layout));
   op.setKernelShape(taps);
   return success();
 }
@@ -417,7 +354,7 @@ bool storeNarrow(Operation *op, unsigned number) {
 /// Multiply-adds of an op that refuseBf16 accepts; sizes known at run time only count as 1.
 double multiplyAdds(Operation *op) {
   auto acc = cast<RankedTensorType>(isa<kernel::DotOp>(op) ? cast<kernel::DotOp>(op).getAccType() : cast<kernel::ConvOp>(op).getAccType());
-  double n = isa<kernel::DotOp>(op) ? bf16Layout(cast<kernel::DotOp>(op)).depth() : bf16Layout(cast<kernel::ConvOp>(op)).depth();
+  double n = isa<kernel::DotOp>(op) ? amxLayout(cast<kernel::DotOp>(op)).depth() : amxLayout(cast<kernel::ConvOp>(op)).depth();
   for (int64_t d : acc.getShape())
     n *= ShapedType::isDynamic(d) ? 1 : d;
   return n;
@@ -480,7 +417,7 @@ struct UseBf16 : impl::UseBf16Base<UseBf16> {
 FailureOr<unsigned> useBf16(ModuleOp module, const KernelTarget &target, bool exact) {
   if (!target.avx512bf16)
     return 0u;
-  Bf16Packer packer;
+  Bf16Packer packer(module.getContext(), target);
   SmallVector<Operation *> kernels;
   SmallVector<hlo::ConstantOp> constants;
   module.walk([&](Operation *op) {

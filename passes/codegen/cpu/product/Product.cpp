@@ -5,7 +5,7 @@
 // covers a range of units. Per row block the left operand may be copied to scratch (converted, or to break
 // cache aliasing); per unit the panel may be packed to scratch.
 #include "dialects/hlo/Shape.h"
-#include "passes/codegen/cpu/product/Bf16.h"
+#include "passes/codegen/cpu/product/Amx.h"
 #include "passes/codegen/cpu/product/Format.h"
 #include "passes/codegen/cpu/product/Strassen.h"
 #include "passes/codegen/cpu/target/Blocking.h"
@@ -293,12 +293,12 @@ void ProductEmitter::placePanel(TileOperands &operands, ReductionLoop &reduction
   } else {
     operands.b = b.ptrAt(bBase, bElem, b.mul(column, spec.bColumn));
     if (grouped) {
-      Bf16Layout layout;
+      AmxLayout layout;
       layout.panel = tile.columns();
       layout.run = *hlo::constantValue(spec.k);
       layout.step = *k;
-      Bf16PanelSource source{bElem, operands.b, spec.bStep, spec.bColumn, validColumns ? tailColumns : tile.columns()};
-      packBf16Panel(b, layout, source, scratchB);
+      AmxPanelSource source{bElem, operands.b, spec.bStep, spec.bColumn, validColumns ? tailColumns : tile.columns()};
+      packAmxPanel(b, layout, source, scratchB);
       operands.b = scratchB;
     } else if (packB) {
       packPanel(b, shape, accElem, {bElem, operands.b, kValue, spec.bStep, spec.bColumn, validColumns}, scratchB);

@@ -8,9 +8,16 @@ using namespace mlir;
 
 namespace lathe::cpu {
 
+bool spellsOutDots(const codegen::Processor &processor) {
+  return llvm::StringRef(processor.features).ends_with("+lathe-spells-out-dots");
+}
+
 codegen::KernelTarget cpuTarget(const codegen::Processor &processor) {
   codegen::KernelTarget target = codegen::KernelTarget::get(processor.triple, processor.features);
-  target.amxBf16 &= llvm::Triple(llvm::Triple::normalize(processor.triple)).isOSLinux(); // the permission is asked for as Linux wants it
+  // the permission is asked for as Linux wants it, and tile registers cannot be written out in plain operations
+  const bool tiles = llvm::Triple(llvm::Triple::normalize(processor.triple)).isOSLinux() && !spellsOutDots(processor);
+  target.amxBf16 &= tiles;
+  target.amxInt8 &= tiles;
   target.threads = processor.threads;
   target.fastBf16 = processor.bf16 && target.avx512bf16;
   return target;

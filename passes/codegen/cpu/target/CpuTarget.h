@@ -7,6 +7,8 @@
 
 namespace lathe::cpu {
 
+/// Whether the instructions that multiply groups are written out in plain operations, for tests on machines that lack them.
+bool spellsOutDots(const codegen::Processor &processor);
 codegen::KernelTarget cpuTarget(const codegen::Processor &processor);
 /// The same for the module's target (passes/codegen/Target.h), with `exact` beside it.
 struct ModuleTarget {

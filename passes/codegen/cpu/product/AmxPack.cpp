@@ -1,6 +1,6 @@
-// Copies to scratch for products of bf16 operands: rows rounded to bf16, panels of pairs of a right operand that
-// is known at run time only.
-#include "passes/codegen/cpu/product/Bf16.h"
+// Copies to scratch for products in tiles: rows, rounded to bf16 or bytes as they are, and panels of pairs of a right operand of
+// floats that is known at run time only.
+#include "passes/codegen/cpu/product/Amx.h"
 #include "passes/codegen/cpu/product/Product.h"
 #include "passes/codegen/element/NarrowFloat.h"
 
@@ -17,12 +17,10 @@ Value loadBf16Bits(KernelBuilder &b, Type elem, Value base, Value index, unsigne
   return f32ToNarrow(b, b.getBF16Type(), b.loadElem(elem, base, index, lanes, mask));
 }
 
-void copyToBf16(KernelBuilder &b, Type elem, Value from, Value to, Value count) {
-  constexpr unsigned lanes = 32;
-  Type i16 = b.getI16Type();
+/// Elements of 64 bytes at a time; the last ones with zeros behind them.
+static void copyRows(KernelBuilder &b, unsigned lanes, Value count, function_ref<void(Value at, Value mask)> copy) {
   std::optional<int64_t> n = constantOf(count);
   Value whole = b.mul(b.divU(count, b.i64(lanes)), b.i64(lanes));
-  auto copy = [&](Value at, Value mask) { b.storeElem(i16, loadBf16Bits(b, elem, from, at, lanes, mask), to, at); };
   if (!n || *n >= lanes)
     b.loop(b.i64(0), whole, b.i64(lanes), [&](Value at) { copy(at, Value()); });
   if (n && *n % lanes == 0)
@@ -34,11 +32,30 @@ void copyToBf16(KernelBuilder &b, Type elem, Value from, Value to, Value count) 
     b.ifThen(b.lt(whole, count), rest);
 }
 
+void copyToBf16(KernelBuilder &b, Type elem, Value from, Value to, Value count) {
+  constexpr unsigned lanes = 32;
+  copyRows(b, lanes, count, [&](Value at, Value mask) {
+    b.storeElem(b.getI16Type(), loadBf16Bits(b, elem, from, at, lanes, mask), to, at);
+  });
+}
+
+void copyToRow(KernelBuilder &b, const AmxLayout &layout, Type elem, Value from, Value to, Value count) {
+  if (!layout.isBytes())
+    return copyToBf16(b, elem, from, to, count);
+  const unsigned lanes = layout.fullStep();
+  Type byte = b.getI8Type();
+  copyRows(b, lanes, count, [&](Value at, Value mask) { b.storeElem(byte, b.loadElem(byte, from, at, lanes, mask), to, at); });
+}
+
+void zerosOfRow(KernelBuilder &b, const AmxLayout &layout, Value to, Value count) {
+  zeroRun(b, layout.isBytes() ? b.getI8Type() : b.getI16Type(), to, count);
+}
+
 namespace {
 
 class PanelPacker {
 public:
-  PanelPacker(KernelBuilder &b, const Bf16Layout &layout, const Bf16PanelSource &from, Value to)
+  PanelPacker(KernelBuilder &b, const AmxLayout &layout, const AmxPanelSource &from, Value to)
       : b(b), layout(layout), from(from), to(to) {}
 
   void emit() {
@@ -151,14 +168,14 @@ private:
   }
 
   KernelBuilder &b;
-  const Bf16Layout &layout;
-  const Bf16PanelSource &from;
+  const AmxLayout &layout;
+  const AmxPanelSource &from;
   Value to;
 };
 
 } // namespace
 
-void packBf16Panel(KernelBuilder &b, const Bf16Layout &layout, const Bf16PanelSource &from, Value to) {
+void packAmxPanel(KernelBuilder &b, const AmxLayout &layout, const AmxPanelSource &from, Value to) {
   PanelPacker(b, layout, from, to).emit();
 }
 

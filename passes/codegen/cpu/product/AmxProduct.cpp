@@ -1,9 +1,9 @@
-// Matrix products of bf16 operands with AMX: kernel.dot and 1x1 convolutions marked bf16 (without AMX they are products like
-// those of f32, in Product.cpp). Units of work are numbered (batch, block of rows, panel), the panel innermost: the rows of
+// Matrix products in tile registers: kernel.dot and 1x1 convolutions marked bf16 (without AMX they are products like
+// those of f32, in Product.cpp) or of bytes. Units of work are numbered (batch, block of rows, panel), the panel innermost: the rows of
 // a block stay in L2 while the panels pass. Rows that the tiles cannot read in place are copied to scratch once a
 // block: f32, of odd length, not contiguous, of unknown number, or 4 KiB apart.
 #include "dialects/hlo/Shape.h"
-#include "passes/codegen/cpu/product/Bf16.h"
+#include "passes/codegen/cpu/product/Amx.h"
 #include "passes/codegen/cpu/product/Product.h"
 
 using namespace mlir;
@@ -11,9 +11,9 @@ using namespace mlir;
 namespace lathe::cpu {
 namespace {
 
-class Bf16ProductEmitter {
+class AmxProductEmitter {
 public:
-  Bf16ProductEmitter(KernelBuilder &b, const ProductSpec &spec, const Bf16Layout &layout, Epilogue &epilogue)
+  AmxProductEmitter(KernelBuilder &b, const ProductSpec &spec, const AmxLayout &layout, Epilogue &epilogue)
       : b(b), spec(spec), layout(layout), tiles(b, layout, epilogue, spec.columnDim), aElem(spec.aElem), bElem(spec.bElem) {}
   LogicalResult emit();
 
@@ -24,8 +24,8 @@ private:
 
   KernelBuilder &b;
   const ProductSpec &spec;
-  const Bf16Layout &layout;
-  Bf16Tiles tiles;
+  const AmxLayout &layout;
+  AmxTiles tiles;
 
   Type aElem, bElem;
   std::optional<int64_t> m;
@@ -41,7 +41,7 @@ private:
   Value aBase;
 };
 
-void Bf16ProductEmitter::plan() {
+void AmxProductEmitter::plan() {
   packed = spec.panel.has_value();
   m = hlo::constantValue(spec.m);
   mValue = b.dim(spec.m);
@@ -49,20 +49,21 @@ void Bf16ProductEmitter::plan() {
   panels = llvm::divideCeil(n, layout.panel);
   for (AffineExpr e : spec.batch)
     batchDims.push_back(b.dim(e));
-  height = Bf16Tiles::maxHeight(b.target);
+  height = AmxTiles::maxHeight(b.target, layout);
   int64_t rowTiles = 1;
   if (m) {
     rowTiles = llvm::divideCeil(*m, height);
     height = llvm::divideCeil(*m, rowTiles);
   }
   std::optional<int64_t> row = constantOf(spec.aRow);
-  bool aliasing = row && *row % 2048 == 0 && rowTiles * panels > 2;
-  copyA = layout.gathered || !aElem.isBF16() || constantOf(spec.aStep) != 1 || !m || aliasing;
-  pitch = llvm::alignTo(layout.paddedRun(), 32);
-  if (pitch % 2048 == 0)
-    pitch += 32;
+  const int64_t bytes = layout.elemBytes();
+  bool aliasing = row && *row * bytes % 4096 == 0 && rowTiles * panels > 2;
+  copyA = layout.gathered || (!layout.isBytes() && !aElem.isBF16()) || constantOf(spec.aStep) != 1 || !m || aliasing;
+  pitch = llvm::alignTo(layout.paddedRun(), layout.fullStep());
+  if (pitch * bytes % 4096 == 0)
+    pitch += layout.fullStep();
 
-  int64_t tileBytes = layout.paddedRun() * 2 * height, fitting = std::max<int64_t>(2, b.target.ofL2(b.target.l2Rows) / tileBytes);
+  int64_t tileBytes = layout.paddedRun() * bytes * height, fitting = std::max<int64_t>(2, b.target.ofL2(b.target.l2Rows) / tileBytes);
   tilesPerBlock = m ? std::min(rowTiles, fitting) : std::min<int64_t>(fitting, 16);
   if (m) {
     // enough units for some threads, but tiles that share what is done for a panel
@@ -77,34 +78,37 @@ void Bf16ProductEmitter::plan() {
   } else {
     blocks = hlo::ceilDiv(spec.m, tilesPerBlock * height);
   }
-  int64_t scratch = copyA ? tilesPerBlock * height * pitch * 2 : 0;
+  int64_t scratch = copyA ? tilesPerBlock * height * pitch * bytes : 0;
   scratchB = b.ptrBytes(b.scratch, b.i64(scratch));
   if (!packed)
-    scratch += layout.depth() * layout.panel * 2;
+    scratch += layout.depth() * layout.panel * bytes;
   b.setScratch(scratch);
-  // about a fourth of what f32 takes
-  b.setWork(layout.depth() * layout.panel * height * tilesPerBlock / 8);
+  // about a fourth of what f32 takes, and half of that
+  b.setWork(layout.depth() * layout.panel * height * tilesPerBlock / (4 * layout.group));
   AffineExpr units = blocks * panels;
   for (AffineExpr e : spec.batch)
     units = units * e;
   b.setExtent(hlo::simplify(units));
 }
 
-void Bf16ProductEmitter::copyRows(Value rows) {
+void AmxProductEmitter::copyRows(Value rows) {
   b.loop(b.i64(0), rows, [&](Value r) {
     Value from = b.ptrAt(aBase, aElem, b.mul(r, spec.aRow));
-    Value to = b.ptrAt(b.scratch, b.getBF16Type(), b.mul(r, b.i64(pitch)));
+    Value to = b.ptrAt(b.scratch, layout.elem(b), b.mul(r, b.i64(pitch)));
     Value k = b.i64(layout.run);
     if (constantOf(spec.aStep) == 1)
-      return copyToBf16(b, aElem, from, to, k);
-    Type i16 = b.getI16Type();
-    b.loop(b.i64(0), k, [&](Value x) { b.storeElem(i16, loadBf16Bits(b, aElem, from, b.mul(x, spec.aStep)), to, x); });
+      return copyToRow(b, layout, aElem, from, to, k);
+    Type bits = layout.isBytes() ? b.getI8Type() : b.getI16Type();
+    b.loop(b.i64(0), k, [&](Value x) {
+      Value at = b.mul(x, spec.aStep);
+      b.storeElem(bits, layout.isBytes() ? b.loadElem(bits, from, at) : loadBf16Bits(b, aElem, from, at), to, x);
+    });
     if (layout.run < layout.paddedRun())
-      b.loop(k, b.i64(layout.paddedRun()), [&](Value x) { b.storeElem(i16, b.cstI(i16, 0), to, x); });
+      b.loop(k, b.i64(layout.paddedRun()), [&](Value x) { b.storeElem(bits, b.cstI(bits, 0), to, x); });
   });
 }
 
-LogicalResult Bf16ProductEmitter::emitBlock(Value group, Value firstPanel, Value lastPanel) {
+LogicalResult AmxProductEmitter::emitBlock(Value group, Value firstPanel, Value lastPanel) {
   SmallVector<Value> sizes(batchDims);
   sizes.push_back(b.max(b.dim(blocks), b.i64(1)));
   SmallVector<Value> batchIndex = b.delinearize(group, sizes);
@@ -119,7 +123,7 @@ LogicalResult Bf16ProductEmitter::emitBlock(Value group, Value firstPanel, Value
   aBase = b.ptrAt(b.ptrAt(spec.a, aElem, aOffset), aElem, b.mul(firstRow, spec.aRow));
   Value bBase = b.ptrAt(spec.b, bElem, bOffset);
 
-  Bf16Rows rows;
+  AmxRows rows;
   rows.height = height;
   rows.rowStride = copyA ? b.i64(pitch) : spec.aRow;
   rows.tiles = b.divU(b.add(rowCount, b.i64(height - 1)), h);
@@ -132,7 +136,7 @@ LogicalResult Bf16ProductEmitter::emitBlock(Value group, Value firstPanel, Value
     return even || copyA ? first : b.min(first, b.sub(rowCount, h));
   };
   rows.pointer = [&, firstOf](Value tile) {
-    return copyA ? b.ptrAt(b.scratch, b.getBF16Type(), b.mul(firstOf(tile), b.i64(pitch)))
+    return copyA ? b.ptrAt(b.scratch, layout.elem(b), b.mul(firstOf(tile), b.i64(pitch)))
                  : b.ptrAt(aBase, aElem, b.mul(firstOf(tile), spec.aRow));
   };
   rows.bounds = [&, firstOf](Value tile) -> std::pair<Value, Value> {
@@ -151,7 +155,7 @@ LogicalResult Bf16ProductEmitter::emitBlock(Value group, Value firstPanel, Value
 
   LogicalResult ok = success();
   int64_t panelElements = layout.depth() * layout.panel, full = n / layout.panel;
-  auto panelAt = [&](Value p) { return b.ptrAt(bBase, b.getBF16Type(), b.mul(p, b.i64(panelElements))); };
+  auto panelAt = [&](Value p) { return b.ptrAt(bBase, layout.elem(b), b.mul(p, b.i64(panelElements))); };
   auto emit = [&](Value tile, unsigned count, Value panel, int64_t columns, Value next) {
     if (failed(tiles.emit(rows, tile, count, panel, columns, {}, next)))
       ok = failure();
@@ -166,7 +170,7 @@ LogicalResult Bf16ProductEmitter::emitBlock(Value group, Value firstPanel, Value
     if (n % layout.panel)
       b.ifThen(b.lt(b.i64(full), lastPanel), [&] { at(b.i64(full), n % layout.panel); });
   };
-  if (packed && Bf16Tiles::rowsFirst(b.target, layout, panels)) {
+  if (packed && AmxTiles::rowsFirst(b.target, layout, panels)) {
     tiles.forEachGroup(rows, [&](Value tile, unsigned count) {
       forEachPanel([&](Value p, int64_t columns) { emit(tile, count, panelAt(p), columns, Value()); });
     });
@@ -176,17 +180,17 @@ LogicalResult Bf16ProductEmitter::emitBlock(Value group, Value firstPanel, Value
     Value from = scratchB, next;
     if (packed) {
       from = panelAt(p);
-      next = b.ptrAt(from, b.getBF16Type(), b.i64(panelElements));
+      next = b.ptrAt(from, layout.elem(b), b.i64(panelElements));
     } else {
-      Bf16PanelSource source{bElem, b.ptrAt(bBase, bElem, b.mul(column, spec.bColumn)), spec.bStep, spec.bColumn, columns};
-      packBf16Panel(b, layout, source, scratchB);
+      AmxPanelSource source{bElem, b.ptrAt(bBase, bElem, b.mul(column, spec.bColumn)), spec.bStep, spec.bColumn, columns};
+      packAmxPanel(b, layout, source, scratchB);
     }
     tiles.forEachGroup(rows, [&](Value tile, unsigned count) { emit(tile, count, from, columns, next); });
   });
   return ok;
 }
 
-LogicalResult Bf16ProductEmitter::emit() {
+LogicalResult AmxProductEmitter::emit() {
   plan();
   Value panelCount = b.i64(panels);
   LogicalResult ok = success();
@@ -202,17 +206,17 @@ LogicalResult Bf16ProductEmitter::emit() {
 
 } // namespace
 
-LogicalResult emitBf16Product(KernelBuilder &b, const ProductSpec &spec, const Bf16Layout &layout, Epilogue &epilogue) {
-  if (b.target.amxBf16)
-    return Bf16ProductEmitter(b, spec, layout, epilogue).emit();
+LogicalResult emitAmxProduct(KernelBuilder &b, const ProductSpec &spec, const AmxLayout &layout, Epilogue &epilogue) {
+  if (layout.inTiles(b.target))
+    return AmxProductEmitter(b, spec, layout, epilogue).emit();
   ProductSpec pairs = spec;
   pairs.pairedDepth = layout.depth();
   return emitProduct(b, pairs, epilogue);
 }
 
-LogicalResult emitBf16Dot(kernel::DotOp op, KernelBuilder &b) {
+LogicalResult emitAmxDot(kernel::DotOp op, KernelBuilder &b) {
   Epilogue epilogue(b, op);
-  return emitBf16Product(b, dotSpec(op, b), bf16Layout(op), epilogue);
+  return emitAmxProduct(b, dotSpec(op, b), amxLayout(op), epilogue);
 }
 
 } // namespace lathe::cpu

@@ -1,11 +1,11 @@
-// Register tiles over bf16 operands.
+// Register tiles over operands in groups of four bytes.
 //
 // AMX: two tiles of rows by two of columns, four accumulators, in tile registers
 //   0 1   sums of the first tile of rows      4 5   rows
 //   2 3   sums of the second one              6 7   columns of a panel
 // AVX512_BF16: rows by two vectors of columns, pairs of the left operand broadcast from memory.
 // Either way the sums go through a buffer that stays in L1 to the epilogue.
-#include "passes/codegen/cpu/product/Bf16.h"
+#include "passes/codegen/cpu/product/Amx.h"
 #include "passes/codegen/cpu/product/Product.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -18,19 +18,19 @@ namespace lathe::cpu {
 
 constexpr unsigned lanes = 16;
 
-Bf16Tiles::Bf16Tiles(KernelBuilder &b, const Bf16Layout &layout, Epilogue &epilogue, unsigned columnDim)
+AmxTiles::AmxTiles(KernelBuilder &b, const AmxLayout &layout, Epilogue &epilogue, unsigned columnDim)
     : b(b), layout(layout), epilogue(epilogue), columnDim(columnDim) {
   buffer = b.alloca(2 * 16 * layout.panel * 4);
 }
 
-void Bf16Tiles::intrinsic(llvm::StringRef name, ValueRange args) {
+void AmxTiles::intrinsic(llvm::StringRef name, ValueRange args) {
   LLVM::CallIntrinsicOp::create(b, b.getStringAttr(name), args);
 }
 
-Value Bf16Tiles::tileNumber(unsigned n) { return b.cstI(b.getI8Type(), n); }
+Value AmxTiles::tileNumber(unsigned n) { return b.cstI(b.getI8Type(), n); }
 
-void Bf16Tiles::begin(unsigned height) {
-  if (!b.target.amxBf16)
+void AmxTiles::begin(unsigned height) {
+  if (!layout.inTiles(b.target))
     return;
   // palette 1: bytes of a row from byte 16 on, two bytes each; rows from byte 48 on
   std::string config(64, 0);
@@ -42,64 +42,65 @@ void Bf16Tiles::begin(unsigned height) {
   for (unsigned t = 0; t < 4; ++t)
     shape(t, height, 64);
   for (unsigned t = 4; t < 6; ++t)
-    shape(t, height, layout.step * 2);
+    shape(t, height, layout.step * layout.elemBytes());
   for (unsigned t = 6; t < 8; ++t)
-    shape(t, layout.step / 2, 64);
+    shape(t, layout.step / layout.group, 64);
   intrinsic("llvm.x86.ldtilecfg", b.constantData(config));
 }
 
-void Bf16Tiles::end() {
-  if (b.target.amxBf16)
+void AmxTiles::end() {
+  if (layout.inTiles(b.target))
     intrinsic("llvm.x86.tilerelease", {});
 }
 
 /// The nest of runs around `body(sum of the left operand's offsets, panel, next)`; `next` may be null.
-static void nestRuns(KernelBuilder &b, ArrayRef<ReductionLoop> loops, Value aOffset, Value panel, Value next,
+static void nestRuns(KernelBuilder &b, Type elem, ArrayRef<ReductionLoop> loops, Value aOffset, Value panel, Value next,
                      function_ref<void(Value aOffset, Value panel, Value next)> body) {
   if (loops.empty())
     return body(aOffset, panel, next);
   const ReductionLoop &l = loops.front();
   auto at = [&](Value i) {
-    auto move = [&](Value p) { return p ? b.ptrAt(p, b.getBF16Type(), b.mul(i, l.bStride)) : p; };
-    nestRuns(b, loops.drop_front(), b.add(aOffset, b.mul(i, l.aStride)), move(panel), move(next), body);
+    auto move = [&](Value p) { return p ? b.ptrAt(p, elem, b.mul(i, l.bStride)) : p; };
+    nestRuns(b, elem, loops.drop_front(), b.add(aOffset, b.mul(i, l.aStride)), move(panel), move(next), body);
   };
   if (constantOf(l.trips) == 1)
     return at(b.i64(0));
   b.loop(b.i64(0), l.trips, at);
 }
 
-void Bf16Tiles::sumsAmx(const Bf16Rows &rows, ArrayRef<Value> a, Value panel, unsigned vecs, ArrayRef<ReductionLoop> outer,
+void AmxTiles::sumsAmx(const AmxRows &rows, ArrayRef<Value> a, Value panel, unsigned vecs, ArrayRef<ReductionLoop> outer,
                         Value tile, Value next) {
-  Type bf16 = b.getBF16Type(), f32 = b.getF32Type();
+  Type elem = layout.elem(b), sum = layout.sumElem(b);
+  StringRef multiply = !layout.isBytes() ? "llvm.x86.tdpbf16ps" : layout.isUnsigned ? "llvm.x86.tdpbusd" : "llvm.x86.tdpbssd";
   // all groups of tiles together fetch what comes next; many of them would mostly ask for what is there
   std::optional<int64_t> count = constantOf(rows.tiles);
   int64_t prefetchLines = 0;
   if (!count || *count > 32) {
     next = Value();
   } else if (next) {
-    prefetchLines = llvm::divideCeil(layout.step * layout.panel / 32, llvm::divideCeil(*count, 2));
+    prefetchLines = llvm::divideCeil(layout.step * layout.panel / layout.fullStep(), llvm::divideCeil(*count, 2));
     next = b.ptrBytes(next, b.mul(b.divU(tile, b.i64(2)), b.i64(prefetchLines * 64)));
   }
-  Value rowBytes = b.mul(rows.rowStride, b.i64(2)), panelBytes = b.i64(layout.panel * 4);
+  Value rowBytes = b.mul(rows.rowStride, b.i64(layout.elemBytes())), panelBytes = b.i64(layout.panel * 4);
   for (unsigned r = 0; r < a.size(); ++r)
     for (unsigned v = 0; v < vecs; ++v)
       intrinsic("llvm.x86.tilezero", tileNumber(2 * r + v));
-  nestRuns(b, outer, b.i64(0), panel, next, [&](Value aOffset, Value bRun, Value next) {
+  nestRuns(b, elem, outer, b.i64(0), panel, next, [&](Value aOffset, Value bRun, Value next) {
     auto step = [&](Value k) {
-      Value bStep = b.ptrAt(bRun, bf16, b.mul(k, b.i64(layout.step * layout.panel)));
+      Value bStep = b.ptrAt(bRun, elem, b.mul(k, b.i64(layout.step * layout.panel)));
       Value aStep = b.add(aOffset, b.mul(k, b.i64(layout.step)));
       for (unsigned r = 0; r < a.size(); ++r) {
         for (unsigned v = 0; v < vecs; ++v) {
           if (r == 0)
             intrinsic("llvm.x86.tileloadd64", {tileNumber(6 + v), b.ptrBytes(bStep, b.i64(v * 64)), panelBytes});
           if (v == 0)
-            intrinsic("llvm.x86.tileloadd64", {tileNumber(4 + r), b.ptrAt(a[r], bf16, aStep), rowBytes});
-          intrinsic("llvm.x86.tdpbf16ps", {tileNumber(2 * r + v), tileNumber(4 + r), tileNumber(6 + v)});
+            intrinsic("llvm.x86.tileloadd64", {tileNumber(4 + r), b.ptrAt(a[r], elem, aStep), rowBytes});
+          intrinsic(multiply, {tileNumber(2 * r + v), tileNumber(4 + r), tileNumber(6 + v)});
         }
       }
       if (next) {
         // as far behind the start of the next panel as this step is behind that of its own
-        Value from = b.ptrAt(next, bf16, b.mul(k, b.i64(layout.step * layout.panel)));
+        Value from = b.ptrAt(next, elem, b.mul(k, b.i64(layout.step * layout.panel)));
         for (int64_t line = 0; line < prefetchLines; ++line)
           LLVM::Prefetch::create(b, b.ptrBytes(from, b.i64(line * 64)), 0, 2, 1);
       }
@@ -112,12 +113,12 @@ void Bf16Tiles::sumsAmx(const Bf16Rows &rows, ArrayRef<Value> a, Value panel, un
   });
   for (unsigned r = 0; r < a.size(); ++r)
     for (unsigned v = 0; v < vecs; ++v) {
-      Value at = b.ptrAt(buffer, f32, b.i64(r * rows.height * layout.panel + v * lanes));
+      Value at = b.ptrAt(buffer, sum, b.i64(r * rows.height * layout.panel + v * lanes));
       intrinsic("llvm.x86.tilestored64", {tileNumber(2 * r + v), at, panelBytes});
     }
 }
 
-void Bf16Tiles::sumsAvx512(const Bf16Rows &rows, Value a, Value panel, unsigned vecs, ArrayRef<ReductionLoop> outer) {
+void AmxTiles::sumsAvx512(const AmxRows &rows, Value a, Value panel, unsigned vecs, ArrayRef<ReductionLoop> outer) {
   Type bf16 = b.getBF16Type(), f32 = b.getF32Type(), i32 = b.getI32Type();
   auto accType = VectorType::get({lanes}, f32), pairType = VectorType::get({2 * lanes}, bf16);
   auto dot = b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512");
@@ -172,12 +173,12 @@ void Bf16Tiles::sumsAvx512(const Bf16Rows &rows, Value a, Value panel, unsigned 
             buffer);
 }
 
-LogicalResult Bf16Tiles::finishRow(ArrayRef<Value> index, Value sums, int64_t columns) {
-  Type f32 = b.getF32Type();
+LogicalResult AmxTiles::finishRow(ArrayRef<Value> index, Value sums, int64_t columns) {
+  Type sum = layout.sumElem(b);
   auto piece = [&](Value column, unsigned n) {
     SmallVector<Value> at(index);
     at[columnDim] = b.add(at[columnDim], column);
-    return epilogue.emit(at, b.loadElem(f32, sums, column, n), n);
+    return epilogue.emit(at, b.loadElem(sum, sums, column, n), n);
   };
   int64_t done = 0;
   if (epilogue.isVector() && columnDim + 1 == index.size())
@@ -194,12 +195,12 @@ LogicalResult Bf16Tiles::finishRow(ArrayRef<Value> index, Value sums, int64_t co
   return ok;
 }
 
-LogicalResult Bf16Tiles::finish(const Bf16Rows &rows, Value tile, Value sums, int64_t columns) {
+LogicalResult AmxTiles::finish(const AmxRows &rows, Value tile, Value sums, int64_t columns) {
   auto [first, last] = rows.bounds(tile);
   LogicalResult ok = success();
   b.loop(first, last, [&](Value r) {
     auto row = [&] {
-      if (failed(finishRow(rows.index(tile, r), b.ptrAt(sums, b.getF32Type(), b.mul(r, b.i64(layout.panel))), columns)))
+      if (failed(finishRow(rows.index(tile, r), b.ptrAt(sums, layout.sumElem(b), b.mul(r, b.i64(layout.panel))), columns)))
         ok = failure();
     };
     if (rows.exists)
@@ -210,27 +211,27 @@ LogicalResult Bf16Tiles::finish(const Bf16Rows &rows, Value tile, Value sums, in
   return ok;
 }
 
-LogicalResult Bf16Tiles::emit(const Bf16Rows &rows, Value tile, unsigned count, Value panel, int64_t columns,
+LogicalResult AmxTiles::emit(const AmxRows &rows, Value tile, unsigned count, Value panel, int64_t columns,
                               ArrayRef<ReductionLoop> outer, Value next) {
   unsigned vecs = llvm::divideCeil(columns, lanes);
   SmallVector<Value> a;
   for (unsigned i = 0; i < count; ++i)
     a.push_back(rows.pointer(b.add(tile, b.i64(i))));
-  if (b.target.amxBf16)
+  if (layout.inTiles(b.target))
     sumsAmx(rows, a, panel, vecs, outer, tile, next);
   else
     sumsAvx512(rows, a[0], panel, vecs, outer);
   LogicalResult ok = success();
   for (unsigned i = 0; i < count; ++i) {
-    Value sums = b.ptrAt(buffer, b.getF32Type(), b.i64(i * rows.height * layout.panel));
+    Value sums = b.ptrAt(buffer, layout.sumElem(b), b.i64(i * rows.height * layout.panel));
     if (failed(finish(rows, b.add(tile, b.i64(i)), sums, columns)))
       ok = failure();
   }
   return ok;
 }
 
-void Bf16Tiles::forEachGroup(const Bf16Rows &rows, function_ref<void(Value tile, unsigned count)> body) {
-  unsigned atOnce = b.target.amxBf16 ? 2 : 1;
+void AmxTiles::forEachGroup(const AmxRows &rows, function_ref<void(Value tile, unsigned count)> body) {
+  unsigned atOnce = layout.inTiles(b.target) ? 2 : 1;
   std::optional<int64_t> count = constantOf(rows.tiles);
   Value whole = b.mul(b.divU(rows.tiles, b.i64(atOnce)), b.i64(atOnce));
   if (!count || *count >= atOnce)

@@ -1,15 +1,15 @@
-// A kernel.conv marked bf16 as an implicit product. 1x1 convolutions are plain products; without AMX, so are windows over short rows
+// A kernel.conv marked bf16, or of bytes in tile registers, as an implicit product. 1x1 convolutions are plain products; without AMX, so are windows over short rows
 // once they are copied to rows. Otherwise units of work are
 // numbered (image, block of rows, panel of output channels), the panel innermost, and the left operand of a block is
-//   - the input in place, when it is bf16 and the window never leaves it; or
-//   - the slab: the input rows of the block in scratch, in bf16, with their zeros; or
+//   - the input in place, when it has the format's elements and the window never leaves it; or
+//   - the slab: the input rows of the block in scratch, converted, with their zeros; or
 //   - rows gathered from either, one output pixel's taps each, for channel counts that fit no tile and for strided
 //     1x1 windows.
 // Pixels of a tile run along an image row; in a slab, where this needs fewer tiles, along its rows laid end to end,
 // and the sums of what lies between the rows are dropped.
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/cpu/layout/Layout.h"
-#include "passes/codegen/cpu/product/Bf16.h"
+#include "passes/codegen/cpu/product/Amx.h"
 
 using namespace mlir;
 
@@ -23,10 +23,10 @@ struct Spatial {
   int64_t step = 0;       ///< elements from one to the next, in what the tiles read
 };
 
-class Bf16ConvEmitter {
+class AmxConvEmitter {
 public:
-  Bf16ConvEmitter(kernel::ConvOp op, KernelBuilder &b)
-      : op(op), b(b), epilogue(b, op), layout(bf16Layout(op)),
+  AmxConvEmitter(kernel::ConvOp op, KernelBuilder &b)
+      : op(op), b(b), epilogue(b, op), layout(amxLayout(op)),
         tiles(b, layout, epilogue, op.getAccType().getRank() - 1) {}
   LogicalResult emit();
 
@@ -40,16 +40,16 @@ private:
   LogicalResult emitGroup(Value group, Value firstPanel, Value lastPanel);
   void fillSlab(ArrayRef<Value> positions, Value firstRow, Value rowCount);
   void gather(Value rowCount);
-  Bf16Rows describeRows(Value firstRow, Value rowCount);
+  AmxRows describeRows(Value firstRow, Value rowCount);
   SmallVector<Value> resultIndex(Value row, Value pixel);
 
   kernel::ConvOp op;
   KernelBuilder &b;
   Epilogue epilogue;
-  Bf16Layout layout;
-  Bf16Tiles tiles;
+  AmxLayout layout;
+  AmxTiles tiles;
 
-  Type aElem, bf16;
+  Type aElem, elem; ///< of the input; of what tiles read
   SmallVector<Spatial> dims; // rows and pixels last
   AffineExpr images;
   int64_t channels = 0, groupChannels = 0, groups = 1, groupColumns = 0, panelsPerGroup = 1;
@@ -63,11 +63,11 @@ private:
   SmallVector<Value> outer; // positions in the dimensions before the rows
 };
 
-void Bf16ConvEmitter::readOp() {
+void AmxConvEmitter::readOp() {
   auto input = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
   RankedTensorType acc = op.getAccType();
   aElem = input.getElementType();
-  bf16 = b.getBF16Type();
+  elem = layout.elem(b);
   images = hlo::getDims(acc)[0];
   groups = op.getGroups();
   channels = input.getShape().back();
@@ -90,10 +90,10 @@ void Bf16ConvEmitter::readOp() {
     dims.insert(dims.begin(), Spatial());
 }
 
-bool Bf16ConvEmitter::isPointwise() const {
+bool AmxConvEmitter::isPointwise() const {
   // with AMX the pixels of strided windows are gathered for all panels at once
   return groups == 1 && llvm::all_of(dims, [&](const Spatial &d) {
-           return d.taps == 1 && (b.target.amxBf16 ? d.stride == 1 && d.padHigh == 0 : d.padHigh <= 0) && d.padLow == 0;
+           return d.taps == 1 && (layout.inTiles(b.target) ? d.stride == 1 && d.padHigh == 0 : d.padHigh <= 0) && d.padLow == 0;
          });
 }
 
@@ -107,16 +107,16 @@ static double tileWaste(const Spatial &row, const Spatial &pixel, int64_t most) 
 
 /// Whether a product of copied windows is faster (without AMX): its tiles are high and share what is read of the filter. The copy costs
 /// about as much as three output channels.
-bool Bf16ConvEmitter::gathersWindows() const {
+bool AmxConvEmitter::gathersWindows() const {
   const Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
-  if (b.target.amxBf16 || groups != 1 || layout.gathered || pixel.dilation != 1 || groupColumns < gatheredChannels ||
+  if (layout.inTiles(b.target) || groups != 1 || layout.gathered || pixel.dilation != 1 || groupColumns < gatheredChannels ||
       row.out * pixel.out < 2)
     return false;
-  return pixel.out <= gatheredWidth || tileWaste(row, pixel, Bf16Tiles::maxHeight(b.target)) > 1.02 + 4.0 / groupColumns;
+  return pixel.out <= gatheredWidth || tileWaste(row, pixel, AmxTiles::maxHeight(b.target, layout)) > 1.02 + 4.0 / groupColumns;
 }
 
-/// A row of the product: the window of one output pixel in bf16, with its zeros.
-void Bf16ConvEmitter::fillRow(Value row, Value to) {
+/// A row of the product: the window of one output pixel, converted, with its zeros.
+void AmxConvEmitter::fillRow(Value row, Value to) {
   SmallVector<Value> sizes = b.dims(op.getAccType());
   sizes.pop_back();
   SmallVector<Value> at = b.delinearize(row, sizes);
@@ -126,18 +126,18 @@ void Bf16ConvEmitter::fillRow(Value row, Value to) {
     window.push_back({b.i64(d.in), b.i64(d.taps), b.sub(x, b.i64(d.padLow)), d.dilation, d.padLow > 0 || d.padHigh > 0});
   }
   fillWindow(
-      b, window, at[0], b.i64(channels), bf16, to,
-      [&](Value from, Value target, Value count) { copyToBf16(b, aElem, b.ptrAt(b.operands[0], aElem, from), target, count); },
-      [&](Value target, Value count) { zeroRun(b, b.getI16Type(), target, count); });
+      b, window, at[0], b.i64(channels), elem, to,
+      [&](Value from, Value target, Value count) { copyToRow(b, layout, aElem, b.ptrAt(b.operands[0], aElem, from), target, count); },
+      [&](Value target, Value count) { zerosOfRow(b, layout, target, count); });
 }
 
 /// As a product of pixels, or of gathered windows.
-LogicalResult Bf16ConvEmitter::emitProductOfRows() {
+LogicalResult AmxConvEmitter::emitProductOfRows() {
   ProductSpec spec;
   RankedTensorType acc = op.getAccType();
   SmallVector<AffineExpr> accDims = hlo::getDims(acc);
   spec.aElem = aElem;
-  spec.bElem = bf16;
+  spec.bElem = elem;
   spec.accElem = acc.getElementType();
   spec.a = b.operands[0];
   spec.b = b.operands[1];
@@ -166,18 +166,20 @@ LogicalResult Bf16ConvEmitter::emitProductOfRows() {
     index.push_back(column);
     return index;
   };
-  return emitBf16Product(b, spec, layout, epilogue);
+  return emitAmxProduct(b, spec, layout, epilogue);
 }
 
-void Bf16ConvEmitter::plan() {
+void AmxConvEmitter::plan() {
   Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
   for (const Spatial &d : dims)
     slab |= d.padLow != 0 || d.padHigh > 0;
   bool window = llvm::any_of(dims, [](const Spatial &d) { return d.taps > 1; });
-  slab |= layout.gathered ? window && !aElem.isBF16() : !aElem.isBF16() || (channels * pixel.stride * 2) % 4096 == 0;
+  const int64_t bytes = layout.elemBytes();
+  const bool converts = !layout.isBytes() && !aElem.isBF16(), aliasing = (channels * pixel.stride * bytes) % 4096 == 0;
+  slab |= layout.gathered ? window && converts : converts || aliasing;
 
   // Rows of a block: what fits half of L2, and enough blocks for some threads.
-  int64_t rowBytes = pixel.in * row.stride * channels * 2 + (layout.gathered ? pixel.out * layout.paddedRun() * 2 : 0);
+  int64_t rowBytes = pixel.in * row.stride * channels * bytes + (layout.gathered ? pixel.out * layout.paddedRun() * bytes : 0);
   int64_t fitting = std::max<int64_t>(1, b.target.ofL2(b.target.l2Rows) / std::max<int64_t>(rowBytes, 1));
   int64_t count = llvm::divideCeil(row.out, fitting), others = panelsPerGroup * groups;
   for (size_t i = 0; i + 2 < dims.size(); ++i)
@@ -195,13 +197,13 @@ void Bf16ConvEmitter::plan() {
   if (slab)
     pixel.extent = llvm::alignTo(pixel.extent, pixel.stride);
   int64_t step = channels;
-  if (slab && !layout.gathered && (channels * pixel.stride * 2) % 4096 == 0)
-    step += 32;
+  if (slab && !layout.gathered && aliasing)
+    step += layout.fullStep();
   for (size_t i = dims.size(); i-- > 0;) {
     dims[i].step = step;
     step *= dims[i].extent;
   }
-  unsigned most = Bf16Tiles::maxHeight(b.target);
+  unsigned most = AmxTiles::maxHeight(b.target, layout);
   int64_t rowTiles = llvm::divideCeil(pixel.out, most);
   if (layout.gathered) {
     pitch = pixel.out;
@@ -212,27 +214,26 @@ void Bf16ConvEmitter::plan() {
     int64_t flatTiles = llvm::divideCeil((blockRows - 1) * pitch + pixel.out, most), own = blockRows * rowTiles;
     flat = slab && row.stride * pixel.extent % pixel.stride == 0 && flatTiles < own;
     // a tile costs as much whatever its height only with AMX
-    if (!b.target.amxBf16)
+    if (!layout.inTiles(b.target))
       flat &= flatTiles * most < own * int64_t(llvm::divideCeil(pixel.out, rowTiles));
     height = flat ? most : llvm::divideCeil(pixel.out, rowTiles);
   }
   // tiles may read (and drop) some pixels behind the last one
-  slabElements = slab ? llvm::alignTo(step + height * pixel.stride * pixel.step + layout.paddedRun(), 64) : 0;
-  int64_t scratch = slabElements * 2;
+  slabElements = slab ? llvm::alignTo(step + height * pixel.stride * pixel.step + layout.paddedRun() + (layout.isBytes() ? 64 : 0), 64) : 0;
+  int64_t scratch = slabElements * bytes;
   gathered = b.ptrBytes(b.scratch, b.i64(scratch));
   if (layout.gathered)
-    scratch += ((blockRows * pixel.out + height) * llvm::alignTo(layout.paddedRun(), 32) + 64) * 2;
+    scratch += ((blockRows * pixel.out + height) * llvm::alignTo(layout.paddedRun(), layout.fullStep()) + 64) * bytes;
   b.setScratch(scratch);
   AffineExpr units = images * (rowBlocks * groups * panelsPerGroup);
   for (size_t i = 0; i + 2 < dims.size(); ++i)
     units = units * dims[i].out;
   b.setExtent(hlo::simplify(units));
-  b.setWork(layout.depth() * layout.panel * blockRows * pixel.out / 8);
+  b.setWork(layout.depth() * layout.panel * blockRows * pixel.out / (4 * layout.group));
 }
 
-void Bf16ConvEmitter::fillSlab(ArrayRef<Value> positions, Value firstRow, Value rowCount) {
+void AmxConvEmitter::fillSlab(ArrayRef<Value> positions, Value firstRow, Value rowCount) {
   Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
-  Type i16 = b.getI16Type();
   SmallVector<Value> extents;
   for (size_t i = 0; i + 1 < dims.size(); ++i)
     extents.push_back(b.i64(dims[i].extent));
@@ -240,7 +241,7 @@ void Bf16ConvEmitter::fillSlab(ArrayRef<Value> positions, Value firstRow, Value 
   // columns: zeros, input, zeros
   int64_t low = std::clamp<int64_t>(pixel.padLow, 0, pixel.extent), skipped = std::max<int64_t>(-pixel.padLow, 0);
   int64_t count = std::clamp<int64_t>(pixel.in - skipped, 0, pixel.extent - low);
-  auto zeros = [&](Value to, int64_t n) { zeroRun(b, i16, to, b.i64(n)); };
+  auto zeros = [&](Value to, int64_t n) { zerosOfRow(b, layout, to, b.i64(n)); };
   b.nest(extents, [&](ValueRange at) {
     Value inside, from = image, to = b.i64(0);
     for (size_t i = 0; i + 1 < dims.size(); ++i) {
@@ -251,19 +252,19 @@ void Bf16ConvEmitter::fillSlab(ArrayRef<Value> positions, Value firstRow, Value 
       from = b.add(b.mul(from, b.i64(d.in)), b.max(position, b.i64(0)));
       to = b.add(to, b.mul(at[i], b.i64(d.step)));
     }
-    Value target = b.ptrAt(b.scratch, bf16, to);
+    Value target = b.ptrAt(b.scratch, elem, to);
     Value source = b.ptrAt(b.operands[0], aElem, b.mul(b.add(b.mul(from, b.i64(pixel.in)), b.i64(skipped)), b.i64(channels)));
-    auto targetAt = [&](int64_t x) { return b.ptrAt(target, bf16, b.i64(x * pixel.step)); };
+    auto targetAt = [&](int64_t x) { return b.ptrAt(target, elem, b.i64(x * pixel.step)); };
     b.ifElse(
         inside, TypeRange{},
         [&] {
           // what a copy writes beyond its end, the next one or the zeros overwrite
           if (pixel.step == channels)
-            copyToBf16(b, aElem, source, targetAt(low), b.i64(count * channels));
+            copyToRow(b, layout, aElem, source, targetAt(low), b.i64(count * channels));
           else
             b.loop(b.i64(0), b.i64(count), [&](Value x) {
-              copyToBf16(b, aElem, b.ptrAt(source, aElem, b.mul(x, b.i64(channels))),
-                         b.ptrAt(targetAt(low), bf16, b.mul(x, b.i64(pixel.step))), b.i64(channels));
+              copyToRow(b, layout, aElem, b.ptrAt(source, aElem, b.mul(x, b.i64(channels))),
+                         b.ptrAt(targetAt(low), elem, b.mul(x, b.i64(pixel.step))), b.i64(channels));
             });
           zeros(target, low * pixel.step);
           zeros(targetAt(low + count), (pixel.extent - low - count) * pixel.step);
@@ -277,11 +278,11 @@ void Bf16ConvEmitter::fillSlab(ArrayRef<Value> positions, Value firstRow, Value 
 }
 
 /// One row of scratch for each output pixel: its taps in the filter's order, then zeros.
-void Bf16ConvEmitter::gather(Value rowCount) {
+void AmxConvEmitter::gather(Value rowCount) {
   Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
-  int64_t rowElements = llvm::alignTo(layout.paddedRun(), 32);
+  int64_t rowElements = llvm::alignTo(layout.paddedRun(), layout.fullStep());
   bool whole = pixel.dilation == 1 && pixel.step == channels;
-  Type elem = slab ? bf16 : aElem;
+  Type source = slab ? elem : aElem;
   int64_t run = whole ? pixel.taps * channels : channels;
   b.nest({rowCount, b.i64(pixel.out)}, [&](ValueRange at) {
     Value from = b.add(b.mul(at[0], b.i64(row.stride * row.step)), b.mul(at[1], b.i64(pixel.stride * pixel.step)));
@@ -289,9 +290,9 @@ void Bf16ConvEmitter::gather(Value rowCount) {
     int64_t done = 0, end = 0;
     std::function<void(size_t, int64_t)> taps = [&](size_t i, int64_t offset) {
       if (i == dims.size() || (i + 1 == dims.size() && whole)) {
-        copyToBf16(b, elem, b.ptrAt(aBase, elem, b.add(from, b.i64(offset))),
-                   b.ptrAt(gathered, bf16, b.add(to, b.i64(done))), b.i64(run));
-        end = done + llvm::alignTo(run, 32);
+        copyToRow(b, layout, source, b.ptrAt(aBase, source, b.add(from, b.i64(offset))),
+                   b.ptrAt(gathered, elem, b.add(to, b.i64(done))), b.i64(run));
+        end = done + llvm::alignTo(run, layout.fullStep());
         done += run;
         return;
       }
@@ -300,11 +301,11 @@ void Bf16ConvEmitter::gather(Value rowCount) {
     };
     taps(0, 0);
     if (end < layout.paddedRun())
-      zeroRun(b, b.getI16Type(), b.ptrAt(gathered, bf16, b.add(to, b.i64(end))), b.i64(layout.paddedRun() - end));
+      zerosOfRow(b, layout, b.ptrAt(gathered, elem, b.add(to, b.i64(end))), b.i64(layout.paddedRun() - end));
   });
 }
 
-SmallVector<Value> Bf16ConvEmitter::resultIndex(Value row, Value pixel) {
+SmallVector<Value> AmxConvEmitter::resultIndex(Value row, Value pixel) {
   SmallVector<Value> index(op.getAccType().getRank(), b.i64(0));
   index[0] = image;
   for (size_t i = 0; i < dims.size(); ++i)
@@ -314,18 +315,18 @@ SmallVector<Value> Bf16ConvEmitter::resultIndex(Value row, Value pixel) {
   return index;
 }
 
-Bf16Rows Bf16ConvEmitter::describeRows(Value firstRow, Value rowCount) {
+AmxRows AmxConvEmitter::describeRows(Value firstRow, Value rowCount) {
   Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
-  Bf16Rows rows;
+  AmxRows rows;
   rows.height = height;
   Value h = b.i64(height), width = b.i64(pixel.out);
-  int64_t rowElements = layout.gathered ? llvm::alignTo(layout.paddedRun(), 32) : pixel.stride * pixel.step;
+  int64_t rowElements = layout.gathered ? llvm::alignTo(layout.paddedRun(), layout.fullStep()) : pixel.stride * pixel.step;
   rows.rowStride = b.i64(rowElements);
   Value base = layout.gathered ? gathered : aBase;
   if (flat) {
     Value count = b.add(b.mul(b.sub(rowCount, b.i64(1)), b.i64(pitch)), width);
     rows.tiles = b.divU(b.add(count, b.i64(height - 1)), h);
-    rows.pointer = [=](Value tile) { return b.ptrAt(base, bf16, b.mul(tile, b.i64(height * rowElements))); };
+    rows.pointer = [=](Value tile) { return b.ptrAt(base, elem, b.mul(tile, b.i64(height * rowElements))); };
     rows.bounds = [=](Value tile) -> std::pair<Value, Value> {
       return {b.i64(0), b.min(h, b.sub(count, b.mul(tile, h)))};
     };
@@ -345,7 +346,7 @@ Bf16Rows Bf16ConvEmitter::describeRows(Value firstRow, Value rowCount) {
   auto firstOf = [=](Value tile) { return b.min(b.mul(b.remU(tile, b.i64(perRow)), h), b.i64(last)); };
   rows.pointer = [=](Value tile) {
     Value y = b.divU(tile, b.i64(perRow));
-    return b.ptrAt(base, bf16, b.add(b.mul(y, b.i64(rowStep)), b.mul(firstOf(tile), b.i64(rowElements))));
+    return b.ptrAt(base, elem, b.add(b.mul(y, b.i64(rowStep)), b.mul(firstOf(tile), b.i64(rowElements))));
   };
   bool even = pixel.out % height == 0;
   rows.bounds = [=](Value tile) -> std::pair<Value, Value> {
@@ -357,7 +358,7 @@ Bf16Rows Bf16ConvEmitter::describeRows(Value firstRow, Value rowCount) {
   return rows;
 }
 
-LogicalResult Bf16ConvEmitter::emitGroup(Value group, Value firstPanel, Value lastPanel) {
+LogicalResult AmxConvEmitter::emitGroup(Value group, Value firstPanel, Value lastPanel) {
   Spatial &row = dims[dims.size() - 2];
   SmallVector<Value> sizes = {b.dim(images)};
   for (size_t i = 0; i + 2 < dims.size(); ++i)
@@ -379,7 +380,7 @@ LogicalResult Bf16ConvEmitter::emitGroup(Value group, Value firstPanel, Value la
   }
   if (layout.gathered)
     gather(rowCount);
-  Bf16Rows rows = describeRows(firstRow, rowCount);
+  AmxRows rows = describeRows(firstRow, rowCount);
 
   // runs, outermost first; those of the channels lie within one tap or, side by side, along a row of taps
   SmallVector<ReductionLoop> runs;
@@ -393,19 +394,19 @@ LogicalResult Bf16ConvEmitter::emitGroup(Value group, Value firstPanel, Value la
   }
   LogicalResult ok = success();
   int64_t panelElements = layout.depth() * layout.panel, tail = groupColumns % layout.panel;
-  bool rowsFirst = groups == 1 && Bf16Tiles::rowsFirst(b.target, layout, panelsPerGroup);
-  auto panelAt = [&](Value p, function_ref<void(const Bf16Rows &rows, Value panel, int64_t columns, Value next)> body) {
+  bool rowsFirst = groups == 1 && AmxTiles::rowsFirst(b.target, layout, panelsPerGroup);
+  auto panelAt = [&](Value p, function_ref<void(const AmxRows &rows, Value panel, int64_t columns, Value next)> body) {
     Value g = b.divU(p, b.i64(panelsPerGroup)), inGroup = b.remU(p, b.i64(panelsPerGroup));
     if (groups == 1) {
       g = b.i64(0);
       inGroup = p;
     }
     column = b.add(b.mul(g, b.i64(groupColumns)), b.mul(inGroup, b.i64(layout.panel)));
-    Value panel = b.ptrAt(b.operands[1], bf16, b.mul(p, b.i64(panelElements)));
-    Value next = b.ptrAt(panel, bf16, b.i64(panelElements));
-    Bf16Rows mine = rows;
+    Value panel = b.ptrAt(b.operands[1], elem, b.mul(p, b.i64(panelElements)));
+    Value next = b.ptrAt(panel, elem, b.i64(panelElements));
+    AmxRows mine = rows;
     if (groups > 1)
-      mine.pointer = [&, g](Value tile) { return b.ptrAt(rows.pointer(tile), bf16, b.mul(g, b.i64(groupChannels))); };
+      mine.pointer = [&, g](Value tile) { return b.ptrAt(rows.pointer(tile), elem, b.mul(g, b.i64(groupChannels))); };
     auto emit = [&](int64_t columns) {
       body(mine, panel, columns, next);
       return SmallVector<Value>();
@@ -417,28 +418,28 @@ LogicalResult Bf16ConvEmitter::emitGroup(Value group, Value firstPanel, Value la
           b.eq(inGroup, b.i64(panelsPerGroup - 1)), TypeRange{}, [&] { return emit(tail); },
           [&] { return emit(layout.panel); });
   };
-  auto sums = [&](const Bf16Rows &mine, Value tile, unsigned count, Value panel, int64_t columns, Value next) {
+  auto sums = [&](const AmxRows &mine, Value tile, unsigned count, Value panel, int64_t columns, Value next) {
     if (failed(tiles.emit(mine, tile, count, panel, columns, runs, next)))
       ok = failure();
   };
   if (rowsFirst)
     tiles.forEachGroup(rows, [&](Value tile, unsigned count) {
       b.loop(firstPanel, lastPanel, [&](Value p) {
-        panelAt(p, [&](const Bf16Rows &mine, Value panel, int64_t columns, Value) {
+        panelAt(p, [&](const AmxRows &mine, Value panel, int64_t columns, Value) {
           sums(mine, tile, count, panel, columns, Value());
         });
       });
     });
   else
     b.loop(firstPanel, lastPanel, [&](Value p) {
-      panelAt(p, [&](const Bf16Rows &mine, Value panel, int64_t columns, Value next) {
+      panelAt(p, [&](const AmxRows &mine, Value panel, int64_t columns, Value next) {
         tiles.forEachGroup(mine, [&](Value tile, unsigned count) { sums(mine, tile, count, panel, columns, next); });
       });
     });
   return ok;
 }
 
-LogicalResult Bf16ConvEmitter::emit() {
+LogicalResult AmxConvEmitter::emit() {
   readOp();
   if (isPointwise() || gathersWindows())
     return emitProductOfRows();
@@ -457,6 +458,6 @@ LogicalResult Bf16ConvEmitter::emit() {
 
 } // namespace
 
-LogicalResult emitBf16Conv(kernel::ConvOp op, KernelBuilder &b) { return Bf16ConvEmitter(op, b).emit(); }
+LogicalResult emitAmxConv(kernel::ConvOp op, KernelBuilder &b) { return AmxConvEmitter(op, b).emit(); }
 
 } // namespace lathe::cpu
