@@ -25,6 +25,7 @@ static void initializeTargets() {
     InitializeAllTargets();
     InitializeAllTargetMCs();
     InitializeAllAsmPrinters();
+    InitializeAllAsmParsers(); // the request for tile registers is a line of assembly
   });
 }
 
