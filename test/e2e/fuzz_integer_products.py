@@ -1,5 +1,5 @@
-"""fuzz_integer_products.py --lathe LATHE [--seed N] [--rounds N] [--options "OPTIONS" ...] [--litert]: products and convolutions of narrow
-integers of random types, sizes, strides, dilations, groups and padding. What each set of OPTIONS (say "--cpu v3 --threads 2") makes of
+"""fuzz_integer_products.py --lathe LATHE [--seed N] [--rounds N] [--options "OPTIONS" ...] [--litert] [--floats]: products and convolutions of narrow
+integers (with --floats, of integers as f32, which --precision bf16 holds as well; sums are exact, now and then infinite) of random types, sizes, strides, dilations, groups and padding. What each set of OPTIONS (say "--cpu v3 --threads 2") makes of
 them is compared bit for bit with the plain backend, or with LiteRT's reference kernels; exit status 1 when one differs.
 
 Needs ai-edge-litert for its schema; outside the test suite (docs/tflite.md)."""
@@ -17,7 +17,8 @@ ACTS = [A.NONE, A.RELU, A.RELU6]
 
 
 class Fuzz:
-    def __init__(self, seed):
+    def __init__(self, seed, floats):
+        self.floats = floats
         self.r = np.random.default_rng(seed)
         self.told = []
 
@@ -25,17 +26,27 @@ class Fuzz:
         return values[self.r.integers(len(values))]
 
     def quant(self, shape, kind):
+        if kind == "f32":
+            values = self.r.integers(-4, 5, shape).astype(np.float32)
+            if self.r.random() < 0.3:
+                values.flat[self.r.integers(values.size)] = np.inf
+            return values
         low, high = tflite_ops.Q[kind]
         if self.r.random() < 0.2:  # the ends of the range alone
             return self.r.choice([low, high], shape)
         return self.r.integers(low, high + 1, shape)
 
     def scales(self, kind):
+        if kind == "f32":
+            return {}
         scale = float(np.float32(self.r.uniform(0.005, 0.06)))
         return dict(scale=scale / 200, zero=0) if kind == "i16" else dict(scale=scale, zero=int(self.r.integers(-100, 100)) + (128 if kind == "u8" else 0))
 
     def weights(self, f, x, kind, shape, channels, axis, depth, biased=False):
         """Filter and bias, and the result's scale, near which values neither vanish nor all saturate."""
+        if kind == "f32":
+            return [x, f.tensor(shape, "f32", self.r.integers(-4, 5, shape).astype(np.float32)),
+                    f.tensor((channels,), "f32", self.r.integers(-9, 10, channels).astype(np.float32))], {}
         per = kind != "u8" and self.r.random() < 0.7
         ws = self.r.uniform(0.001, 0.02, channels) if per else float(self.r.uniform(0.001, 0.02))
         if per and self.r.random() < 0.2:  # factors above 1 beside small ones
@@ -53,6 +64,8 @@ class Fuzz:
 
     def conv(self, f):
         kind, depthwise = self.pick("i8", "i8", "i8", "u8", "i16"), self.r.random() < 0.3
+        if self.floats:
+            kind = "f32"
         n, h, w = int(self.r.integers(1, 3)), int(self.r.integers(1, 20)), int(self.r.integers(1, 20))
         kh, kw = (1, 1) if self.r.random() < 0.4 and not depthwise else (int(self.r.integers(1, 6)), int(self.r.integers(1, 6)))
         stride, dilation = self.pick(1, 1, 2, 3), self.pick(1, 1, 1, 2)
@@ -73,11 +86,11 @@ class Fuzz:
                  fusedActivationFunction=self.pick(*ACTS))
         o = options("DepthwiseConv2D", depthMultiplier=m, **o) if depthwise else options("Conv2D", **o)
         f.op("DEPTHWISE_CONV_2D" if depthwise else "CONV_2D", ins, [f.output(out, kind, **({**scale, "zero": 0} if kind == "i16" else scale))], o,
-             {"u8": 1, "i8": 3, "i16": 5 if depthwise else 4}[kind])
+             {"f32": 1, "u8": 1, "i8": 3, "i16": 5 if depthwise else 4}[kind])
         self.told.append(f"{'depthwise' if depthwise else 'conv'} {kind} {n}x{h}x{w}x{ci} by {kh}x{kw}x{co}, groups {groups}, stride {stride}, dilation {dilation}")
 
     def product(self, f):
-        kind = self.pick("i8", "i8", "u8", "i16", "hybrid", "asym")
+        kind = "f32" if self.floats else self.pick("i8", "i8", "u8", "i16", "hybrid", "asym")
         m, k, n = (int(self.pick(self.r.integers(1, 9), self.r.integers(1, 80), self.r.integers(1, 400))) for _ in range(3))
         k = int(self.pick(k, k, 2000))
         if kind in ("hybrid", "asym"):
@@ -87,13 +100,15 @@ class Fuzz:
             x = f.input(self.quant((m, k), kind), kind, **self.scales(kind))
             ins, scale = self.weights(f, x, kind, (n, k), n, 0, k)
             f.op("FULLY_CONNECTED", ins, [f.output((m, n), kind, **({**scale, "zero": 0} if kind == "i16" else scale))],
-                 options("FullyConnected", fusedActivationFunction=self.pick(*ACTS)), {"u8": 4, "i8": 12, "i16": 7}[kind])
+                 options("FullyConnected", fusedActivationFunction=self.pick(*ACTS)), {"f32": 1, "u8": 4, "i8": 12, "i16": 7}[kind])
         self.told.append(f"product {kind} {m}x{k}x{n}")
 
     def batched(self, f):
         m, k, n = (int(self.r.integers(1, 60)) for _ in range(3))
-        ins = [f.input(self.quant((2, m, k), "i8"), "i8", **self.scales("i8")), f.input(self.quant((2, k, n), "i8"), "i8", **self.scales("i8"))]
-        f.op("BATCH_MATMUL", ins, [f.output((2, m, n), "i8", scale=0.08 * np.sqrt(k), zero=3)], options("BatchMatMul"), 2)
+        kind = "f32" if self.floats else "i8"
+        ins = [f.input(self.quant((2, m, k), kind), kind, **self.scales(kind)), f.input(self.quant((2, k, n), kind), kind, **self.scales(kind))]
+        scale = {} if self.floats else dict(scale=0.08 * np.sqrt(k), zero=3)
+        f.op("BATCH_MATMUL", ins, [f.output((2, m, n), kind, **scale)], options("BatchMatMul"), 1 if self.floats else 2)
         self.told.append(f"batched product 2x{m}x{k}x{n}")
 
     def file(self, count):
@@ -119,12 +134,13 @@ def main():
     p.add_argument("--count", type=int, default=12, help="operators a round")
     p.add_argument("--options", action="append", default=[])
     p.add_argument("--litert", action="store_true")
+    p.add_argument("--floats", action="store_true")
     a = p.parse_args()
     bad = saturated = total = 0
     with tempfile.TemporaryDirectory() as folder:
         model, feeds, out = (os.path.join(folder, n) for n in ("m.tflite", "feeds.npz", "out.npz"))
         for seed in range(a.seed, a.seed + a.rounds):
-            fuzz = Fuzz(seed)
+            fuzz = Fuzz(seed, a.floats)
             f = fuzz.file(a.count)
             content = f.bytes()
             open(model, "wb").write(content)
@@ -135,7 +151,9 @@ def main():
                 for i, told in enumerate(fuzz.told):
                     x, y = want[f"out{i}"], got[f"out{i}"]
                     same = x.dtype == y.dtype and x.shape == y.shape
-                    if same and x.dtype == np.float32:
+                    if same and a.floats:
+                        same = np.array_equal(x, y, equal_nan=True)
+                    elif same and x.dtype == np.float32:
                         same = np.allclose(x, y, rtol=1e-6, atol=1e-6 * max(1, np.abs(x).max(initial=0)))
                     elif same:
                         same = np.array_equal(x, y)

@@ -87,8 +87,7 @@ void CpuBackend::addPreparePasses(OpPassManager &pm, const codegen::PrepareOptio
 }
 
 bool CpuBackend::usesTiles(ModuleOp module) const {
-  auto inTiles = [&](Operation *op) { return (target.amxBf16 && op->hasAttr("bf16")) || inByteTiles(op); };
-  return module.walk([&](Operation *op) { return inTiles(op) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
+  return module.walk([&](Operation *op) { return inTileRegisters(op, target) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
 }
 
 std::string CpuBackend::kernelName(Operation *op) const {

@@ -35,9 +35,9 @@ FailureOr<func::FuncOp> emitKernel(Operation *op, ModuleOp module, llvm::StringR
           .Case<kernel::LoopOp>([&](auto) { return emitLoopKernel(op, b); })
           .Case<kernel::ReduceOp>([&](auto) { return emitReduceKernel(op, b); })
           .Case<kernel::RowsOp>([&](auto) { return emitRowsKernel(op, b); })
-          .Case<kernel::DotOp>([&](auto dot) { return dot.getBf16() || inByteTiles(op) ? emitAmxDot(dot, b) : emitDot(op, b); })
+          .Case<kernel::DotOp>([&](auto dot) { return inTileRegisters(op, target) ? emitAmxDot(dot, b) : emitDot(op, b); })
           .Case<kernel::ConvOp>([&](auto conv) {
-            return (conv.getBf16() && !winogradTile(conv)) || inByteTiles(op) ? emitAmxConv(conv, b) : emitConv(op, b);
+            return inTileRegisters(op, target) ? emitAmxConv(conv, b) : emitConv(op, b);
           })
           .Case<kernel::DepthwiseConvOp>([&](auto) { return emitDepthwiseConv(op, b); })
           .Case<kernel::ChainOp>([&](auto chain) { return emitChain(chain, b); })

@@ -10,9 +10,9 @@
 func.func @chain(%x: tensor<4x8xf32>) -> tensor<4x40xf32> {
   %w = "hlo.constant"() {value = dense<1.0> : tensor<8x40xf32>} : () -> tensor<8x40xf32>
   %v = "hlo.constant"() {value = dense<2.0> : tensor<40x8xf32>} : () -> tensor<40x8xf32>
-  // CHECK-DAG: %[[W:.*]] = hlo.constant {{.*}} : tensor<2x4x64xbf16>
+  // CHECK-DAG: %[[W:.*]] = hlo.constant {{.*}} : tensor<1x4x96xbf16>
   // CHECK-DAG: %[[V:.*]] = hlo.constant {{.*}} : tensor<1x20x32xbf16>
-  // CHECK: %[[H:.*]] = kernel.dot(%[[X]], %[[W]]) {bf16, {{.*}}#cpu.panels<columns = 32, group = 2>{{.*}}} : (tensor<4x8xf32>, tensor<2x4x64xbf16>) -> tensor<4x40xbf16>
+  // CHECK: %[[H:.*]] = kernel.dot(%[[X]], %[[W]]) {bf16, {{.*}}#cpu.panels<columns = 48, group = 2>{{.*}}} : (tensor<4x8xf32>, tensor<1x4x96xbf16>) -> tensor<4x40xbf16>
   // CHECK: ^bb0(%[[ACC:.*]]: tensor<4x40xf32>):
   // CHECK: %[[T:.*]] = {{.*}}hlo.tanh
   // CHECK: %[[N:.*]] = {{.*}}hlo.convert{{.*}}tensor<4x40xbf16>
@@ -68,7 +68,7 @@ func.func @readers(%x: tensor<4x8xf32>) -> (tensor<131072xf32>, tensor<4x32768xf
 
 // -----
 
-// 3 channels fit no tile: the 27 elements of a window are one run, padded to 28. Packed pairs are 14 rows.
+// A row of 9 elements would end in the middle of a pair: the 27 of a window are one run, padded to 28. Packed pairs are 14 rows.
 // CHECK-LABEL: @window
 func.func @window(%x: tensor<1x8x8x3xf32>) -> tensor<1x6x6x8xf32> {
   %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x3x8xf32>} : () -> tensor<3x3x3x8xf32>
@@ -82,8 +82,27 @@ func.func @window(%x: tensor<1x8x8x3xf32>) -> tensor<1x6x6x8xf32> {
 
 // -----
 
+// 4 channels by 3 taps are three runs of 12, pairs of which the tiles read where they are; in tile registers, full steps of a copy.
+// CHECK-LABEL: @even_window
+// AMX-LABEL: @even_window
+func.func @even_window(%x: tensor<1x8x8x4xf32>) -> tensor<1x6x6x8xf32> {
+  %w = "hlo.constant"() {value = dense<1.0> : tensor<3x3x4x8xf32>} : () -> tensor<3x3x4x8xf32>
+  // CHECK: kernel.conv{{.*}}#cpu.panels<columns = 16, group = 2>{{.*}}tensor<1x1x18x32xbf16>
+  // AMX: kernel.conv{{.*}}#cpu.tiles<columns = 16, group = 2>{{.*}}tensor<1x1x{{.*}}x32xbf16>
+  %0 = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x8x8x4xf32>, tensor<3x3x4x8xf32>) -> tensor<1x6x6x8xf32> {
+  ^bb0(%acc: tensor<1x6x6x8xf32>):
+    kernel.yield %acc : tensor<1x6x6x8xf32>
+  }
+  return %0 : tensor<1x6x6x8xf32>
+}
+
+// -----
+
 // Left as they are: f64, fewer columns than a vector, a depth known at run time only.
+// The last is a fallback, which is noted.
 // CHECK-LABEL: @refused
+// CHECK-COUNT-2: kernel.dot(%{{[^)]*}}) {lhs_dims
+// CHECK: kernel.dot{{.*}} {kernel.fallbacks = ["bf16: depth or columns are known at run time only"]
 // CHECK-NOT: {{[{ ]}}bf16{{[,}]}}
 func.func @refused(%x: tensor<4x8xf64>, %y: tensor<8x8xf64>, %a: tensor<4x8xf32>, %b: tensor<8x4xf32>,
                    %c: tensor<4x?xf32, affine_map<()[s0] -> (4, s0)>>, %d: tensor<?x16xf32, affine_map<()[s0] -> (s0, 16)>>)

@@ -1,6 +1,5 @@
-// A kernel.conv marked bf16, or of bytes in tile registers, as an implicit product. 1x1 convolutions are plain products; without AMX, so are windows over short rows
-// once they are copied to rows. Otherwise units of work are
-// numbered (image, block of rows, panel of output channels), the panel innermost, and the left operand of a block is
+// A kernel.conv in tile registers, as an implicit product. 1x1 convolutions are plain products. Otherwise units of work are numbered
+// (image, block of rows, panel of output channels), the panel innermost, and the left operand of a block is
 //   - the input in place, when it has the format's elements and the window never leaves it; or
 //   - the slab: the input rows of the block in scratch, converted, with their zeros; or
 //   - rows gathered from either, one output pixel's taps each, for channel counts that fit no tile and for strided
@@ -33,9 +32,7 @@ public:
 private:
   void readOp();
   bool isPointwise() const;
-  bool gathersWindows() const;
-  LogicalResult emitProductOfRows();
-  void fillRow(Value row, Value to);
+  LogicalResult emitProductOfPixels();
   void plan();
   LogicalResult emitGroup(Value group, Value firstPanel, Value lastPanel);
   void fillSlab(ArrayRef<Value> positions, Value firstRow, Value rowCount);
@@ -91,48 +88,11 @@ void AmxConvEmitter::readOp() {
 }
 
 bool AmxConvEmitter::isPointwise() const {
-  // with AMX the pixels of strided windows are gathered for all panels at once
-  return groups == 1 && llvm::all_of(dims, [&](const Spatial &d) {
-           return d.taps == 1 && (layout.inTiles(b.target) ? d.stride == 1 && d.padHigh == 0 : d.padHigh <= 0) && d.padLow == 0;
-         });
+  // the pixels of strided windows are gathered for all panels at once
+  return groups == 1 && llvm::all_of(dims, [](const Spatial &d) { return d.taps == 1 && d.stride == 1 && d.padLow == 0 && d.padHigh == 0; });
 }
 
-/// Tiles along image rows, or along rows of a slab laid end to end: how many rows they have for one that counts.
-static double tileWaste(const Spatial &row, const Spatial &pixel, int64_t most) {
-  const int64_t perRow = llvm::divideCeil(pixel.out, most), height = llvm::divideCeil(pixel.out, perRow);
-  const int64_t pitch = row.stride * ((pixel.out - 1) * pixel.stride + (pixel.taps - 1) * pixel.dilation + 1) / pixel.stride;
-  const int64_t endToEnd = llvm::alignTo((row.out - 1) * pitch + pixel.out, most);
-  return double(std::min(row.out * perRow * height, endToEnd)) / (row.out * pixel.out);
-}
-
-/// Whether a product of copied windows is faster (without AMX): its tiles are high and share what is read of the filter. The copy costs
-/// about as much as three output channels.
-bool AmxConvEmitter::gathersWindows() const {
-  const Spatial &row = dims[dims.size() - 2], &pixel = dims.back();
-  if (layout.inTiles(b.target) || groups != 1 || layout.gathered || pixel.dilation != 1 || groupColumns < gatheredChannels ||
-      row.out * pixel.out < 2)
-    return false;
-  return pixel.out <= gatheredWidth || tileWaste(row, pixel, AmxTiles::maxHeight(b.target, layout)) > 1.02 + 4.0 / groupColumns;
-}
-
-/// A row of the product: the window of one output pixel, converted, with its zeros.
-void AmxConvEmitter::fillRow(Value row, Value to) {
-  SmallVector<Value> sizes = b.dims(op.getAccType());
-  sizes.pop_back();
-  SmallVector<Value> at = b.delinearize(row, sizes);
-  SmallVector<CopiedDim> window;
-  for (const Spatial &d : dims) {
-    Value x = d.resultDim >= 0 ? b.mul(at[d.resultDim], b.i64(d.stride)) : b.i64(0);
-    window.push_back({b.i64(d.in), b.i64(d.taps), b.sub(x, b.i64(d.padLow)), d.dilation, d.padLow > 0 || d.padHigh > 0});
-  }
-  fillWindow(
-      b, window, at[0], b.i64(channels), elem, to,
-      [&](Value from, Value target, Value count) { copyToRow(b, layout, aElem, b.ptrAt(b.operands[0], aElem, from), target, count); },
-      [&](Value target, Value count) { zerosOfRow(b, layout, target, count); });
-}
-
-/// As a product of pixels, or of gathered windows.
-LogicalResult AmxConvEmitter::emitProductOfRows() {
+LogicalResult AmxConvEmitter::emitProductOfPixels() {
   ProductSpec spec;
   RankedTensorType acc = op.getAccType();
   SmallVector<AffineExpr> accDims = hlo::getDims(acc);
@@ -151,16 +111,6 @@ LogicalResult AmxConvEmitter::emitProductOfRows() {
   spec.resultRow = b.i64(acc.getShape().back());
   SmallVector<Value> sizes = b.dims(acc);
   sizes.pop_back();
-  if (!isPointwise())
-    spec.fillRow = [&](Value row, Value to) { fillRow(row, to); };
-  else if (llvm::any_of(dims, [](const Spatial &d) { return d.stride != 1 || d.padHigh; }))
-    spec.aRowStart = [&, sizes](Value row) {
-      SmallVector<Value> at = b.delinearize(row, sizes);
-      Value from = at[0];
-      for (const Spatial &d : dims)
-        from = b.add(b.mul(from, b.i64(d.in)), d.resultDim >= 0 ? b.mul(at[d.resultDim], b.i64(d.stride)) : b.i64(0));
-      return b.mul(from, b.i64(channels));
-    };
   spec.index = [&, sizes](ValueRange, Value row, Value column) {
     SmallVector<Value> index = b.delinearize(row, sizes);
     index.push_back(column);
@@ -203,7 +153,7 @@ void AmxConvEmitter::plan() {
     dims[i].step = step;
     step *= dims[i].extent;
   }
-  unsigned most = AmxTiles::maxHeight(b.target, layout);
+  constexpr unsigned most = AmxTiles::maxHeight;
   int64_t rowTiles = llvm::divideCeil(pixel.out, most);
   if (layout.gathered) {
     pitch = pixel.out;
@@ -213,9 +163,6 @@ void AmxConvEmitter::plan() {
     pitch = row.stride * pixel.extent / pixel.stride;
     int64_t flatTiles = llvm::divideCeil((blockRows - 1) * pitch + pixel.out, most), own = blockRows * rowTiles;
     flat = slab && row.stride * pixel.extent % pixel.stride == 0 && flatTiles < own;
-    // a tile costs as much whatever its height only with AMX
-    if (!layout.inTiles(b.target))
-      flat &= flatTiles * most < own * int64_t(llvm::divideCeil(pixel.out, rowTiles));
     height = flat ? most : llvm::divideCeil(pixel.out, rowTiles);
   }
   // tiles may read (and drop) some pixels behind the last one
@@ -441,8 +388,8 @@ LogicalResult AmxConvEmitter::emitGroup(Value group, Value firstPanel, Value las
 
 LogicalResult AmxConvEmitter::emit() {
   readOp();
-  if (isPointwise() || gathersWindows())
-    return emitProductOfRows();
+  if (isPointwise())
+    return emitProductOfPixels();
   plan();
   Value panels = b.i64(groups * panelsPerGroup);
   LogicalResult ok = success();

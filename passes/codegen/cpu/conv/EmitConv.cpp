@@ -34,7 +34,7 @@ void ConvEmitter::readOp() {
   spread = attributes.spread;
   leftElem = accElem;
   if (auto conv = dyn_cast<kernel::ConvOp>(op); conv && packed) {
-    format = integerFormat(b.target, aElem, bElem, accElem);
+    format = conv.getBf16() ? bf16Format() : integerFormat(b.target, aElem, bElem, accElem);
     leftElem = format.leftElem(accElem);
     runs = convRuns(conv);
   }
@@ -88,6 +88,8 @@ bool ConvEmitter::isPointwise() const {
 }
 
 bool ConvEmitter::isGathered() const {
+  if (format.kind == OperandFormat::Kind::Bf16)
+    return gathersPairs(cast<kernel::ConvOp>(op));
   SmallVector<int64_t> taps;
   for (const Spatial &d : dims) {
     std::optional<int64_t> t = hlo::constantValue(d.taps);
@@ -108,12 +110,16 @@ void ConvEmitter::fillRow(Value row, Value to) {
     Value x = d.resultDim >= 0 ? at[d.resultDim] : b.i64(0);
     window.push_back({d.in, d.tapCount, b.sub(b.mul(x, b.i64(d.stride)), b.i64(d.padLow)), d.tapDilation});
   }
+  if (window.back().dilation != 1) // its taps are no run
+    window.push_back({b.i64(1), b.i64(1), b.i64(0), 1, false});
   fillWindow(
-      b, window, at[0], channels, accElem, to,
+      b, window, at[0], channels, leftElem, to,
       [&](Value from, Value target, Value count) {
-        copyRun(b, aElem, b.ptrAt(b.operands[0], aElem, from), accElem, target, count);
+        copyToFormat(b, format, accElem, aElem, b.ptrAt(b.operands[0], aElem, from), target, count);
       },
-      [&](Value target, Value count) { zeroRun(b, accElem, target, count); });
+      [&](Value target, Value count) { zerosOfFormat(b, format, accElem, target, count); });
+  if (const int64_t rest = runs.depth(format) - runs.run * runs.runs)
+    zerosOfFormat(b, format, accElem, b.ptrAt(to, leftElem, b.i64(runs.run * runs.runs)), b.i64(rest));
 }
 
 /// As a product, of the pixels or of gathered windows.
@@ -230,7 +236,7 @@ void ConvEmitter::plan() {
 /// Whether only tiles at the border read copies of their windows. A slab of whole rows would be copied once for all panels; for
 /// a single one, of a first layer, that is a tenth of the work.
 bool ConvEmitter::readsInPlace() const {
-  if (!slab || spread || tile.lanes == 1 || dims.size() != 2 || groups != 1 || batchGroups != 1 || aElem != accElem ||
+  if (!slab || spread || format.isGrouped() || tile.lanes == 1 || dims.size() != 2 || groups != 1 || batchGroups != 1 || aElem != accElem ||
       !groupColumns || *groupColumns > tile.columns() || !hlo::constantValue(channelsExpr))
     return false;
   std::optional<int64_t> steps = hlo::constantValue(depth);
@@ -254,7 +260,7 @@ void ConvEmitter::planScratch() {
     elements = elements * d.extent;
   }
   if (slab) // the last group may end behind the last pixel
-    scratch = hlo::ceilDiv(hlo::simplify(elements * elemBytes(leftElem) + (format.isGrouped() ? 4 : 0)), 64) * 64;
+    scratch = hlo::ceilDiv(hlo::simplify(elements * elemBytes(leftElem) + (format.isGrouped() ? 64 : 0)), 64) * 64;
   pixelStep = slab ? dims.back().step : channels;
   if (!slab) {
     Value step = channels;
@@ -588,7 +594,7 @@ LogicalResult ConvEmitter::emit() {
   return ok;
 }
 
-ConvRuns convRuns(kernel::ConvOp op) {
+static ConvRuns runsOf(kernel::ConvOp op) {
   auto input = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
   RankedTensorType acc = op.getAccType();
   ConvRuns runs;
@@ -614,6 +620,19 @@ ConvRuns convRuns(kernel::ConvOp op) {
   return runs;
 }
 
+ConvRuns convRuns(kernel::ConvOp op) {
+  ConvRuns runs = runsOf(op);
+  if (op.getBf16() && gathersPairs(op))
+    runs = {runs.isStatic, false, runs.run * runs.runs, 1};
+  return runs;
+}
+
+bool gathersPairs(kernel::ConvOp op) {
+  SmallVector<int64_t> taps = op.getLayout() ? SmallVector<int64_t>(*op.getKernelShape())
+                                             : SmallVector<int64_t>(cast<RankedTensorType>(op.getFilter().getType()).getShape().drop_back(2));
+  return op.getGroups() == 1 && (runsOf(op).run % 2 || (op.getRhsDilation().back() == 1 && gathersWindows(op.getAccType(), taps, 1)));
+}
+
 bool gathersWindows(RankedTensorType acc, ArrayRef<int64_t> taps, int64_t allGroups) {
   int64_t count = 1;
   for (int64_t t : taps)
@@ -622,6 +641,24 @@ bool gathersWindows(RankedTensorType acc, ArrayRef<int64_t> taps, int64_t allGro
   if (acc.getRank() != 4 || count < 2 || allGroups != 1 || !acc.getElementType().isF32())
     return false;
   return shape[2] > 0 && shape[2] <= gatheredWidth && (ShapedType::isDynamic(shape[1]) || shape[1] > 1) && shape[3] >= gatheredChannels;
+}
+
+std::optional<int64_t> rowsOfTiles(kernel::ConvOp op) {
+  auto isOne = [](int64_t v) { return v == 1; };
+  const SmallVector<int64_t> taps(cast<RankedTensorType>(op.getFilter().getType()).getShape().drop_back(2));
+  const ArrayRef<int64_t> sizes = op.getAccType().getShape().drop_back();
+  const int64_t groups = op.getGroups() * op.getBatchGroups();
+  bool isProduct = groups == 1 && llvm::all_of(taps, isOne) && llvm::all_of(op.getPadding(), [](int64_t p) { return p <= 0; }) &&
+                   llvm::all_of(op.getLhsDilation(), isOne);
+  isProduct |= op.getBf16() ? gathersPairs(op) : gathersWindows(op.getAccType(), taps, groups);
+  if (!isProduct)
+    return ShapedType::isDynamic(sizes.back()) ? std::nullopt : std::optional(sizes.back());
+  if (llvm::any_of(sizes, ShapedType::isDynamic))
+    return std::nullopt;
+  int64_t rows = 1;
+  for (int64_t s : sizes)
+    rows *= s;
+  return rows;
 }
 
 LogicalResult emitConv(Operation *op, KernelBuilder &b) {

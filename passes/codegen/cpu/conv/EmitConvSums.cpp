@@ -129,7 +129,7 @@ bool ConvEmitter::reachesOut() const {
   constexpr int64_t leastChannels = 32;
   std::optional<int64_t> ic = hlo::constantValue(channelsExpr);
   if (dims.size() != 2 || groups != 1 || batchGroups != 1 || !ic || *ic < leastChannels || isa<ComplexType>(aElem) ||
-      memType(aElem) != memType(accElem))
+      memType(aElem) != memType(accElem) || format.isGrouped())
     return false;
   double share = 1;
   for (const Spatial &d : dims) {

@@ -6,7 +6,7 @@
 #include "passes/codegen/cpu/passes/Parts.h"
 #include "passes/codegen/cpu/passes/Passes.h"
 #include "passes/codegen/cpu/target/CpuTarget.h"
-#include "passes/codegen/cpu/product/Amx.h"
+#include "passes/codegen/cpu/product/Format.h"
 #include "passes/codegen/cpu/product/Tile.h"
 
 using namespace mlir;
@@ -79,12 +79,12 @@ int64_t chooseStrips(const KernelTarget &target, kernel::DotOp dot, kernel::Dept
   return strips <= most && leave && again <= each * mostAgain ? strips : 0;
 }
 
-/// Whether a product of bf16 operands can be done panel by panel: by pairs, and without a copy of its rows for
+/// Whether a product of bf16 operands can be done panel by panel: in pairs, and without a copy of its rows for
 /// each of them.
 bool isByPairs(const KernelTarget &target, kernel::DotOp dot) {
   auto lhs = cast<RankedTensorType>(dot.getLhs().getType());
   return !target.amxBf16 && dot.getLayout() && lhs.getElementType().isBF16() &&
-         amxLayout(dot).depth() == lhs.getDimSize(1);
+         lhs.getDimSize(1) % bf16Format().group() == 0;
 }
 
 /// What keeps a product and the convolution that reads it from being one kernel; else sets `strips`.

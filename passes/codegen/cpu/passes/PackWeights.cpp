@@ -483,20 +483,7 @@ LogicalResult Packer::packConv(kernel::ConvOp op) {
   view.kStride = oc;
   for (int64_t g = 0; g < groups; ++g)
     view.batchOffsets.push_back(g * view.n);
-  // the pixels of a tile run along one image row, where the convolution becomes a product over the whole image
-  SmallVector<int64_t> sizes(acc.getShape().drop_back());
-  bool pointwise = groups == 1 && llvm::all_of(taps, [](int64_t t) { return t == 1; }) &&
-                   llvm::all_of(op.getPadding(), [](int64_t p) { return p <= 0; }) &&
-                   llvm::all_of(op.getLhsDilation(), [](int64_t d) { return d == 1; });
-  pointwise |= gathersWindows(acc, taps, groups);
-  std::optional<int64_t> rows;
-  if (pointwise && llvm::none_of(sizes, ShapedType::isDynamic)) {
-    rows = 1;
-    for (int64_t s : sizes)
-      rows = *rows * s;
-  } else if (!pointwise && !ShapedType::isDynamic(sizes.back())) {
-    rows = sizes.back();
-  }
+  const std::optional<int64_t> rows = rowsOfTiles(op);
   bool bytes = false;
   FailureOr<OperandFormat> format = groupedFormat(op, acc.getElementType(), bytes);
   if (failed(format))

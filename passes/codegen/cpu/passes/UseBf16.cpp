@@ -3,8 +3,8 @@
 //   %0 = kernel.dot(%x, %w) : (tensor<4x64xf32>, tensor<64x32xf32>) -> tensor<4x32xf32> {..}
 //   %1 = kernel.dot(%0, %v) : (tensor<4x32xf32>, tensor<32x8xf32>) -> tensor<4x8xf32> {..}
 // becomes
-//   %0 = kernel.dot(%x, %p) {bf16, panel = 32} : (tensor<4x64xf32>, tensor<1x32x64xbf16>) -> tensor<4x32xbf16> {..}
-//   %1 = kernel.dot(%0, %q) {bf16, panel = 16} : (tensor<4x32xbf16>, tensor<1x16x32xbf16>) -> tensor<4x8xf32> {..}
+//   %0 = kernel.dot(%x, %p) {bf16, layout = #cpu.tiles<32, 2>} : (tensor<4x64xf32>, tensor<1x32x64xbf16>) -> tensor<4x32xbf16> {..}
+//   %1 = kernel.dot(%0, %q) {bf16, layout = #cpu.tiles<16, 2>} : (tensor<4x32xbf16>, tensor<1x16x32xbf16>) -> tensor<4x8xf32> {..}
 #include "base/Float.h"
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Hlo.h"
@@ -14,6 +14,7 @@
 #include "passes/codegen/cpu/passes/Passes.h"
 #include "passes/codegen/cpu/target/CpuTarget.h"
 #include "passes/codegen/cpu/product/Amx.h"
+#include "passes/codegen/cpu/product/Format.h"
 
 #include <cstring>
 #include <map>
@@ -35,61 +36,61 @@ static bool isConstantBehindViews(Value v) {
   return v.getDefiningOp<hlo::ConstantOp>() != nullptr;
 }
 
-static const char *refuseTypes(Operation *op, RankedTensorType acc) {
+static WhyNot whyNotTypes(Operation *op, RankedTensorType acc) {
   auto narrow = [](Value v) {
     Type e = getElementTypeOrSelf(v.getType());
     return e.isF32() || e.isBF16();
   };
   if (!narrow(op->getOperand(0)) || !narrow(op->getOperand(1)) || !acc.getElementType().isF32())
-    return "operands or sums are not f32";
+    return WhyNot::notMeant("operands or sums are not f32");
   if (llvm::is_contained(acc.getShape(), 0))
-    return "it has no elements";
-  return nullptr;
+    return WhyNot::notMeant("it has no elements");
+  return WhyNot::none();
 }
 
-static const char *refuseDot(kernel::DotOp op) {
+static WhyNot whyNotDot(kernel::DotOp op) {
   auto lhs = cast<RankedTensorType>(op.getLhs().getType());
   RankedTensorType acc = op.getAccType();
-  if (const char *why = refuseTypes(op, acc))
+  if (WhyNot why = whyNotTypes(op, acc); !why.takes())
     return why;
   int64_t k = lhs.getDimSize(op.getLhsDims().back()), n = acc.getDimSize(op.getResultDims().back());
   int64_t m = acc.getDimSize(op.getResultDims()[op.getBatchRank()]);
   if (ShapedType::isDynamic(k) || ShapedType::isDynamic(n))
-    return "depth or columns are known at run time only";
+    return WhyNot::lacks("depth or columns are known at run time only");
   if (k < 8 || n < 8)
-    return "depth or columns are fewer than a vector";
+    return WhyNot::notMeant("depth or columns are fewer than a vector");
   // rounding and packing a matrix costs more than few rows against it bring
   if (!isConstantBehindViews(op.getRhs()) && !ShapedType::isDynamic(m) && m < 8)
-    return "too few rows for a right operand that is not constant";
-  return nullptr;
+    return WhyNot::notMeant("too few rows for a right operand that is not constant");
+  return WhyNot::none();
 }
 
-static const char *refuseConv(kernel::ConvOp op) {
+static WhyNot whyNotConv(kernel::ConvOp op) {
   auto input = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
   RankedTensorType acc = op.getAccType();
-  if (const char *why = refuseTypes(op, acc))
+  if (WhyNot why = whyNotTypes(op, acc); !why.takes())
     return why;
   if (!isConstantBehindViews(op.getFilter()))
-    return "the filter is not constant";
+    return WhyNot::lacks("the filter is not constant");
   auto dynamic = [](RankedTensorType t) { return llvm::any_of(t.getShape().drop_front(), ShapedType::isDynamic); };
   if (dynamic(input) || dynamic(acc) || !filter.hasStaticShape() || filter.getNumElements() == 0 || llvm::is_contained(input.getShape(), 0))
-    return "image sizes are known at run time only";
+    return WhyNot::lacks("image sizes are known at run time only");
   if (op.getBatchGroups() != 1 || llvm::any_of(op.getLhsDilation(), [](int64_t d) { return d != 1; }))
-    return "it has batch groups or a dilated input";
+    return WhyNot::lacks("it has batch groups or a dilated input");
   int64_t groups = op.getGroups(), perGroup = input.getShape().back() / groups, columns = acc.getShape().back() / groups;
   if (acc.getShape().back() % groups || columns < 8)
-    return "a group has fewer channels than a vector";
+    return WhyNot::notMeant("a group has fewer channels than a vector");
   if (groups > 1 && (perGroup % 2 || perGroup < 8))
-    return "a group has few or an odd number of input channels";
-  return nullptr;
+    return WhyNot::lacks("a group has few or an odd number of input channels");
+  return WhyNot::none();
 }
 
-const char *refuseBf16(Operation *op) {
+WhyNot whyNotBf16(Operation *op) {
   if (auto dot = dyn_cast<kernel::DotOp>(op))
-    return dot.getLayout() ? "it is packed" : refuseDot(dot);
+    return dot.getLayout() ? WhyNot::notMeant("it is packed") : whyNotDot(dot);
   if (auto conv = dyn_cast<kernel::ConvOp>(op))
-    return conv.getLayout() ? "it is packed" : refuseConv(conv);
-  return "it is no product";
+    return conv.getLayout() ? WhyNot::notMeant("it is packed") : whyNotConv(conv);
+  return WhyNot::notMeant("it is no product");
 }
 
 //===----------------------------------------------------------------------===//
@@ -104,6 +105,12 @@ struct View {
   SmallVector<int64_t> batch = {0}; ///< offsets
 };
 
+/// Panels of pairs: each run of the sum's steps is padded by zeros.
+struct PairPanels {
+  int64_t columns = 0, run = 0, runs = 1, padded = 0;
+  int64_t depth() const { return runs * padded; }
+};
+
 class Bf16Packer {
 public:
   Bf16Packer(MLIRContext *context, const KernelTarget &target) : context(context), target(target) {}
@@ -112,11 +119,14 @@ public:
   LogicalResult pack(kernel::ConvOp op, const WinogradPlan &plan);
 
 private:
-  LogicalResult replace(Operation *op, const View &view, const AmxLayout &layout, std::vector<int64_t> batchDims);
-  kernel::LayoutAttr layoutAttr(const AmxLayout &layout) const {
+  LogicalResult replace(Operation *op, const View &view, const PairPanels &panels, std::vector<int64_t> batchDims);
+  PairPanels panelsOf(const AmxLayout &layout) const { return {layout.panel, layout.run, layout.runs, layout.paddedRun()}; }
+  PairPanels panelsOf(kernel::DotOp op, const View &view) const;
+  PairPanels panelsOf(kernel::ConvOp op, const View &view) const;
+  kernel::LayoutAttr layoutAttr(int64_t columns) const {
     if (target.amxBf16)
-      return TilesAttr::get(context, layout.panel, 2);
-    return PanelsAttr::get(context, layout.panel, 2);
+      return TilesAttr::get(context, columns, 2);
+    return PanelsAttr::get(context, columns, 2);
   }
 
   MLIRContext *context;
@@ -124,22 +134,40 @@ private:
   std::map<std::pair<const void *, std::string>, Value> done;
 };
 
-Tensor packPairs(const Tensor &from, const View &view, const AmxLayout &layout, std::vector<int64_t> dims) {
+static std::optional<int64_t> staticSize(int64_t size) { return ShapedType::isDynamic(size) ? std::nullopt : std::optional(size); }
+
+PairPanels Bf16Packer::panelsOf(kernel::DotOp op, const View &view) const {
+  if (target.amxBf16)
+    return panelsOf(amxLayout(op));
+  const int64_t rows = op.getAccType().getDimSize(op.getResultDims()[op.getBatchRank()]);
+  return {chooseTile(target, op.getAccType().getElementType(), staticSize(rows), view.n).columns(), view.k, 1,
+          bf16Format().paddedDepth(view.k)};
+}
+
+PairPanels Bf16Packer::panelsOf(kernel::ConvOp op, const View &view) const {
+  if (target.amxBf16)
+    return panelsOf(amxLayout(op));
+  const ConvRuns runs = convRuns(op);
+  return {chooseTile(target, op.getAccType().getElementType(), rowsOfTiles(op), view.n).columns(), runs.run, runs.runs,
+          bf16Format().paddedDepth(runs.run)};
+}
+
+Tensor packPairs(const Tensor &from, const View &view, const PairPanels &panels, std::vector<int64_t> dims) {
   Tensor to = Tensor::allocate(DType::BFloat16, std::move(dims));
   auto *out = static_cast<uint16_t *>(to.data());
   std::memset(out, 0, to.sizeBytes());
   const bool wide = from.dtype() == DType::Float32;
   auto *in32 = static_cast<const float *>(from.data());
   auto *in16 = static_cast<const uint16_t *>(from.data());
-  const int64_t panels = (view.n + layout.panel - 1) / layout.panel, panelSize = layout.depth() * layout.panel;
+  const int64_t width = panels.columns, count = llvm::divideCeil(view.n, width), panelSize = panels.depth() * width;
   for (size_t i = 0; i < view.batch.size(); ++i)
-    for (int64_t p = 0; p < panels; ++p) {
-      uint16_t *panel = out + (i * panels + p) * panelSize;
-      int64_t columns = std::min(layout.panel, view.n - p * layout.panel);
+    for (int64_t p = 0; p < count; ++p) {
+      uint16_t *panel = out + (i * count + p) * panelSize;
+      int64_t columns = std::min(width, view.n - p * width);
       for (int64_t k = 0; k < view.k; ++k) {
-        int64_t padded = k / layout.run * layout.paddedRun() + k % layout.run;
-        uint16_t *row = panel + padded / 2 * layout.panel * 2 + padded % 2;
-        int64_t source = view.batch[i] + k * view.kStride + p * layout.panel * view.nStride;
+        int64_t padded = k / panels.run * panels.padded + k % panels.run;
+        uint16_t *row = panel + padded / 2 * width * 2 + padded % 2;
+        int64_t source = view.batch[i] + k * view.kStride + p * width * view.nStride;
         for (int64_t c = 0; c < columns; ++c, source += view.nStride)
           row[2 * c] = wide ? floatToBFloat16(in32[source]) : in16[source];
       }
@@ -147,16 +175,16 @@ Tensor packPairs(const Tensor &from, const View &view, const AmxLayout &layout, 
   return to;
 }
 
-LogicalResult Bf16Packer::replace(Operation *op, const View &view, const AmxLayout &layout, std::vector<int64_t> dims) {
+LogicalResult Bf16Packer::replace(Operation *op, const View &view, const PairPanels &panels, std::vector<int64_t> dims) {
   Value source = op->getOperand(1);
   while (auto reshape = source.getDefiningOp<hlo::ReshapeOp>())
     source = reshape->getOperand(0);
   auto constant = source.getDefiningOp<hlo::ConstantOp>();
-  dims.insert(dims.end(), {int64_t(llvm::divideCeil(view.n, layout.panel)), layout.depth() / 2, 2 * layout.panel});
+  dims.insert(dims.end(), {int64_t(llvm::divideCeil(view.n, panels.columns)), panels.depth() / 2, 2 * panels.columns});
   std::string key;
   llvm::raw_string_ostream os(key);
-  os << view.k << ' ' << view.n << ' ' << view.kStride << ' ' << view.nStride << ' ' << layout.panel << ' ' << layout.run << ' '
-     << layout.step << ' ' << constant->getBlock();
+  os << view.k << ' ' << view.n << ' ' << view.kStride << ' ' << view.nStride << ' ' << panels.columns << ' ' << panels.run << ' '
+     << panels.padded << ' ' << constant->getBlock();
   for (int64_t o : view.batch)
     os << ' ' << o;
   for (int64_t d : dims)
@@ -168,7 +196,7 @@ LogicalResult Bf16Packer::replace(Operation *op, const View &view, const AmxLayo
       return op->emitOpError("constant operand cannot be read");
     OpBuilder b(constant->getContext());
     b.setInsertionPointToStart(constant->getBlock());
-    value = hlo::makeConstant(b, constant.getLoc(), packPairs(*tensor, view, layout, dims));
+    value = hlo::makeConstant(b, constant.getLoc(), packPairs(*tensor, view, panels, dims));
     if (!value)
       return failure();
   }
@@ -198,10 +226,10 @@ LogicalResult Bf16Packer::pack(kernel::DotOp op) {
     view.batch = next;
     shape.push_back(rhs.getDimSize(d));
   }
-  AmxLayout layout = amxLayout(op);
-  if (failed(replace(op, view, layout, shape)))
+  const PairPanels panels = panelsOf(op, view);
+  if (failed(replace(op, view, panels, shape)))
     return failure();
-  op.setLayoutAttr(layoutAttr(layout));
+  op.setLayoutAttr(layoutAttr(panels.columns));
   op.setRhsDims(llvm::to_vector(llvm::seq<int64_t>(0, shape.size() + 3)));
   return success();
 }
@@ -210,7 +238,6 @@ LogicalResult Bf16Packer::pack(kernel::ConvOp op) {
   auto filter = cast<RankedTensorType>(op.getFilter().getType());
   SmallVector<int64_t> taps(filter.getShape().drop_back(2));
   int64_t oc = filter.getShape().back(), groups = op.getGroups();
-  AmxLayout layout = amxLayout(op);
   View view;
   view.k = filter.getNumElements() / oc;
   view.n = oc / groups;
@@ -218,9 +245,10 @@ LogicalResult Bf16Packer::pack(kernel::ConvOp op) {
   view.batch.clear();
   for (int64_t g = 0; g < groups; ++g)
     view.batch.push_back(g * view.n);
-  if (failed(replace(op, view, layout, {groups})))
+  const PairPanels panels = panelsOf(op, view);
+  if (failed(replace(op, view, panels, {groups})))
     return failure();
-  op.setLayoutAttr(layoutAttr(layout));
+  op.setLayoutAttr(layoutAttr(panels.columns));
   op.setKernelShape(taps);
   return success();
 }
@@ -351,7 +379,7 @@ bool storeNarrow(Operation *op, unsigned number) {
   return true;
 }
 
-/// Multiply-adds of an op that refuseBf16 accepts; sizes known at run time only count as 1.
+/// Multiply-adds of an op that whyNotBf16 lets pass; sizes known at run time only count as 1.
 double multiplyAdds(Operation *op) {
   auto acc = cast<RankedTensorType>(isa<kernel::DotOp>(op) ? cast<kernel::DotOp>(op).getAccType() : cast<kernel::ConvOp>(op).getAccType());
   double n = isa<kernel::DotOp>(op) ? amxLayout(cast<kernel::DotOp>(op)).depth() : amxLayout(cast<kernel::ConvOp>(op)).depth();
@@ -428,7 +456,9 @@ FailureOr<unsigned> useBf16(ModuleOp module, const KernelTarget &target, bool ex
   });
   unsigned marked = 0;
   SmallVector<Operation *> products;
-  llvm::copy_if(kernels, std::back_inserter(products), [](Operation *op) { return !refuseBf16(op); });
+  llvm::copy_if(kernels, std::back_inserter(products), [](Operation *op) {
+    return isa<kernel::DotOp, kernel::ConvOp>(op) && chooseSpecial(op, "bf16", whyNotBf16(op));
+  });
   const auto wide = smallLastProducts(products);
   for (Operation *op : products) {
     if (wide.contains(op))

@@ -29,8 +29,6 @@ struct AmxLayout {
   int64_t steps() const { return depth() / step; }
   bool isBytes() const { return group == 4; }
   int64_t elemBytes() const { return 4 / group; }
-  /// Whether tile registers multiply; otherwise pairs of bf16 in vectors.
-  bool inTiles(const KernelTarget &target) const { return isBytes() || target.amxBf16; }
   /// Elements of 64 bytes.
   int64_t fullStep() const { return 16 * group; }
   /// Elements of the operands in scratch and in panels, and of the sums.
@@ -38,17 +36,17 @@ struct AmxLayout {
   mlir::Type sumElem(mlir::Builder &b) const { return isBytes() ? mlir::Type(b.getI32Type()) : b.getF32Type(); }
 };
 
-/// The layout of an op that refuseBf16 or whyNotByteTiles accepts.
+/// The layout of an op that whyNotBf16 or whyNotByteTiles lets pass, in tile registers.
 AmxLayout amxLayout(kernel::DotOp op);
 AmxLayout amxLayout(kernel::ConvOp op);
 
-/// Why an op is not computed from bf16 operands, or null when it can be. `op` is a kernel.dot or kernel.conv.
-const char *refuseBf16(mlir::Operation *op);
+/// Why an op is not computed from bf16 operands. `op` is a kernel.dot or kernel.conv.
+WhyNot whyNotBf16(mlir::Operation *op);
 /// Why a product of bytes, `rightIsSigned` once it is packed, is not one of tile registers. `op` is a kernel.dot or kernel.conv with a
 /// constant right operand.
 WhyNot whyNotByteTiles(mlir::Operation *op, const KernelTarget &target, bool rightIsSigned);
-/// Whether an op's right operand lies as tile registers read bytes.
-bool inByteTiles(mlir::Operation *op);
+/// Whether tile registers multiply for an op: one marked bf16, or of bytes packed for them.
+bool inTileRegisters(mlir::Operation *op, const KernelTarget &target);
 
 /// Marks what is computed from bf16 operands, packs constant right operands, and keeps tensors between kernels in
 /// bf16. Without AMX what Winograd's algorithm does faster in f32 is left to it, unless `exact`. Does nothing on a target
@@ -58,7 +56,7 @@ mlir::FailureOr<unsigned> useBf16(mlir::ModuleOp module, const KernelTarget &tar
 /// A product with a layout, by its strides; m may be known at run time only, n and k are static.
 mlir::LogicalResult emitAmxProduct(KernelBuilder &b, const ProductSpec &spec, const AmxLayout &layout,
                                     Epilogue &epilogue);
-/// Emits a marked op.
+/// Emits an op `inTileRegisters`.
 mlir::LogicalResult emitAmxDot(kernel::DotOp op, KernelBuilder &b);
 mlir::LogicalResult emitAmxConv(kernel::ConvOp op, KernelBuilder &b);
 
@@ -102,8 +100,7 @@ class AmxTiles {
 public:
   AmxTiles(KernelBuilder &b, const AmxLayout &layout, Epilogue &epilogue, unsigned columnDim);
 
-  /// Rows of the highest tile.
-  static unsigned maxHeight(const KernelTarget &target, const AmxLayout &layout) { return layout.inTiles(target) ? 16 : 12; }
+  static constexpr unsigned maxHeight = 16; ///< rows of the highest tile
   /// Before the first and after the last panel of a call.
   void begin(unsigned height);
   void end();
@@ -120,10 +117,8 @@ public:
   }
 
 private:
-  void sumsAmx(const AmxRows &rows, mlir::ArrayRef<mlir::Value> a, mlir::Value panel, unsigned vecs,
+  void sumTiles(const AmxRows &rows, mlir::ArrayRef<mlir::Value> a, mlir::Value panel, unsigned vecs,
                mlir::ArrayRef<ReductionLoop> outer, mlir::Value tile, mlir::Value next);
-  void sumsAvx512(const AmxRows &rows, mlir::Value a, mlir::Value panel, unsigned vecs,
-                  mlir::ArrayRef<ReductionLoop> outer);
   mlir::LogicalResult finish(const AmxRows &rows, mlir::Value tile, mlir::Value sums, int64_t columns);
   mlir::LogicalResult finishRow(mlir::ArrayRef<mlir::Value> index, mlir::Value sums, int64_t columns);
   void intrinsic(llvm::StringRef name, mlir::ValueRange args);

@@ -140,9 +140,8 @@ WhyNot whyNotByteTiles(Operation *op, const KernelTarget &target, bool rightIsSi
   return dot ? whyNotDot(dot) : whyNotConv(conv);
 }
 
-bool inByteTiles(Operation *op) {
-  auto layout = op->getAttrOfType<TilesAttr>("layout");
-  return layout && layout.getGroup() == 4;
+bool inTileRegisters(Operation *op, const KernelTarget &target) {
+  return op->getAttrOfType<TilesAttr>("layout") || (target.amxBf16 && op->hasAttr("bf16"));
 }
 
 } // namespace lathe::cpu

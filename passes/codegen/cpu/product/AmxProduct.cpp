@@ -1,5 +1,4 @@
-// Matrix products in tile registers: kernel.dot and 1x1 convolutions marked bf16 (without AMX they are products like
-// those of f32, in Product.cpp) or of bytes. Units of work are numbered (batch, block of rows, panel), the panel innermost: the rows of
+// Matrix products in tile registers: kernel.dot and 1x1 convolutions marked bf16 or of bytes. Units of work are numbered (batch, block of rows, panel), the panel innermost: the rows of
 // a block stay in L2 while the panels pass. Rows that the tiles cannot read in place are copied to scratch once a
 // block: f32, of odd length, not contiguous, of unknown number, or 4 KiB apart.
 #include "dialects/hlo/Shape.h"
@@ -49,7 +48,7 @@ void AmxProductEmitter::plan() {
   panels = llvm::divideCeil(n, layout.panel);
   for (AffineExpr e : spec.batch)
     batchDims.push_back(b.dim(e));
-  height = AmxTiles::maxHeight(b.target, layout);
+  height = AmxTiles::maxHeight;
   int64_t rowTiles = 1;
   if (m) {
     rowTiles = llvm::divideCeil(*m, height);
@@ -207,11 +206,7 @@ LogicalResult AmxProductEmitter::emit() {
 } // namespace
 
 LogicalResult emitAmxProduct(KernelBuilder &b, const ProductSpec &spec, const AmxLayout &layout, Epilogue &epilogue) {
-  if (layout.inTiles(b.target))
-    return AmxProductEmitter(b, spec, layout, epilogue).emit();
-  ProductSpec pairs = spec;
-  pairs.pairedDepth = layout.depth();
-  return emitProduct(b, pairs, epilogue);
+  return AmxProductEmitter(b, spec, layout, epilogue).emit();
 }
 
 LogicalResult emitAmxDot(kernel::DotOp op, KernelBuilder &b) {

@@ -1,10 +1,9 @@
 // Register tiles over operands in groups of four bytes.
 //
-// AMX: two tiles of rows by two of columns, four accumulators, in tile registers
+// Two tiles of rows by two of columns, four accumulators, in tile registers
 //   0 1   sums of the first tile of rows      4 5   rows
 //   2 3   sums of the second one              6 7   columns of a panel
-// AVX512_BF16: rows by two vectors of columns, pairs of the left operand broadcast from memory.
-// Either way the sums go through a buffer that stays in L1 to the epilogue.
+// The sums go through a buffer that stays in L1 to the epilogue.
 #include "passes/codegen/cpu/product/Amx.h"
 #include "passes/codegen/cpu/product/Product.h"
 
@@ -30,8 +29,6 @@ void AmxTiles::intrinsic(llvm::StringRef name, ValueRange args) {
 Value AmxTiles::tileNumber(unsigned n) { return b.cstI(b.getI8Type(), n); }
 
 void AmxTiles::begin(unsigned height) {
-  if (!layout.inTiles(b.target))
-    return;
   // palette 1: bytes of a row from byte 16 on, two bytes each; rows from byte 48 on
   std::string config(64, 0);
   config[0] = 1;
@@ -48,10 +45,7 @@ void AmxTiles::begin(unsigned height) {
   intrinsic("llvm.x86.ldtilecfg", b.constantData(config));
 }
 
-void AmxTiles::end() {
-  if (layout.inTiles(b.target))
-    intrinsic("llvm.x86.tilerelease", {});
-}
+void AmxTiles::end() { intrinsic("llvm.x86.tilerelease", {}); }
 
 /// The nest of runs around `body(sum of the left operand's offsets, panel, next)`; `next` may be null.
 static void nestRuns(KernelBuilder &b, Type elem, ArrayRef<ReductionLoop> loops, Value aOffset, Value panel, Value next,
@@ -68,7 +62,7 @@ static void nestRuns(KernelBuilder &b, Type elem, ArrayRef<ReductionLoop> loops,
   b.loop(b.i64(0), l.trips, at);
 }
 
-void AmxTiles::sumsAmx(const AmxRows &rows, ArrayRef<Value> a, Value panel, unsigned vecs, ArrayRef<ReductionLoop> outer,
+void AmxTiles::sumTiles(const AmxRows &rows, ArrayRef<Value> a, Value panel, unsigned vecs, ArrayRef<ReductionLoop> outer,
                         Value tile, Value next) {
   Type elem = layout.elem(b), sum = layout.sumElem(b);
   StringRef multiply = !layout.isBytes() ? "llvm.x86.tdpbf16ps" : layout.isUnsigned ? "llvm.x86.tdpbusd" : "llvm.x86.tdpbssd";
@@ -118,61 +112,6 @@ void AmxTiles::sumsAmx(const AmxRows &rows, ArrayRef<Value> a, Value panel, unsi
     }
 }
 
-void AmxTiles::sumsAvx512(const AmxRows &rows, Value a, Value panel, unsigned vecs, ArrayRef<ReductionLoop> outer) {
-  Type bf16 = b.getBF16Type(), f32 = b.getF32Type(), i32 = b.getI32Type();
-  auto accType = VectorType::get({lanes}, f32), pairType = VectorType::get({2 * lanes}, bf16);
-  auto dot = b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512");
-  SmallVector<Value> acc(rows.height * vecs, b.cst(accType, 0.0));
-  auto asPairs = [&](Value v) -> Value { return vector::BitCastOp::create(b, pairType, v); };
-
-  auto steps = [&](Value aOffset, Value bRun, Value pair, int64_t count, MutableArrayRef<Value> sums) {
-    for (int64_t u = 0; u < count; ++u) {
-      Value p = b.add(pair, b.i64(u)), at = b.mul(p, b.i64(layout.panel));
-      SmallVector<Value> columns;
-      for (unsigned v = 0; v < vecs; ++v)
-        columns.push_back(asPairs(b.loadElem(i32, bRun, b.add(at, b.i64(v * lanes)), lanes)));
-      for (unsigned r = 0; r < rows.height; ++r) {
-        Value index = b.add(b.add(aOffset, b.mul(p, b.i64(2))), b.mul(b.i64(r), rows.rowStride));
-        // pairs are aligned as elements are
-        Value x = LLVM::LoadOp::create(b, i32, b.ptrAt(a, bf16, index), 2);
-        Value pairs = asPairs(b.splat(x, lanes));
-        for (unsigned v = 0; v < vecs; ++v) {
-          Value &s = sums[r * vecs + v];
-          s = LLVM::CallIntrinsicOp::create(b, accType, dot, ValueRange{s, pairs, columns[v]}).getResult(0);
-        }
-      }
-    }
-  };
-  int64_t pairs = layout.paddedRun() / 2, unroll = pairs % 4 == 0 ? 4 : pairs % 2 == 0 ? 2 : 1;
-  std::function<SmallVector<Value>(ArrayRef<ReductionLoop>, Value, Value, SmallVector<Value>)> level =
-      [&](ArrayRef<ReductionLoop> loops, Value aOffset, Value bRun, SmallVector<Value> in) -> SmallVector<Value> {
-    if (!loops.empty()) {
-      const ReductionLoop &l = loops.front();
-      auto at = [&](Value i, SmallVector<Value> s) {
-        return level(loops.drop_front(), b.add(aOffset, b.mul(i, l.aStride)), b.ptrAt(bRun, bf16, b.mul(i, l.bStride)), s);
-      };
-      if (constantOf(l.trips) == 1)
-        return at(b.i64(0), in);
-      return b.loop(b.i64(0), l.trips, b.i64(1), in, [&](Value i, ValueRange s) { return at(i, SmallVector<Value>(s)); });
-    }
-    return b.loop(b.i64(0), b.i64(pairs), b.i64(unroll), in, [&](Value p, ValueRange s) {
-      SmallVector<Value> sums(s);
-      steps(aOffset, bRun, p, unroll, sums);
-      return sums;
-    });
-  };
-  acc = level(outer, b.i64(0), panel, acc);
-  storeTile(b, {rows.height, static_cast<unsigned>(layout.panel / lanes), lanes}, f32,
-            [&] {
-              SmallVector<Value> whole;
-              for (unsigned r = 0; r < rows.height; ++r)
-                for (unsigned v = 0; v < layout.panel / lanes; ++v)
-                  whole.push_back(v < vecs ? acc[r * vecs + v] : b.cst(accType, 0.0));
-              return whole;
-            }(),
-            buffer);
-}
-
 LogicalResult AmxTiles::finishRow(ArrayRef<Value> index, Value sums, int64_t columns) {
   Type sum = layout.sumElem(b);
   auto piece = [&](Value column, unsigned n) {
@@ -217,10 +156,7 @@ LogicalResult AmxTiles::emit(const AmxRows &rows, Value tile, unsigned count, Va
   SmallVector<Value> a;
   for (unsigned i = 0; i < count; ++i)
     a.push_back(rows.pointer(b.add(tile, b.i64(i))));
-  if (layout.inTiles(b.target))
-    sumsAmx(rows, a, panel, vecs, outer, tile, next);
-  else
-    sumsAvx512(rows, a[0], panel, vecs, outer);
+  sumTiles(rows, a, panel, vecs, outer, tile, next);
   LogicalResult ok = success();
   for (unsigned i = 0; i < count; ++i) {
     Value sums = b.ptrAt(buffer, layout.sumElem(b), b.i64(i * rows.height * layout.panel));
@@ -231,12 +167,12 @@ LogicalResult AmxTiles::emit(const AmxRows &rows, Value tile, unsigned count, Va
 }
 
 void AmxTiles::forEachGroup(const AmxRows &rows, function_ref<void(Value tile, unsigned count)> body) {
-  unsigned atOnce = layout.inTiles(b.target) ? 2 : 1;
+  constexpr unsigned atOnce = 2;
   std::optional<int64_t> count = constantOf(rows.tiles);
   Value whole = b.mul(b.divU(rows.tiles, b.i64(atOnce)), b.i64(atOnce));
   if (!count || *count >= atOnce)
     b.loop(b.i64(0), whole, b.i64(atOnce), [&](Value t) { body(t, atOnce); });
-  if (atOnce == 2 && (!count || *count % 2))
+  if (!count || *count % atOnce)
     b.ifThen(b.lt(whole, rows.tiles), [&] { body(whole, 1); });
 }
 

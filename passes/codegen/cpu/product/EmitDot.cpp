@@ -27,7 +27,9 @@ ProductSpec dotSpec(kernel::DotOp op, KernelBuilder &b) {
   spec.k = hlo::getDims(lhs)[aDims.back()];
   spec.panel = panelColumns(op);
   spec.interleaved = op.getBf16() ? 1 : panelGroup(op); // pairs of bf16 are the format's
-  if (OperandFormat format = integerFormat(b.target, spec.aElem, spec.bElem, spec.accElem); spec.panel && format.isGrouped()) {
+  if (op.getBf16() && !b.target.amxBf16) {
+    spec.pairedDepth = bf16Format().paddedDepth(*hlo::constantValue(spec.k));
+  } else if (OperandFormat format = integerFormat(b.target, spec.aElem, spec.bElem, spec.accElem); spec.panel && format.isGrouped()) {
     spec.interleaved = 1; // the groups of the format
     spec.pairedDepth = format.paddedDepth(hlo::constantValue(spec.k).value_or(0));
   }

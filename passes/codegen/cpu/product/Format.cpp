@@ -1,6 +1,8 @@
 // Operand formats: which one a product has, its instruction, and copies of left operands.
 #include "passes/codegen/cpu/product/Format.h"
 
+#include "passes/codegen/cpu/product/Amx.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -35,7 +37,7 @@ OperandFormat formatOf(const TileOperands &operands) {
   if (!operands.pairs)
     return {};
   if (operands.aElem.isBF16())
-    return {OperandFormat::Kind::Bf16, false};
+    return bf16Format();
   return {operands.aElem.isInteger(8) ? OperandFormat::Kind::Bytes : OperandFormat::Kind::Words, false};
 }
 
@@ -43,7 +45,7 @@ OperandFormat formatOf(const KernelTarget &target, const ProductSpec &spec) {
   if (!spec.pairedDepth)
     return {};
   if (spec.accElem.isF32())
-    return {OperandFormat::Kind::Bf16, false};
+    return bf16Format();
   return integerFormat(target, spec.aElem, spec.bElem, spec.accElem);
 }
 
@@ -86,6 +88,8 @@ SmallVector<Value> loadHead(KernelBuilder &b, TileShape shape, Type accElem, Val
 
 void copyToFormat(KernelBuilder &b, const OperandFormat &format, Type accElem, Type elem, Value from, Value to, Value count) {
   Type left = format.leftElem(accElem);
+  if (format.kind == OperandFormat::Kind::Bf16)
+    return copyToBf16(b, elem, from, to, count);
   if (!format.biased)
     return copyRun(b, elem, from, left, to, count);
   // plus 128: the upper bit changes
@@ -102,7 +106,7 @@ void copyToFormat(KernelBuilder &b, const OperandFormat &format, Type accElem, T
 }
 
 void zerosOfFormat(KernelBuilder &b, const OperandFormat &format, Type accElem, Value to, Value count) {
-  Type left = format.leftElem(accElem);
+  Type left = format.kind == OperandFormat::Kind::Bf16 ? b.getI16Type() : format.leftElem(accElem);
   if (!format.biased)
     return zeroRun(b, left, to, count);
   const int64_t lanes = b.target.lanes(left);

@@ -33,6 +33,9 @@ struct OperandFormat {
   mlir::Type leftElem(mlir::Type accElem) const;
 };
 
+/// The format of an op marked `bf16` where no tile registers multiply.
+inline OperandFormat bf16Format() { return {OperandFormat::Kind::Bf16, false}; }
+
 /// The format of products of packed narrow integers; Single where the types are none, or the target has no instruction for them.
 OperandFormat integerFormat(const KernelTarget &target, mlir::Type aElem, mlir::Type bElem, mlir::Type accElem);
 
@@ -61,7 +64,12 @@ struct ConvRuns {
 };
 ConvRuns convRuns(kernel::ConvOp op);
 
-/// Copies `count` elements at unit stride to the left operand's format. May write up to a whole group.
+/// Whether a convolution of bf16 in pairs is a product of rows, one for each window, copied: where `gathersWindows`, or where pairs
+/// would end in the middle of a run (what lies behind it may be no number, and 0 times that is none).
+bool gathersPairs(kernel::ConvOp op);
+
+/// Copies `count` elements at unit stride to the left operand's format. May write zeros behind them: of integers up to a whole group,
+/// of bf16 up to 64 bytes.
 void copyToFormat(KernelBuilder &b, const OperandFormat &format, mlir::Type accElem, mlir::Type elem, mlir::Value from,
                   mlir::Value to, mlir::Value count);
 /// What stands for 0 on the left, `count` times.

@@ -56,6 +56,10 @@ constexpr int64_t gatheredWidth = 10, gatheredChannels = 64;
 /// would make low register tiles, and with many output channels the copy costs next to nothing.
 bool gathersWindows(mlir::RankedTensorType acc, mlir::ArrayRef<int64_t> taps, int64_t allGroups);
 
+/// The rows from which the tiles of a convolution, not packed yet, are cut, if known: the pixels of one image row, or all of them where the
+/// convolution becomes a product.
+std::optional<int64_t> rowsOfTiles(kernel::ConvOp op);
+
 /// Where a convolution with few output channels has the taps of a row as columns of its tiles: the share of
 /// the time that it would take otherwise.
 std::optional<double> spreadShare(kernel::ConvOp op, const KernelTarget &target);

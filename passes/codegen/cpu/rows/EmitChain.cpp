@@ -176,8 +176,6 @@ void ChainEmitter::emitProduct(Value firstTile, Value lastTile, int64_t columns)
   b.results = {pixelAt(b.i64(0), columns)};
   b.scratch = productScratch;
   ProductSpec product = dotSpec(part.dot, b);
-  if (dot.getBf16())
-    product.pairedDepth = lhs.getDimSize(1);
   product.resultRow = Value(); // rows of scratch need no fetching ahead
   product.tiles = {firstTile, lastTile, strips.tilesEach};
   product.panelsFollow = columns < channels;
