@@ -1,9 +1,9 @@
 // All families in one table, and what `lathe check` says about ops that are in none.
 #include "passes/legalize/HandlerTable.h"
 
-#include "passes/legalize/ArrayFamilies.h"
+#include "passes/legalize/array/ArrayFamilies.h"
 #include "passes/legalize/Legalize.h"
-#include "passes/legalize/State.h"
+#include "passes/legalize/state/State.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-"""check_rooms.py ROOT: fails when an include between rooms points the wrong way."""
+"""check_rooms.py ROOT: fails when an include between rooms points the wrong way, or a folder has too many files to find one's way in."""
 import os
 import re
 import sys
@@ -23,8 +23,45 @@ BEHIND = {
     "plain": {"element/", "library/"},
     "nvptx": {"element/", "library/", "plain/"},
 }
+# Rooms of the second level: what of its own first level each may include. Rooms that are not named include none.
+SECOND = {
+    "dialects": {"graph": {"types"}, "hlo": {"types"}, "kernel": {"hlo"}},
+    "passes": {
+        "cluster": {"legalize"},
+        "lower": {"codegen"},
+        "quantize": {"legalize", "simplify"},
+        "simplify": {"codegen"},
+    },
+    "compiler": {
+        "driver": {"emit", "frontend", "quantize"},
+        "export": {"import"},
+        "frontend": {"import"},
+        "hosted": {"driver", "import", "support"},
+        "import": {"frontend"},
+        "jit": {"driver", "emit", "export", "import", "support"},
+        "library": {"driver", "hosted", "jit", "support"},
+        "quantize": {"driver"},
+    },
+    "runtime": {
+        "c_api": {"core", "session"},
+        "cpu": {"abi"},
+        "cuda": {"abi"},
+        "hosted": {"abi", "cpu", "session"},
+        "kernels": {"core"},
+        "python": {"abi", "core", "cpu", "kernels", "session"},
+        "session": {"abi", "core", "cpu", "cuda"},
+        "tflite_api": {"abi", "core", "cpu", "session"},
+    },
+}
+MOST_FILES = 60  # of one folder: .cpp, .h and .td
 root = sys.argv[1]
 bad = 0
+
+
+def second_level(path):
+    """The second-level room of a file, if it is in one: a/b/c.h is in b."""
+    parts = path.split("/")
+    return parts[1] if len(parts) > 2 else None
 
 
 def reaches_behind(path, target):
@@ -40,6 +77,9 @@ def reaches_behind(path, target):
 
 for room, allowed in ALLOWED.items():
     for folder, _, files in os.walk(os.path.join(root, room)):
+        if sum(name.endswith((".cpp", ".h", ".td")) for name in files) > MOST_FILES:
+            print(f"{folder}: more than {MOST_FILES} files; rooms inside of it would tell more")
+            bad = 1
         for name in files:
             if not name.endswith((".h", ".cpp", ".c", ".inc")):
                 continue
@@ -56,6 +96,10 @@ for room, allowed in ALLOWED.items():
                     print(f"{path}: {target} lies behind passes/codegen/Backend.h")
                     bad = 1
                 top = target.split("/")[0]
+                own, other = second_level(os.path.relpath(path, root).replace(os.sep, "/")), second_level(target)
+                if top == room and top in SECOND and own and other and own != other and other not in SECOND[top].get(own, ()):
+                    print(f"{path}: {top}/{own} must not include {target}")
+                    bad = 1
                 if top in ("mlir", "llvm", "gtest"):
                     if room in ("base", "ops", "graph", "runtime"):
                         print(f"{path}: {room} sees no MLIR or LLVM: {target}")

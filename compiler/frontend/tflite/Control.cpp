@@ -1,6 +1,6 @@
 // Branches, loops, calls, variables: subgraphs become regions that use outer values directly.
 #include "compiler/frontend/tflite/Translator.h"
-#include "passes/legalize/Control.h"
+#include "passes/legalize/control/Control.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,7 +1,7 @@
 // Convolutions: float, hybrid (float inputs, int8 weights), and whole-integer ones with weights quantized per tensor or channel.
 #include "compiler/frontend/tflite/Hybrid.h"
 #include "compiler/frontend/tflite/OpTable.h"
-#include "passes/legalize/Window.h"
+#include "passes/legalize/nn/Window.h"
 
 using namespace mlir;
 

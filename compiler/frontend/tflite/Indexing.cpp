@@ -1,7 +1,7 @@
 // Operators whose indices are data: gathers, scatters, one-hot, segments, sizes that depend on data.
 #include "compiler/frontend/tflite/OpTable.h"
 #include "compiler/frontend/tflite/Requantize.h"
-#include "passes/legalize/ArrayHelpers.h"
+#include "passes/legalize/array/ArrayHelpers.h"
 
 using namespace mlir;
 

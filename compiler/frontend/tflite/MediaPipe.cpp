@@ -1,7 +1,7 @@
 // MediaPipe's operators: pooling with places and back, a transposed convolution with a bias, landmarks and the crops around them.
 #include "compiler/frontend/tflite/Custom.h"
 #include "compiler/frontend/tflite/FlexOptions.h"
-#include "passes/legalize/Window.h"
+#include "passes/legalize/nn/Window.h"
 
 using namespace mlir;
 

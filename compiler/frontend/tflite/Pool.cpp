@@ -2,7 +2,7 @@
 #include "compiler/frontend/tflite/OpTable.h"
 #include "compiler/frontend/tflite/Requantize.h"
 #include "dialects/hlo/Constants.h"
-#include "passes/legalize/Window.h"
+#include "passes/legalize/nn/Window.h"
 
 using namespace mlir;
 

@@ -1,6 +1,6 @@
 // Random numbers: those of the reference kernels, which are TensorFlow's generator, and StableHLO's bits of a state.
 #include "compiler/frontend/tflite/OpTable.h"
-#include "passes/legalize/Philox.h"
+#include "passes/legalize/random/Philox.h"
 
 #include "llvm/Support/MathExtras.h"
 

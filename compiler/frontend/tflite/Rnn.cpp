@@ -3,7 +3,7 @@
 #include "compiler/frontend/tflite/Hybrid.h"
 #include "compiler/frontend/tflite/Recurrent.h"
 #include "compiler/frontend/tflite/Translator.h"
-#include "passes/legalize/ArrayHelpers.h"
+#include "passes/legalize/array/ArrayHelpers.h"
 
 using namespace mlir;
 

@@ -2,8 +2,8 @@
 #ifndef LATHE_PASSES_CODEGEN_CPU_CONV_CONVEMITTER_H
 #define LATHE_PASSES_CODEGEN_CPU_CONV_CONVEMITTER_H
 
+#include "passes/codegen/cpu/conv/Conv.h"
 #include "passes/codegen/cpu/layout/Layout.h"
-#include "passes/codegen/cpu/product/Format.h"
 
 namespace lathe::cpu {
 

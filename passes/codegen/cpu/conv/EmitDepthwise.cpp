@@ -5,6 +5,7 @@
 // leave out taps at compile time.
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/conv/Conv.h"
 #include "passes/codegen/cpu/conv/Window.h"
 #include "passes/codegen/cpu/passes/Chain.h"
 #include "passes/codegen/cpu/product/Product.h"

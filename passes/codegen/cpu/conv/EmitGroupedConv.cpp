@@ -5,7 +5,7 @@
 // A unit is one row of output pixels; the filter is read as it is, [taps, channels of a group, output channels].
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
-#include "passes/codegen/cpu/product/Product.h"
+#include "passes/codegen/cpu/conv/Conv.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 

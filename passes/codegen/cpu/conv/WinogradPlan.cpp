@@ -1,8 +1,8 @@
 // Which convolutions Winograd's algorithm computes, in which blocks, and their filters.
 #include "base/Float.h"
 #include "dialects/hlo/Shape.h"
+#include "passes/codegen/cpu/conv/Conv.h"
 #include "passes/codegen/cpu/conv/Winograd.h"
-#include "passes/codegen/cpu/product/Product.h"
 #include "passes/codegen/cpu/product/Tile.h"
 #include "passes/codegen/cpu/target/Blocking.h"
 

@@ -7,9 +7,9 @@
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/cpu/conv/Conv.h"
 #include "passes/codegen/cpu/conv/Window.h"
 #include "passes/codegen/cpu/passes/Passes.h"
-#include "passes/codegen/cpu/product/Product.h"
 #include "passes/codegen/cpu/target/CpuTarget.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -9,12 +9,12 @@
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
+#include "passes/codegen/cpu/conv/Conv.h"
 #include "passes/codegen/cpu/conv/Winograd.h"
 #include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/passes/Passes.h"
 #include "passes/codegen/cpu/target/CpuTarget.h"
 #include "passes/codegen/cpu/product/Amx.h"
-#include "passes/codegen/cpu/product/Format.h"
 
 #include <cstring>
 #include <map>

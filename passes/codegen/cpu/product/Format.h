@@ -54,20 +54,6 @@ mlir::Value multiplyGroups(KernelBuilder &b, const OperandFormat &format, mlir::
 /// The accumulators that start with a row of sums, for all rows of the tile the same.
 mlir::SmallVector<mlir::Value> loadHead(KernelBuilder &b, TileShape shape, mlir::Type accElem, mlir::Value head);
 
-/// How the sum of a convolution is cut into runs of elements that lie together in the input. In panels of groups each run is padded
-/// by zeros. `isStatic`: whether all of that is known.
-struct ConvRuns {
-  bool isStatic = false;
-  bool merged = false; ///< a run is a row of taps, otherwise the channels of one
-  int64_t run = 0, runs = 0;
-  int64_t depth(const OperandFormat &format) const { return runs * format.paddedDepth(run); }
-};
-ConvRuns convRuns(kernel::ConvOp op);
-
-/// Whether a convolution of bf16 in pairs is a product of rows, one for each window, copied: where `gathersWindows`, or where pairs
-/// would end in the middle of a run (what lies behind it may be no number, and 0 times that is none).
-bool gathersPairs(kernel::ConvOp op);
-
 /// Copies `count` elements at unit stride to the left operand's format. May write zeros behind them: of integers up to a whole group,
 /// of bf16 up to 64 bytes.
 void copyToFormat(KernelBuilder &b, const OperandFormat &format, mlir::Type accElem, mlir::Type elem, mlir::Value from,

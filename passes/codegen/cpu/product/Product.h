@@ -49,29 +49,6 @@ struct ProductSpec {
   std::function<mlir::SmallVector<mlir::Value>(mlir::ValueRange batch, mlir::Value row, mlir::Value column)> index;
 };
 
-/// Rows of pixels no longer, and no fewer output channels, make a product of gathered windows.
-constexpr int64_t gatheredWidth = 10, gatheredChannels = 64;
-
-/// Whether the windows of a convolution with this result are copied to the rows of a product: images with short rows
-/// would make low register tiles, and with many output channels the copy costs next to nothing.
-bool gathersWindows(mlir::RankedTensorType acc, mlir::ArrayRef<int64_t> taps, int64_t allGroups);
-
-/// The rows from which the tiles of a convolution, not packed yet, are cut, if known: the pixels of one image row, or all of them where the
-/// convolution becomes a product.
-std::optional<int64_t> rowsOfTiles(kernel::ConvOp op);
-
-/// Where a convolution with few output channels has the taps of a row as columns of its tiles: the share of
-/// the time that it would take otherwise.
-std::optional<double> spreadShare(kernel::ConvOp op, const KernelTarget &target);
-
-/// Whether the vectors of a convolution hold channels of several groups: see EmitGroupedConv.cpp. Its filter stays as it is.
-bool hasNarrowGroups(kernel::ConvOp op, const KernelTarget &target);
-mlir::LogicalResult emitGroupedConv(kernel::ConvOp op, KernelBuilder &b);
-
-/// Whether a depthwise convolution is done as windows over images, as in Window.h: images without zeros
-/// between the pixels.
-bool hasWindows(kernel::DepthwiseConvOp conv);
-
 /// The product that an op computes, on the operands of its function.
 ProductSpec dotSpec(kernel::DotOp op, KernelBuilder &b);
 

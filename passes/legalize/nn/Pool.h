@@ -1,0 +1,33 @@
+// Windows of pooling, shared by the ops and their gradients.
+#ifndef LATHE_PASSES_LEGALIZE_NN_POOL_H
+#define LATHE_PASSES_LEGALIZE_NN_POOL_H
+
+#include "passes/legalize/nn/Window.h"
+
+namespace lathe::legalize {
+
+struct Pool {
+  DataFormat format;
+  SmallVector<WindowDim> dims;
+
+  bool padded() const {
+    return llvm::any_of(dims, [](const WindowDim &d) { return d.low || d.high; });
+  }
+};
+
+/// What reduce_window and its relatives take.
+struct PoolShape {
+  SmallVector<int64_t> window;
+  hlo::ReduceWindow config;
+};
+
+/// The windows over something of the sizes `input`: of attributes, or of two inputs from `firstSizeInput` on (-1: none).
+FailureOr<Pool> poolOf(NodeContext &c, const Dims &input, int64_t firstSizeInput);
+PoolShape shapeOf(const Pool &pool, int64_t rank);
+
+/// MaxPoolWithArgmax, its gradients, and the second derivatives of max pooling.
+void registerPoolArgmax(HandlerTable &);
+
+} // namespace lathe::legalize
+
+#endif

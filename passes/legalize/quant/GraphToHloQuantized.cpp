@@ -1,0 +1,230 @@
+// Quantised tensors as TensorFlow's CPU kernels make and read them: QuantizeV2, Dequantize, QuantizedConv2D.
+#include "passes/legalize/array/ArrayFamilies.h"
+#include "passes/legalize/array/ArrayHelpers.h"
+#include "passes/legalize/nn/Window.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace lathe::legalize {
+namespace {
+
+/// The integers of a carrier type.
+struct Steps {
+  Type type;
+  int64_t bits;
+  bool isSigned;
+  double lowest, highest;
+
+  static FailureOr<Steps> of(NodeContext &c, Type type) {
+    auto integer = dyn_cast<IntegerType>(type);
+    if (!integer || integer.getWidth() < 8 || integer.getWidth() > 32)
+      return c.error("expected a quantised type");
+    Steps s{type, integer.getWidth(), !integer.isUnsigned(), 0, 0};
+    s.lowest = s.isSigned ? -std::ldexp(1.0, s.bits - 1) : 0;
+    s.highest = std::ldexp(1.0, s.isSigned ? s.bits - 1 : s.bits) - 1;
+    return s;
+  }
+  double range() const { return highest - lowest; }
+  double halfRange() const { return isSigned ? (range() + 1) / 2 : 0; }
+};
+
+/// Floats to integers; 32-bit ones that do not fit become the lowest, as x86's conversion has it.
+Value toSteps(NodeContext &c, Value v, const Steps &s) {
+  Value converted = c.convert(v, s.type);
+  if (s.bits < 32)
+    return converted;
+  Value over = c.compare(Compare::GE, v, c.like(v, 2147483648.0));
+  return c.select(over, c.likeInt(converted, INT32_MIN), converted);
+}
+
+/// A range for each channel along `axis`, or one for all.
+Value spread(NodeContext &c, Value v, Value x, int64_t axis) {
+  return axis < 0 || c.rank(v) == 0 ? v : c.broadcastInDim(v, c.dims(x), {axis});
+}
+
+LogicalResult checkAxis(NodeContext &c, Value x, Value low, Value high, int64_t axis) {
+  if (axis >= c.rank(x) || axis < -1)
+    return c.error("axis " + Twine(axis) + " is out of range for rank " + Twine(c.rank(x)));
+  for (Value v : {low, high}) {
+    if (c.rank(v) != (axis < 0 ? 0 : 1) && !(axis < 0 && c.isStatic(v) && c.type(v).getNumElements() == 1))
+      return c.error("expected ranges of rank " + Twine(axis < 0 ? 0 : 1) + ", found rank " + Twine(c.rank(v)));
+    if (axis >= 0 && !c.ctx.unify(c.dim(v, 0), c.dim(x, axis), c.name()))
+      return c.error("expected a range for each of the " + textOf(c.dim(x, axis)) + " channels");
+  }
+  return success();
+}
+
+LogicalResult lowerQuantize(NodeContext &c) {
+  Value x = c.input(0), low = c.input(1), high = c.input(2);
+  int64_t axis = c.attrInt("axis", -1);
+  auto steps = Steps::of(c, c.resultType(0));
+  if (failed(steps) || failed(checkAxis(c, x, low, high, axis)))
+    return failure();
+  if (axis < 0) {
+    low = c.reshape(low, ArrayRef<AffineExpr>());
+    high = c.reshape(high, ArrayRef<AffineExpr>());
+  }
+  const Steps &s = *steps;
+  auto absolute = [&](Value v) { return c.unary<hlo::AbsOp>(v); };
+  // ranges hold zero and are not empty
+  Value least = c.mul(c.max(c.like(low, 1), c.max(absolute(low), absolute(high))),
+                      c.like(low, c.attrFloat("ensure_minimum_range", 0.01)));
+  low = c.min(low, c.like(low, 0));
+  high = c.max(c.max(high, c.add(low, least)), c.like(high, 0));
+  StringRef mode = c.attrString("mode", "MIN_COMBINED");
+  auto wide = [&](Value v) { return spread(c, v, x, axis); };
+  auto clamped = [&] { return c.max(c.min(x, wide(high)), wide(low)); };
+  Value steps0;
+  if (mode == "MIN_COMBINED") {
+    Value scale = c.div(c.like(low, s.range()), c.sub(high, low));
+    Value v = c.mul(c.sub(clamped(), wide(low)), wide(scale));
+    steps0 = s.isSigned ? c.unary<hlo::RoundOp>(c.sub(v, c.like(v, s.halfRange()))) : c.add(v, c.like(v, 0.5));
+  } else if (mode == "MIN_FIRST") {
+    double count = std::ldexp(1.0, s.bits);
+    Value range = c.mul(c.sub(high, low), c.like(low, count / (count - 1)));
+    Value scale = c.div(c.like(low, count), range), first = c.unary<hlo::RoundOp>(c.mul(low, scale));
+    Value v = c.sub(c.unary<hlo::RoundOp>(c.mul(x, wide(scale))), wide(c.sub(first, c.like(first, s.lowest))));
+    // in 32 bits the highest float below the limit
+    steps0 = c.min(c.max(v, c.like(v, s.lowest)), c.like(v, s.bits == 32 ? 2147483520.0 : s.highest));
+  } else if (mode == "SCALED") {
+    double from = s.lowest + (c.attrBool("narrow_range") ? 1 : 0);
+    Value most = c.like(low, std::numeric_limits<float>::max()), zero = c.like(low, 0);
+    auto sideScale = [&](double end, Value v) {
+      Value e = c.like(v, end);
+      return c.select(c.compare(Compare::GT, c.mul(e, v), zero), c.div(e, v), most);
+    };
+    Value scale = c.min(sideScale(from, low), sideScale(s.highest, high));
+    low = c.div(c.like(low, from), scale);
+    high = c.div(c.like(high, s.highest), scale);
+    Value v = c.mul(clamped(), wide(scale));
+    steps0 = c.attrString("round_mode", "HALF_AWAY_FROM_ZERO") == "HALF_TO_EVEN" ? c.unary<hlo::RoundNearestEvenOp>(v)
+                                                                                : c.unary<hlo::RoundOp>(v);
+  } else {
+    return c.error("mode '" + mode + "' is not supported");
+  }
+  if (!steps0 || failed(c.setResult(0, toSteps(c, steps0, s))) || failed(c.setResult(1, low)))
+    return failure();
+  return c.setResult(2, high);
+}
+
+LogicalResult lowerDequantize(NodeContext &c) {
+  Value q = c.input(0), low = c.input(1), high = c.input(2);
+  int64_t axis = c.attrInt("axis", -1);
+  auto steps = Steps::of(c, c.elementType(q));
+  if (failed(steps) || failed(checkAxis(c, q, low, high, axis)))
+    return failure();
+  if (axis < 0) {
+    low = c.reshape(low, ArrayRef<AffineExpr>());
+    high = c.reshape(high, ArrayRef<AffineExpr>());
+  }
+  const Steps &s = *steps;
+  Value x = c.convert(q, c.b.getF32Type());
+  auto wide = [&](Value v) { return spread(c, v, x, axis); };
+  StringRef mode = c.attrString("mode", "MIN_COMBINED");
+  Value result;
+  if (mode == "MIN_COMBINED") {
+    Value scale = c.div(c.sub(high, low), c.like(low, s.range()));
+    result = c.add(c.mul(c.add(x, c.like(x, s.halfRange())), wide(scale)), wide(low));
+  } else if (mode == "MIN_FIRST") {
+    double count = std::ldexp(1.0, s.bits);
+    Value scale = c.div(c.mul(c.sub(high, low), c.like(low, count / (count - 1))), c.like(low, count));
+    Value first = c.mul(c.unary<hlo::RoundOp>(c.div(low, scale)), scale);
+    result = c.add(c.mul(c.sub(x, c.like(x, s.lowest)), wide(scale)), wide(first));
+    result = c.select(wide(c.compare(Compare::EQ, low, high)), wide(low), result);
+  } else if (mode == "SCALED") {
+    double from = s.lowest + (c.attrBool("narrow_range") ? 1 : 0);
+    Value scale = c.div(high, c.like(high, s.highest));
+    if (from != 0)
+      scale = c.max(c.div(low, c.like(low, from)), scale);
+    result = c.mul(x, wide(scale));
+  } else {
+    return c.error("mode '" + mode + "' is not supported");
+  }
+  return c.setResult(0, result ? c.convert(result, c.resultType(0)) : result);
+}
+
+/// The step of zero in a range, without clamping; i32.
+Value zeroStep(NodeContext &c, Value low, Value high, const Steps &s) {
+  double count = std::ldexp(1.0, s.bits);
+  Value scale = c.div(c.like(low, count), c.mul(c.sub(high, low), c.like(low, count / (count - 1))));
+  Value step = c.sub(c.like(low, s.lowest), c.unary<hlo::RoundOp>(c.mul(low, scale)));
+  Value none = c.compare(Compare::EQ, low, high);
+  return c.convert(c.select(none, c.like(step, 0), step), c.b.getI32Type());
+}
+
+LogicalResult lowerQuantizedConv(NodeContext &c) {
+  Value input = c.input(0), filter = c.input(1);
+  for (unsigned i = 2; i < 6; ++i)
+    if (failed(c.expectRank(i, 0)))
+      return failure();
+  if (failed(c.expectRank(0, 4)) || failed(c.expectRank(1, 4)))
+    return failure();
+  auto in = Steps::of(c, c.elementType(input)), weights = Steps::of(c, c.elementType(filter)), out = Steps::of(c, c.resultType(0));
+  if (failed(in) || failed(weights) || failed(out))
+    return failure();
+  if (out->bits != 32)
+    return c.error("only 32-bit results are supported");
+  Type i32 = c.b.getI32Type();
+  Value low = c.input(2), high = c.input(3), lowW = c.input(4), highW = c.input(5);
+  Value x = c.sub(c.convert(input, i32), zeroStep(c, low, high, *in));
+  Value w = c.sub(c.convert(filter, i32), zeroStep(c, lowW, highW, *weights));
+  SmallVector<int64_t> strides = c.attrInts("strides"), dilations = c.attrInts("dilations", {1, 1, 1, 1});
+  if (strides.size() != 4 || dilations.size() != 4 || strides[0] != 1 || strides[3] != 1 || dilations[0] != 1 || dilations[3] != 1)
+    return c.error("strides or dilations over batch or channels are not supported");
+  SmallVector<WindowDim> dims(2);
+  DataFormat format{0, 3, {1, 2}};
+  for (int64_t d = 0; d < 2; ++d) {
+    auto size = constantOf(c.dim(w, d));
+    if (!size)
+      return c.error("the filter's spatial sizes must be known at compile time");
+    dims[d].input = c.dim(x, d + 1);
+    dims[d].size = *size;
+    dims[d].stride = strides[d + 1];
+    dims[d].dilation = dilations[d + 1];
+  }
+  if (failed(computePadding(c, format, dims, c.attrString("padding"), {})))
+    return failure();
+  if (!c.ctx.unify(c.dim(x, 3), c.dim(w, 2), c.name()))
+    return c.error("the filter has not as many channels as the input");
+  hlo::ConvWindow window;
+  for (const WindowDim &d : dims) {
+    window.strides.push_back(d.stride);
+    window.rhsDilation.push_back(d.dilation);
+    window.padding.push_back({d.low, d.high});
+  }
+  auto numbers = hlo::ConvDimensionNumbersAttr::get(c.b.getContext(), 0, 3, {1, 2}, 2, 3, {0, 1}, 0, 3, {1, 2});
+  if (failed(c.setResult(0, c.make<hlo::ConvolutionOp>(x, w, window, numbers, int64_t(1)))))
+    return failure();
+  // one step of the result is a step of each operand multiplied
+  Value level = c.mul(c.div(c.sub(high, low), c.like(low, in->range())), c.div(c.sub(highW, lowW), c.like(lowW, weights->range())));
+  if (failed(c.setResult(1, c.mul(level, c.like(level, out->lowest)))))
+    return failure();
+  return c.setResult(2, c.mul(level, c.like(level, out->highest)));
+}
+
+/// Passes the gradient where the input lay inside its range.
+LogicalResult lowerQuantizeDequantizeGrad(NodeContext &c) {
+  Value grad = c.input(0), x = c.input(1), low = c.input(2), high = c.input(3);
+  int64_t axis = c.attrInt("axis", -1);
+  if (!sameDims(c, {grad, x}) || axis >= c.rank(x))
+    return failure();
+  Value inside = c.logicalAnd(c.compare(Compare::GE, x, spread(c, low, x, axis)),
+                              c.compare(Compare::LE, x, spread(c, high, x, axis)));
+  if (failed(c.setResult(0, c.select(inside, grad, c.scalar(0, c.elementType(grad))))) ||
+      failed(c.setResult(1, c.like(low, 0))))
+    return failure();
+  return c.setResult(2, c.like(high, 0));
+}
+
+} // namespace
+
+void registerQuantized(HandlerTable &t) {
+  t.add("QuantizeV2", 3, lowerQuantize);
+  t.add("Dequantize", 3, lowerDequantize);
+  t.add("QuantizedConv2D", 6, lowerQuantizedConv);
+  t.add("QuantizeAndDequantizeV4Grad", 4, lowerQuantizeDequantizeGrad);
+}
+
+} // namespace lathe::legalize
