@@ -15,7 +15,7 @@ from tensorflow.core.framework import op_def_pb2
 from tensorflow.python.client import pywrap_tf_session
 
 SKIP = re.compile(r'^(_|Tpu|.*TPU|Xla|Risc|Mkl|.*Mkl|Cudnn|BoostedTrees|IsBoostedTrees|DTensor|Rpc|Nccl|Experimental|'
-                  r'Collective|.*SparseCore|Infeed|Outfeed|.*Embedding[A-Z].*Parameters|UniformQuantized|Sdca|.*DedupData|'
+                  r'Collective|.*SparseCore|Infeed|Outfeed|.*Embedding[A-Z].*Parameters|Sdca|.*DedupData|'
                   r'Relayout|CopyToMesh|.*Minibatch|ExecuteTPU|ConvertToCooTensor|Debug|Prelinearize|DataService|.*GlobalTPU)')
 # The first match gives the file; order matters.
 FAMILIES = [

@@ -26,6 +26,8 @@ void registerSparseRows(HandlerTable &);
 void registerRagged(HandlerTable &);
 void registerQuantize(HandlerTable &);
 void registerQuantized(HandlerTable &);
+void registerQuantizedMath(HandlerTable &);
+void registerUniform(HandlerTable &);
 void registerChoice(HandlerTable &);
 void registerStateArray(HandlerTable &);
 void registerMorphology(HandlerTable &);

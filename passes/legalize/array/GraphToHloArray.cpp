@@ -555,6 +555,8 @@ void registerArrayFamilies(HandlerTable &t) {
   registerSparse(t);
   registerSparseRows(t);
   registerQuantized(t);
+  registerQuantizedMath(t);
+  registerUniform(t);
   registerChoice(t);
   registerImage(t);
   registerQuantize(t);

@@ -1,6 +1,7 @@
 // Resizing, colour and patches of images, and the choice among boxes.
 #include "passes/legalize/array/ArrayFamilies.h"
 #include "passes/legalize/array/ArrayHelpers.h"
+#include "passes/legalize/quant/Steps.h"
 
 #include <cmath>
 
@@ -190,6 +191,60 @@ LogicalResult lowerResize(NodeContext &c, TapsFn taps, bool keepType) {
   dims[1] = c.size(s->out[0]);
   x = x ? c.reshape(x, dims) : x;
   return c.setResult(0, x ? c.convert(x, keepType ? element : c.resultType(0)) : Value());
+}
+
+/// A dimension of integers (i64) between its two taps, the weight of the second in `bits` bits: first * 2^bits + (second - first) * weight,
+/// the difference divided by `divisor` towards zero.
+Value interpolate(NodeContext &c, Value x, int64_t axis, const Taps &t, int64_t bits, int64_t divisor) {
+  SmallVector<int64_t> places[2], weights;
+  for (int64_t i = 0; i < t.out; ++i) {
+    for (int64_t k = 0; k < 2; ++k)
+      places[k].push_back(t.places[2 * i + k]);
+    weights.push_back(static_cast<int64_t>(std::ldexp(t.weights[2 * i + 1], bits)));
+  }
+  auto taken = [&](int64_t k) {
+    return gather(c, x, c.Emitter::constantInts(places[k], c.b.getI32Type()), axis, 0, /*checked=*/false);
+  };
+  Value first = taken(0), second = taken(1);
+  if (!first || !second)
+    return c.poison();
+  Value weight = c.broadcastInDim(c.Emitter::constantInts(weights, c.elementType(x)), c.dims(first), {axis});
+  Value way = c.sub(second, first);
+  if (divisor != 1)
+    way = c.div(way, c.likeInt(way, divisor));
+  else
+    first = c.mul(first, c.likeInt(first, int64_t(1) << bits));
+  return c.add(first, c.mul(way, weight));
+}
+
+/// The range passes; floats are resized as by ResizeBilinear, integers by fixed-point weights as TensorFlow's kernel has them: of 7 bits for
+/// bytes, of 30 for 32-bit integers.
+LogicalResult lowerQuantizedResize(NodeContext &c) {
+  Value x = c.input(0);
+  auto range = rangeInput(c, 2);
+  if (failed(range))
+    return failure();
+  if (Emitter::isFloat(x)) {
+    if (failed(lowerResize(c, linearTaps, true)))
+      return failure();
+    return setRange(c, *range);
+  }
+  auto size = c.constantInts(1);
+  if (failed(size))
+    return failure();
+  auto s = readSpec(c, x, *size);
+  if (failed(s))
+    return failure();
+  if (s->in[0] != s->out[0] || s->in[1] != s->out[1]) {
+    const Type element = c.elementType(x);
+    const int64_t bits = element.isInteger(8) ? 7 : 30, one = int64_t(1) << bits;
+    x = interpolate(c, c.convert(x, c.b.getIntegerType(64)), 2, linearTaps(*s, 1), bits, 1);
+    x = interpolate(c, x, 1, linearTaps(*s, 0), bits, one);
+    x = c.convert(c.div(c.add(x, c.likeInt(x, one / 2)), c.likeInt(x, one)), element);
+  }
+  if (failed(c.setResult(0, x)))
+    return failure();
+  return setRange(c, *range);
 }
 
 /// The gradient for an image of the given size; `taps` are those of the forward op.
@@ -453,6 +508,7 @@ LogicalResult lowerNonMaxSuppression(NodeContext &c, bool padded) {
 
 void registerImage(HandlerTable &t) {
   t.add("ResizeBilinear", 2, [](NodeContext &c) { return lowerResize(c, linearTaps, false); });
+  t.add("QuantizedResizeBilinear", 4, lowerQuantizedResize);
   t.add("ResizeNearestNeighbor", 2, [](NodeContext &c) { return lowerResize(c, nearestTaps, true); });
   t.add("ResizeBicubic", 2, [](NodeContext &c) { return lowerResize(c, cubicTaps, false); });
   t.add("ResizeArea", 2, [](NodeContext &c) { return lowerResize(c, areaTaps, false); });

@@ -120,15 +120,22 @@ Type poolAccumulator(Type type) {
   return isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32 ? Float32Type::get(type.getContext()) : type;
 }
 
+} // namespace
+
+Value averageWindows(NodeContext &c, const Pool &pool, Value x) {
+  const Dims input = c.dims(x);
+  return divideByCounts(c, pool, input, sumWindows(c, x, shapeOf(pool, input.size())));
+}
+
+namespace {
+
 LogicalResult lowerAvgPool(NodeContext &c) {
   Value x = c.input(0);
   Type type = Emitter::elementType(x);
-  Dims input = c.dims(x);
-  auto pool = poolOf(c, input, -1);
+  auto pool = poolOf(c, c.dims(x), -1);
   if (failed(pool))
     return failure();
-  Value sums = sumWindows(c, c.convert(x, poolAccumulator(type)), shapeOf(*pool, input.size()));
-  return c.setResult(0, c.convert(divideByCounts(c, *pool, input, sums), type));
+  return c.setResult(0, c.convert(averageWindows(c, *pool, c.convert(x, poolAccumulator(type))), type));
 }
 
 LogicalResult lowerMaxPoolGrad(NodeContext &c, int64_t firstSizeInput) {

@@ -2,6 +2,7 @@
 #include "passes/legalize/array/ArrayFamilies.h"
 #include "passes/legalize/array/ArrayHelpers.h"
 #include "passes/legalize/nn/Window.h"
+#include "passes/legalize/quant/Steps.h"
 
 #include <cmath>
 
@@ -9,35 +10,6 @@ using namespace mlir;
 
 namespace lathe::legalize {
 namespace {
-
-/// The integers of a carrier type.
-struct Steps {
-  Type type;
-  int64_t bits;
-  bool isSigned;
-  double lowest, highest;
-
-  static FailureOr<Steps> of(NodeContext &c, Type type) {
-    auto integer = dyn_cast<IntegerType>(type);
-    if (!integer || integer.getWidth() < 8 || integer.getWidth() > 32)
-      return c.error("expected a quantised type");
-    Steps s{type, integer.getWidth(), !integer.isUnsigned(), 0, 0};
-    s.lowest = s.isSigned ? -std::ldexp(1.0, s.bits - 1) : 0;
-    s.highest = std::ldexp(1.0, s.isSigned ? s.bits - 1 : s.bits) - 1;
-    return s;
-  }
-  double range() const { return highest - lowest; }
-  double halfRange() const { return isSigned ? (range() + 1) / 2 : 0; }
-};
-
-/// Floats to integers; 32-bit ones that do not fit become the lowest, as x86's conversion has it.
-Value toSteps(NodeContext &c, Value v, const Steps &s) {
-  Value converted = c.convert(v, s.type);
-  if (s.bits < 32)
-    return converted;
-  Value over = c.compare(Compare::GE, v, c.like(v, 2147483648.0));
-  return c.select(over, c.likeInt(converted, INT32_MIN), converted);
-}
 
 /// A range for each channel along `axis`, or one for all.
 Value spread(NodeContext &c, Value v, Value x, int64_t axis) {
@@ -145,31 +117,16 @@ LogicalResult lowerDequantize(NodeContext &c) {
   return c.setResult(0, result ? c.convert(result, c.resultType(0)) : result);
 }
 
-/// The step of zero in a range, without clamping; i32.
-Value zeroStep(NodeContext &c, Value low, Value high, const Steps &s) {
-  double count = std::ldexp(1.0, s.bits);
-  Value scale = c.div(c.like(low, count), c.mul(c.sub(high, low), c.like(low, count / (count - 1))));
-  Value step = c.sub(c.like(low, s.lowest), c.unary<hlo::RoundOp>(c.mul(low, scale)));
-  Value none = c.compare(Compare::EQ, low, high);
-  return c.convert(c.select(none, c.like(step, 0), step), c.b.getI32Type());
-}
-
 LogicalResult lowerQuantizedConv(NodeContext &c) {
-  Value input = c.input(0), filter = c.input(1);
-  for (unsigned i = 2; i < 6; ++i)
-    if (failed(c.expectRank(i, 0)))
-      return failure();
   if (failed(c.expectRank(0, 4)) || failed(c.expectRank(1, 4)))
     return failure();
-  auto in = Steps::of(c, c.elementType(input)), weights = Steps::of(c, c.elementType(filter)), out = Steps::of(c, c.resultType(0));
+  auto in = quantisedInput(c, 0, 2), weights = quantisedInput(c, 1, 4);
+  auto out = Steps::of(c, c.resultType(0));
   if (failed(in) || failed(weights) || failed(out))
     return failure();
   if (out->bits != 32)
     return c.error("only 32-bit results are supported");
-  Type i32 = c.b.getI32Type();
-  Value low = c.input(2), high = c.input(3), lowW = c.input(4), highW = c.input(5);
-  Value x = c.sub(c.convert(input, i32), zeroStep(c, low, high, *in));
-  Value w = c.sub(c.convert(filter, i32), zeroStep(c, lowW, highW, *weights));
+  Value x = aroundZero(c, *in), w = aroundZero(c, *weights);
   SmallVector<int64_t> strides = c.attrInts("strides"), dilations = c.attrInts("dilations", {1, 1, 1, 1});
   if (strides.size() != 4 || dilations.size() != 4 || strides[0] != 1 || strides[3] != 1 || dilations[0] != 1 || dilations[3] != 1)
     return c.error("strides or dilations over batch or channels are not supported");
@@ -197,11 +154,7 @@ LogicalResult lowerQuantizedConv(NodeContext &c) {
   auto numbers = hlo::ConvDimensionNumbersAttr::get(c.b.getContext(), 0, 3, {1, 2}, 2, 3, {0, 1}, 0, 3, {1, 2});
   if (failed(c.setResult(0, c.make<hlo::ConvolutionOp>(x, w, window, numbers, int64_t(1)))))
     return failure();
-  // one step of the result is a step of each operand multiplied
-  Value level = c.mul(c.div(c.sub(high, low), c.like(low, in->range())), c.div(c.sub(highW, lowW), c.like(lowW, weights->range())));
-  if (failed(c.setResult(1, c.mul(level, c.like(level, out->lowest)))))
-    return failure();
-  return c.setResult(2, c.mul(level, c.like(level, out->highest)));
+  return setRange(c, rangeOfProducts(c, in->range, in->steps, weights->range, weights->steps, *out));
 }
 
 /// Passes the gradient where the input lay inside its range.
