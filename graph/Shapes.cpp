@@ -85,6 +85,7 @@ public:
   bool boolAttr(std::string_view name) const override { return node->boolAttr(name); }
   std::string stringAttr(std::string_view name) const override { return node->stringAttr(name); }
   std::vector<int64_t> intsAttr(std::string_view name) const override { return node->intsAttr(name); }
+  double floatAttr(std::string_view name) const override { return node->floatAttr(name); }
   std::vector<float> floatsAttr(std::string_view name) const override {
     const tf::AttrValue *value = node->attr(name);
     return value ? std::vector<float>(value->list().f().begin(), value->list().f().end()) : std::vector<float>();

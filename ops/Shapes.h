@@ -45,6 +45,7 @@ public:
   virtual bool boolAttr(std::string_view name) const = 0;
   virtual std::string stringAttr(std::string_view name) const = 0;
   virtual std::vector<int64_t> intsAttr(std::string_view name) const = 0;
+  virtual double floatAttr(std::string_view name) const = 0;
   virtual std::vector<float> floatsAttr(std::string_view name) const = 0;
   virtual PartialShape shapeAttr(std::string_view name) const = 0;
   virtual std::vector<PartialShape> shapesAttr(std::string_view name) const = 0;
@@ -78,6 +79,8 @@ absl::Status expectRank(const PartialShape &shape, int64_t rank, std::string_vie
 absl::Status expectRankAtLeast(const PartialShape &shape, int64_t rank, std::string_view what);
 /// A shape of `rank` unknown sizes.
 PartialShape unknownOfRank(int64_t rank);
+/// -1 where it is not known.
+int64_t numElements(const PartialShape &shape);
 /// The elements as a shape: negative and unknown ones are unknown sizes.
 PartialShape shapeOfValues(const std::optional<PartialValues> &values);
 

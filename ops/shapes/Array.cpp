@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace lathe::ops {
 namespace {
@@ -82,7 +83,19 @@ absl::Status broadcastTo(const ShapeQuery &q, Shapes *out) {
   PartialShape to = q.inputShape(1);
   if (to && to->size() > 1)
     return absl::InvalidArgumentError(absl::StrCat("the shape has shape ", shapeToString(to), ", expected a vector"));
-  (*out)[0] = shapeOfValues(q.inputValues(1));
+  LATHE_ASSIGN((*out)[0], heldShape(q, 1));
+  PartialShape from = q.inputShape(0);
+  if (!from || !(*out)[0])
+    return absl::OkStatus();
+  std::vector<int64_t> &result = *(*out)[0];
+  if (from->size() > result.size())
+    return absl::InvalidArgumentError(absl::StrCat(shapeToString(from), " does not broadcast to ", shapeToString((*out)[0])));
+  for (size_t i = 0; i < from->size(); ++i) {
+    int64_t size = (*from)[i], &wanted = result[result.size() - from->size() + i];
+    if (size > 1 && wanted >= 0 && size != wanted)
+      return absl::InvalidArgumentError(absl::StrCat(shapeToString(from), " does not broadcast to ", shapeToString((*out)[0])));
+    wanted = size > 1 ? size : wanted;
+  }
   return absl::OkStatus();
 }
 
@@ -113,44 +126,8 @@ absl::Status transpose(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
-/// Inputs [first, first + n) joined along an axis.
-absl::Status concat(const ShapeQuery &q, Shapes *out, int first, int n, int axisInput) {
-  LATHE_CHECK(expectRank(q.inputShape(axisInput), 0, "the axis"));
-  PartialShape rankOnly;
-  for (int i = first; i < first + n; ++i)
-    if (PartialShape s = q.inputShape(i)) {
-      if (s->empty())
-        return absl::InvalidArgumentError("scalars cannot be concatenated");
-      LATHE_ASSIGN(rankOnly, mergeShapes(rankOnly, unknownOfRank(static_cast<int64_t>(s->size()))));
-    }
-  if (!rankOnly)
-    return absl::OkStatus();
-  std::optional<int64_t> axis = scalarValue(q, axisInput);
-  (*out)[0] = rankOnly;
-  if (!axis)
-    return absl::OkStatus();
-  const int64_t rank = static_cast<int64_t>(rankOnly->size());
-  int64_t at;
-  LATHE_ASSIGN(at, frontAxis(*axis, rank));
-  int64_t sum = 0;
-  PartialShape rest = rankOnly;
-  for (int i = first; i < first + n; ++i) {
-    PartialShape s = q.inputShape(i);
-    int64_t size = s ? (*s)[at] : -1;
-    if (sum >= 0 && (size < 0 || __builtin_add_overflow(sum, size, &sum)))
-      sum = -1;
-    if (!s)
-      continue;
-    (*s)[at] = -1;
-    LATHE_ASSIGN(rest, mergeShapes(rest, s));
-  }
-  (*rest)[at] = sum;
-  (*out)[0] = rest;
-  return absl::OkStatus();
-}
-
-absl::Status concatV1(const ShapeQuery &q, Shapes *out) { return concat(q, out, 1, q.numInputs() - 1, 0); }
-absl::Status concatV2(const ShapeQuery &q, Shapes *out) { return concat(q, out, 0, q.numInputs() - 1, q.numInputs() - 1); }
+absl::Status concatV1(const ShapeQuery &q, Shapes *out) { return concatShape(q, out, 1, q.numInputs() - 1, 0); }
+absl::Status concatV2(const ShapeQuery &q, Shapes *out) { return concatShape(q, out, 0, q.numInputs() - 1, q.numInputs() - 1); }
 
 absl::Status pack(const ShapeQuery &q, Shapes *out) {
   PartialShape shape;
@@ -225,23 +202,49 @@ absl::Status squeeze(const ShapeQuery &q, Shapes *out) {
 absl::Status tile(const ShapeQuery &q, Shapes *out) {
   PartialShape shape = q.inputShape(0);
   std::optional<PartialValues> times = q.inputValues(1);
-  if (!shape || !times)
+  LATHE_CHECK(expectRank(q.inputShape(1), 1, "the multiples"));
+  if (!times) {
+    (*out)[0] = shape ? unknownOfRank(static_cast<int64_t>(shape->size())) : std::nullopt;
     return absl::OkStatus();
+  }
+  if (!shape)
+    shape = unknownOfRank(static_cast<int64_t>(times->size()));
   if (times->size() != shape->size())
     return absl::InvalidArgumentError(absl::StrCat(times->size(), " multiples for shape ", shapeToString(shape)));
   for (size_t i = 0; i < shape->size(); ++i) {
     int64_t &size = (*shape)[i];
-    if (size < 0 || !(*times)[i] || *(*times)[i] < 0 || __builtin_mul_overflow(size, *(*times)[i], &size))
+    if ((*times)[i] && *(*times)[i] == 0)
+      size = 0;
+    else if (size < 0 || !(*times)[i] || *(*times)[i] < 0 || __builtin_mul_overflow(size, *(*times)[i], &size))
       size = -1;
   }
   (*out)[0] = shape;
   return absl::OkStatus();
 }
 
+/// The kernel counts in the type of the numbers.
+absl::Status realRange(const ShapeQuery &q, Shapes *out) {
+  std::optional<double> start = q.numberValue(0), limit = q.numberValue(1), delta = q.numberValue(2);
+  if (!start || !limit || !delta)
+    return absl::OkStatus();
+  if (*delta == 0 || (*limit < *start && *delta > 0) || (*limit > *start && *delta < 0))
+    return absl::InvalidArgumentError(absl::StrCat("a range from ", *start, " to ", *limit, " with steps of ", *delta));
+  const double steps = q.inputType(0) == DType::Float32
+                           ? (static_cast<float>(*limit) - static_cast<float>(*start)) / static_cast<float>(*delta)
+                           : (*limit - *start) / *delta;
+  if (std::ceil(std::abs(steps)) < 9e15)
+    (*out)[0] = std::vector<int64_t>{static_cast<int64_t>(std::ceil(std::abs(steps)))};
+  return absl::OkStatus();
+}
+
 absl::Status range(const ShapeQuery &q, Shapes *out) {
   (*out)[0] = std::vector<int64_t>{-1};
+  for (int i = 0; i < 3; ++i)
+    LATHE_CHECK(expectRank(q.inputShape(i), 0, absl::StrCat("input ", i)));
   std::optional<int64_t> start = scalarValue(q, 0), limit = scalarValue(q, 1), delta = scalarValue(q, 2);
   constexpr int64_t kMost = INT64_C(1) << 40;
+  if (q.inputType(0) == DType::Float32 || q.inputType(0) == DType::Float64)
+    return realRange(q, out);
   if (!start || !limit || !delta || std::max({std::abs(*start), std::abs(*limit), std::abs(*delta)}) > kMost)
     return absl::OkStatus();
   if (*delta == 0)
@@ -270,6 +273,107 @@ absl::Status unique(const ShapeQuery &q, Shapes *out) {
   (*out)[1] = q.inputShape(0);
   if (q.numOutputs() > 2)
     (*out)[2] = std::vector<int64_t>{-1};
+  return absl::OkStatus();
+}
+
+/// Rows of an axis that are not alike; of a vector where no axis is named.
+absl::Status uniqueV2(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.inputShape(0), axes = q.inputShape(1);
+  for (size_t i = 1; i < out->size(); ++i)
+    (*out)[i] = unknownOfRank(1);
+  if (axes && axes->size() == 1 && (*axes)[0] == 0)
+    LATHE_ASSIGN(shape, mergeShapes(shape, unknownOfRank(1)));
+  if (!shape)
+    return absl::OkStatus();
+  std::optional<PartialValues> axis = q.inputValues(1);
+  if (axis && axis->size() == 1 && axis->front()) {
+    int64_t at;
+    LATHE_ASSIGN(at, frontAxis(*axis->front(), static_cast<int64_t>(shape->size())));
+    (*shape)[at] = -1;
+    (*out)[0] = shape;
+  } else {
+    (*out)[0] = unknownOfRank(static_cast<int64_t>(shape->size()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status unravelIndex(const ShapeQuery &q, Shapes *out) {
+  PartialShape indices = q.inputShape(0), dims = q.inputShape(1);
+  LATHE_CHECK(expectRank(dims, 1, "the sizes"));
+  if (!indices)
+    return absl::OkStatus();
+  if (indices->size() > 1)
+    indices = std::vector<int64_t>{numElements(indices)};
+  indices->insert(indices->begin(), sizeAt(dims, 0));
+  (*out)[0] = indices;
+  return absl::OkStatus();
+}
+
+/// Elements grow or shrink; then the last dimension holds the parts of one.
+absl::Status bitcast(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.inputShape(0);
+  const int64_t from = static_cast<int64_t>(dtypeSize(q.inputType(0))), to = static_cast<int64_t>(dtypeSize(q.outputType(0)));
+  if (!shape || from <= 0 || to <= 0)
+    return absl::OkStatus();
+  if (to < from) {
+    shape->push_back(from / to);
+  } else if (to > from) {
+    LATHE_CHECK(expectRankAtLeast(shape, 1, "the input"));
+    if (!mergeSizes(shape->back(), to / from))
+      return absl::InvalidArgumentError(absl::StrCat("the last dimension of ", shapeToString(shape), " has to be ", to / from));
+    shape->pop_back();
+  }
+  (*out)[0] = shape;
+  return absl::OkStatus();
+}
+
+absl::Status broadcastArgs(const ShapeQuery &q, Shapes *out) {
+  PartialShape a = q.inputShape(0), b = q.inputShape(1);
+  LATHE_CHECK(expectRank(a, 1, "input 0"));
+  LATHE_CHECK(expectRank(b, 1, "input 1"));
+  const int64_t x = sizeAt(a, 0), y = sizeAt(b, 0);
+  (*out)[0] = std::vector<int64_t>{x < 0 || y < 0 ? -1 : std::max(x, y)};
+  return absl::OkStatus();
+}
+
+/// Lengths are one for each element of the batch.
+absl::Status reverseSequence(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.inputShape(0), lengths = q.inputShape(1);
+  LATHE_CHECK(expectRank(lengths, 1, "the lengths"));
+  if (!shape)
+    return absl::OkStatus();
+  const int64_t rank = static_cast<int64_t>(shape->size());
+  int64_t batch;
+  LATHE_ASSIGN(batch, frontAxis(q.intAttr("batch_dim"), rank));
+  LATHE_CHECK(frontAxis(q.intAttr("seq_dim"), rank).status());
+  std::optional<int64_t> size = mergeSizes((*shape)[batch], sizeAt(lengths, 0));
+  if (!size)
+    return absl::InvalidArgumentError(
+        absl::StrCat(sizeAt(lengths, 0), " lengths along axis ", batch, " of ", shapeToString(shape)));
+  (*shape)[batch] = *size;
+  (*out)[0] = shape;
+  return absl::OkStatus();
+}
+
+/// Scalars stand for as many as the others have.
+absl::Status indexShuffle(const ShapeQuery &q, Shapes *out) {
+  int64_t count = -1;
+  bool isScalar = true;
+  for (int i = 0; i < 3; ++i) {
+    PartialShape shape = q.inputShape(i);
+    const size_t own = i == 1; // a seed is three numbers
+    if (shape && (shape->size() < own || shape->size() > own + 1 || (own && !mergeSizes(shape->back(), 3))))
+      return absl::InvalidArgumentError(absl::StrCat("input ", i, " has shape ", shapeToString(shape)));
+    isScalar &= shape && shape->size() == own;
+    if (shape && shape->size() > own && (*shape)[0] > 1)
+      count = (*shape)[0];
+    else if (shape && shape->size() > own && count < 0 && (*shape)[0] >= 0)
+      count = -2; // some have one
+  }
+  if (isScalar)
+    (*out)[0] = std::vector<int64_t>();
+  else if (count > 0)
+    (*out)[0] = std::vector<int64_t>{count};
   return absl::OkStatus();
 }
 
@@ -305,14 +409,48 @@ absl::Status diag(const ShapeQuery &q, Shapes *out) {
 
 } // namespace
 
+absl::Status concatShape(const ShapeQuery &q, Shapes *out, int first, int n, int axisInput) {
+  LATHE_CHECK(expectRank(q.inputShape(axisInput), 0, "the axis"));
+  PartialShape rankOnly;
+  for (int i = first; i < first + n; ++i)
+    if (PartialShape s = q.inputShape(i)) {
+      if (s->empty())
+        return absl::InvalidArgumentError("scalars cannot be concatenated");
+      LATHE_ASSIGN(rankOnly, mergeShapes(rankOnly, unknownOfRank(static_cast<int64_t>(s->size()))));
+    }
+  if (!rankOnly)
+    return absl::OkStatus();
+  std::optional<int64_t> axis = scalarValue(q, axisInput);
+  (*out)[0] = rankOnly;
+  if (!axis)
+    return absl::OkStatus();
+  const int64_t rank = static_cast<int64_t>(rankOnly->size());
+  int64_t at;
+  LATHE_ASSIGN(at, frontAxis(*axis, rank));
+  int64_t sum = 0;
+  PartialShape rest = rankOnly;
+  for (int i = first; i < first + n; ++i) {
+    PartialShape s = q.inputShape(i);
+    int64_t size = s ? (*s)[at] : -1;
+    if (sum >= 0 && (size < 0 || __builtin_add_overflow(sum, size, &sum)))
+      sum = -1;
+    if (!s)
+      continue;
+    (*s)[at] = -1;
+    LATHE_ASSIGN(rest, mergeShapes(rest, s));
+  }
+  (*rest)[at] = sum;
+  (*out)[0] = rest;
+  return absl::OkStatus();
+}
+
 void addArrayShapes(ShapeTable *table) {
   auto all = [&](std::initializer_list<const char *> ops, ShapeFunction f) {
     for (const char *op : ops)
       table->emplace_back(op, f);
   };
-  all({"AsString", "CheckNumerics", "CheckNumericsV2", "DeepCopy", "EncodeBase64", "DecodeBase64", "InvertPermutation",
-       "MatrixBandPart", "MatrixSetDiag", "OnesLike", "PreventGradient", "Print", "RandomShuffle", "RefIdentity", "RegexFullMatch",
-       "RegexReplace", "Reverse", "ReverseSequence", "ReverseV2", "Roll", "Snapshot", "StaticRegexFullMatch", "StaticRegexReplace",
+  all({"AsString", "CheckNumerics", "CheckNumericsV2", "DeepCopy", "EncodeBase64", "DecodeBase64", "MatrixBandPart", "OnesLike", "PreventGradient", "Print", "RandomShuffle", "RefIdentity", "RegexFullMatch",
+       "RegexReplace", "Reverse", "ReverseV2", "Roll", "Snapshot", "StaticRegexFullMatch", "StaticRegexReplace",
        "StopGradient", "StringLength", "StringLower", "StringStrip", "StringToHashBucket", "StringToHashBucketFast",
        "StringToHashBucketStrong", "StringToNumber", "StringUpper", "ZerosLike"},
       sameShape);
@@ -341,6 +479,12 @@ void addArrayShapes(ShapeTable *table) {
   all({"LinSpace"}, linSpace);
   all({"Where"}, where);
   all({"Unique", "UniqueWithCounts"}, unique);
+  all({"UniqueV2", "UniqueWithCountsV2"}, uniqueV2);
+  all({"UnravelIndex"}, unravelIndex);
+  all({"Bitcast"}, bitcast);
+  all({"BroadcastArgs"}, broadcastArgs);
+  all({"ReverseSequence"}, reverseSequence);
+  all({"RandomIndexShuffle"}, indexShuffle);
   all({"OneHot"}, oneHot);
   all({"BroadcastGradientArgs"}, gradientArgs);
   all({"Diag"}, diag);

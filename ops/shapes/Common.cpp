@@ -80,6 +80,14 @@ absl::Status expectRankAtLeast(const PartialShape &shape, int64_t rank, std::str
 
 PartialShape unknownOfRank(int64_t rank) { return std::vector<int64_t>(static_cast<size_t>(rank), -1); }
 
+int64_t numElements(const PartialShape &shape) {
+  int64_t count = shape ? 1 : -1;
+  for (size_t i = 0; count >= 0 && i < shape->size(); ++i)
+    if ((*shape)[i] < 0 || __builtin_mul_overflow(count, (*shape)[i], &count))
+      count = -1;
+  return count;
+}
+
 PartialShape shapeOfValues(const std::optional<PartialValues> &values) {
   if (!values)
     return std::nullopt;

@@ -16,6 +16,11 @@ void addArrayShapes(ShapeTable *table);
 void addSliceShapes(ShapeTable *table);
 void addMathShapes(ShapeTable *table);
 void addNnShapes(ShapeTable *table);
+void addWindowShapes(ShapeTable *table);
+void addQuantShapes(ShapeTable *table);
+void addLinalgShapes(ShapeTable *table);
+void addSparseShapes(ShapeTable *table);
+void addHostShapes(ShapeTable *table);
 void addStateShapes(ShapeTable *table);
 
 using Shapes = std::vector<PartialShape>;
@@ -37,6 +42,17 @@ constexpr int64_t kMaxRank = 254;
       return status_;                                                                                                  \
   } while (false)
 
+/// Where batch, channels and spatial dimensions lie.
+struct Layout {
+  int64_t rank = 4;
+  bool channelsFirst = false;
+  int64_t channel() const { return channelsFirst ? 1 : rank - 1; }
+  int64_t spatial(int64_t i) const { return channelsFirst ? i + 2 : i + 1; }
+};
+
+/// False for a format that is not laid out like that.
+bool readLayout(const ShapeQuery &q, int64_t rank, Layout *layout);
+
 /// The single integer that an input is, where it is known.
 inline std::optional<int64_t> scalarValue(const ShapeQuery &q, int input) {
   PartialShape shape = q.inputShape(input);
@@ -50,11 +66,30 @@ absl::StatusOr<int64_t> frontAxis(int64_t axis, int64_t rank);
 /// The shape that an input holds: unknown where the input may be a matrix, INVALID_ARGUMENT for sizes below -1 (which is unknown).
 absl::StatusOr<PartialShape> heldShape(const ShapeQuery &q, int input);
 
+/// The size of a dimension; -1 for an unknown one.
+inline int64_t sizeAt(const PartialShape &shape, size_t i) { return shape && i < shape->size() ? (*shape)[i] : -1; }
+/// Gives all outputs of an argument a shape.
+inline void setOutputs(const ShapeQuery &q, std::string_view arg, const PartialShape &shape, Shapes *out) {
+  auto [first, count] = q.outputRange(arg);
+  for (int i = first; i < first + count; ++i)
+    (*out)[static_cast<size_t>(i)] = shape;
+}
+
 /// Output 0 has the shape of input 0.
 absl::Status sameShape(const ShapeQuery &q, Shapes *out);
 /// Output 0 is what inputs 0 and 1 both say.
 absl::Status mergedShape(const ShapeQuery &q, Shapes *out);
+/// Output 0 is what inputs 0 and 1 broadcast to.
+absl::Status broadcastShape(const ShapeQuery &q, Shapes *out);
 absl::Status scalarShape(const ShapeQuery &q, Shapes *out);
+/// Output 0 is a product of matrices that may be transposed.
+absl::Status matrixProduct(const ShapeQuery &q, Shapes *out);
+/// Input 0 without the axes that input 1 holds.
+absl::Status reducedShape(const ShapeQuery &q, Shapes *out);
+/// The shape that input 2 holds without the axes that input 3 holds.
+absl::Status reducedSparseShape(const ShapeQuery &q, Shapes *out);
+/// Inputs [first, first + n) joined along the axis that another input is.
+absl::Status concatShape(const ShapeQuery &q, Shapes *out, int first, int n, int axisInput);
 /// Output 0 is the shape that input 0 holds.
 absl::Status shapeFromInput(const ShapeQuery &q, Shapes *out);
 

@@ -10,11 +10,6 @@
 namespace lathe::ops {
 namespace {
 
-absl::Status broadcast2(const ShapeQuery &q, Shapes *out) {
-  LATHE_ASSIGN((*out)[0], broadcastShapes(q.inputShape(0), q.inputShape(1)));
-  return absl::OkStatus();
-}
-
 /// Equal and NotEqual give a scalar for shapes that do not go together, where they are told to.
 absl::Status equality(const ShapeQuery &q, Shapes *out) {
   auto shape = broadcastShapes(q.inputShape(0), q.inputShape(1));
@@ -39,8 +34,18 @@ absl::Status selectV2(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
+/// The condition may be a scalar, or a vector that chooses rows.
 absl::Status selectV1(const ShapeQuery &q, Shapes *out) {
-  LATHE_ASSIGN((*out)[0], mergeShapes(q.inputShape(1), q.inputShape(2)));
+  PartialShape condition = q.inputShape(0), branches;
+  LATHE_ASSIGN(branches, mergeShapes(q.inputShape(1), q.inputShape(2)));
+  if (condition && branches && condition->size() == 1 && !branches->empty()) {
+    std::optional<int64_t> rows = mergeSizes((*condition)[0], (*branches)[0]);
+    if (!rows)
+      return absl::InvalidArgumentError(absl::StrCat("conditions for ", (*condition)[0], " rows of ", (*branches)[0]));
+  } else if (condition && branches && !condition->empty()) {
+    LATHE_ASSIGN(branches, mergeShapes(condition, branches));
+  }
+  (*out)[0] = branches;
   return absl::OkStatus();
 }
 
@@ -55,46 +60,17 @@ absl::Status accumulate(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
-absl::Status broadcastAll(const ShapeQuery &q, Shapes *out) {
-  PartialShape shape = q.inputShape(0);
-  for (int i = 1; i < q.numInputs(); ++i)
-    LATHE_ASSIGN(shape, broadcastShapes(shape, q.inputShape(i)));
-  (*out)[0] = shape;
-  return absl::OkStatus();
-}
-
-absl::Status reduction(const ShapeQuery &q, Shapes *out) {
-  const bool keep = q.boolAttr("keep_dims");
-  PartialShape shape = q.inputShape(0), axesShape = q.inputShape(1);
-  if (axesShape && axesShape->size() > 1)
-    return absl::InvalidArgumentError(absl::StrCat("axes have shape ", shapeToString(axesShape), ", expected a vector or a scalar"));
-  if (!shape)
-    return absl::OkStatus();
-  const int64_t rank = static_cast<int64_t>(shape->size());
-  std::optional<PartialValues> axes = q.inputValues(1);
-  bool isKnown = axes.has_value();
-  std::set<int64_t> reduced;
-  for (size_t i = 0; isKnown && i < axes->size(); ++i) {
-    if (!(*axes)[i]) {
-      isKnown = false;
-      break;
-    }
-    int64_t axis;
-    LATHE_ASSIGN(axis, frontAxis(*(*axes)[i], rank));
-    reduced.insert(axis);
+/// Scalars aside, all have one shape.
+absl::Status sameOrScalar(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape;
+  bool isScalar = true;
+  for (int i = 0; i < q.numInputs(); ++i) {
+    PartialShape s = q.inputShape(i);
+    isScalar &= s && s->empty();
+    if (s && !s->empty())
+      LATHE_ASSIGN(shape, mergeShapes(shape, s));
   }
-  if (!isKnown) {
-    if (keep)
-      (*out)[0] = unknownOfRank(rank);
-    return absl::OkStatus();
-  }
-  std::vector<int64_t> result;
-  for (int64_t i = 0; i < rank; ++i)
-    if (!reduced.count(i))
-      result.push_back((*shape)[i]);
-    else if (keep)
-      result.push_back(1);
-  (*out)[0] = result;
+  (*out)[0] = isScalar ? std::vector<int64_t>() : shape;
   return absl::OkStatus();
 }
 
@@ -124,19 +100,6 @@ absl::Status innerDiffer(int64_t a, int64_t b) {
   return absl::InvalidArgumentError(absl::StrCat("inner dimensions differ: ", a, " and ", b));
 }
 
-absl::Status matMul(const ShapeQuery &q, Shapes *out) {
-  PartialShape a = q.inputShape(0), b = q.inputShape(1);
-  LATHE_CHECK(expectRank(a, 2, "input 0"));
-  LATHE_CHECK(expectRank(b, 2, "input 1"));
-  const bool ta = q.boolAttr("transpose_a"), tb = q.boolAttr("transpose_b");
-  auto size = [](const PartialShape &s, int i) { return s ? (*s)[i] : -1; };
-  int64_t inner = size(a, ta ? 0 : 1), other = size(b, tb ? 1 : 0);
-  if (!mergeSizes(inner, other))
-    return innerDiffer(inner, other);
-  (*out)[0] = std::vector<int64_t>{size(a, ta ? 1 : 0), size(b, tb ? 0 : 1)};
-  return absl::OkStatus();
-}
-
 absl::Status batchMatMul(const ShapeQuery &q, Shapes *out) {
   PartialShape a = q.inputShape(0), b = q.inputShape(1);
   LATHE_CHECK(expectRankAtLeast(a, 2, "input 0"));
@@ -152,43 +115,86 @@ absl::Status batchMatMul(const ShapeQuery &q, Shapes *out) {
   a->resize(ra - 2);
   b->resize(rb - 2);
   PartialShape batch;
-  LATHE_ASSIGN(batch, broadcastShapes(a, b));
+  if (q.op().name == "BatchMatMul") // the first version does not broadcast
+    LATHE_ASSIGN(batch, mergeShapes(a, b));
+  else
+    LATHE_ASSIGN(batch, broadcastShapes(a, b));
   batch->push_back(rows);
   batch->push_back(columns);
   (*out)[0] = batch;
   return absl::OkStatus();
 }
 
-/// Equations without "..."; with one nothing is said.
+/// Labels of one tensor; dimensions without one stand where "..." does.
+struct Labels {
+  std::string before, after;
+  bool hasEllipsis = false;
+  size_t size() const { return before.size() + after.size(); }
+};
+
+std::optional<Labels> readLabels(const std::string &text) {
+  Labels out;
+  const size_t dots = text.find('.');
+  out.hasEllipsis = dots != std::string::npos;
+  out.before = text.substr(0, dots);
+  if (out.hasEllipsis && text.compare(dots, 3, "...") != 0)
+    return std::nullopt;
+  if (out.hasEllipsis)
+    out.after = text.substr(dots + 3);
+  return out.after.find('.') == std::string::npos ? std::optional<Labels>(out) : std::nullopt;
+}
+
 absl::Status einsum(const ShapeQuery &q, Shapes *out) {
-  std::string equation = q.stringAttr("equation");
-  size_t arrow = equation.find("->");
-  if (arrow == std::string::npos || equation.find('.') != std::string::npos)
+  const std::string equation = q.stringAttr("equation");
+  const size_t arrow = equation.find("->");
+  if (arrow == std::string::npos)
     return absl::OkStatus();
   std::map<char, int64_t> sizes;
+  PartialShape others = std::vector<int64_t>(); // what "..." stands for
   size_t at = 0;
   for (int i = 0; i < q.numInputs(); ++i) {
-    size_t end = std::min(equation.find(',', at), arrow);
-    std::string labels = equation.substr(at, end - at);
+    const size_t end = std::min(equation.find(',', at), arrow);
+    std::optional<Labels> labels = at <= arrow ? readLabels(equation.substr(at, end - at)) : std::nullopt;
     at = end + 1;
+    if (!labels)
+      return absl::OkStatus();
     PartialShape shape = q.inputShape(i);
-    LATHE_CHECK(expectRank(shape, static_cast<int64_t>(labels.size()), absl::StrCat("input ", i)));
-    for (size_t k = 0; k < labels.size(); ++k) {
-      int64_t size = shape ? (*shape)[k] : -1;
-      auto [it, isNew] = sizes.emplace(labels[k], size);
+    if (labels->hasEllipsis)
+      LATHE_CHECK(expectRankAtLeast(shape, static_cast<int64_t>(labels->size()), absl::StrCat("input ", i)));
+    else
+      LATHE_CHECK(expectRank(shape, static_cast<int64_t>(labels->size()), absl::StrCat("input ", i)));
+    const std::string all = labels->before + labels->after;
+    for (size_t k = 0; k < all.size(); ++k) {
+      const size_t place = k < labels->before.size() || !shape ? k : shape->size() - all.size() + k;
+      int64_t size = shape ? (*shape)[place] : -1;
+      auto [it, isNew] = sizes.emplace(all[k], size);
       std::optional<int64_t> merged = isNew ? size : mergeSizes(it->second, size);
       if (!merged)
         return absl::InvalidArgumentError(
-            absl::StrCat("sizes ", it->second, " and ", size, " of label '", std::string(1, labels[k]), "' differ"));
+            absl::StrCat("sizes ", it->second, " and ", size, " of label '", std::string(1, all[k]), "' differ"));
       it->second = *merged;
     }
+    if (!labels->hasEllipsis)
+      continue;
+    PartialShape own;
+    if (shape)
+      own = std::vector<int64_t>(shape->begin() + static_cast<int64_t>(labels->before.size()),
+                                 shape->end() - static_cast<int64_t>(labels->after.size()));
+    LATHE_ASSIGN(others, broadcastShapes(others, own));
   }
+  std::optional<Labels> labels = readLabels(equation.substr(arrow + 2));
+  if (!labels || (labels->hasEllipsis && !others))
+    return absl::OkStatus();
   std::vector<int64_t> result;
-  for (char label : equation.substr(arrow + 2)) {
-    auto it = sizes.find(label);
-    if (it == sizes.end())
-      return absl::OkStatus();
-    result.push_back(it->second);
+  for (const std::string *part : {&labels->before, &labels->after}) {
+    if (part == &labels->after && labels->hasEllipsis)
+      result.insert(result.end(), others->begin(), others->end());
+    for (char label : *part) {
+      auto it = sizes.find(label);
+      if (it == sizes.end())
+        return absl::OkStatus();
+      result.push_back(it->second);
+    }
   }
   (*out)[0] = result;
   return absl::OkStatus();
@@ -197,6 +203,25 @@ absl::Status einsum(const ShapeQuery &q, Shapes *out) {
 absl::Status bincount(const ShapeQuery &q, Shapes *out) {
   std::optional<int64_t> size = scalarValue(q, 1);
   (*out)[0] = std::vector<int64_t>{size && *size >= 0 ? *size : -1};
+  return absl::OkStatus();
+}
+
+absl::Status denseBincount(const ShapeQuery &q, Shapes *out) {
+  PartialShape input = q.inputShape(0);
+  if (input && input->size() > 2)
+    return absl::InvalidArgumentError(absl::StrCat("the input has shape ", shapeToString(input), ", expected a vector or a matrix"));
+  LATHE_CHECK(expectRank(q.inputShape(1), 0, "the number of bins"));
+  if (!input)
+    return absl::OkStatus();
+  std::optional<int64_t> size = scalarValue(q, 1);
+  if (size && *size < 0)
+    return absl::InvalidArgumentError(absl::StrCat(*size, " bins"));
+  if (input->empty() && !size)
+    return absl::OkStatus(); // TensorFlow says a scalar then
+  std::vector<int64_t> result{size.value_or(-1)};
+  if (input->size() == 2)
+    result.insert(result.begin(), (*input)[0]);
+  (*out)[0] = result;
   return absl::OkStatus();
 }
 
@@ -235,9 +260,13 @@ absl::Status segments(const ShapeQuery &q, Shapes *out) {
 
 absl::Status unsortedSegments(const ShapeQuery &q, Shapes *out) {
   PartialShape data = q.inputShape(0), ids = q.inputShape(1);
+  LATHE_CHECK(expectRank(q.inputShape(2), 0, "the number of segments"));
   if (!data || !ids)
     return absl::OkStatus();
   LATHE_CHECK(expectRankAtLeast(data, static_cast<int64_t>(ids->size()), "data"));
+  for (size_t i = 0; i < ids->size(); ++i)
+    if (!mergeSizes((*data)[i], (*ids)[i]))
+      return absl::InvalidArgumentError(absl::StrCat("data of ", shapeToString(data), " and segment ids of ", shapeToString(ids)));
   std::vector<int64_t> result{-1};
   if (std::optional<int64_t> count = scalarValue(q, 2); count && *count >= 0)
     result[0] = *count;
@@ -248,6 +277,54 @@ absl::Status unsortedSegments(const ShapeQuery &q, Shapes *out) {
 
 } // namespace
 
+/// `shape` without the axes that an input holds.
+static absl::Status reduce(const ShapeQuery &q, Shapes *out, PartialShape shape, int axesInput) {
+  const bool keep = q.boolAttr("keep_dims");
+  PartialShape axesShape = q.inputShape(axesInput);
+  if (axesShape && axesShape->size() > 1)
+    return absl::InvalidArgumentError(absl::StrCat("axes have shape ", shapeToString(axesShape), ", expected a vector or a scalar"));
+  if (!shape)
+    return absl::OkStatus();
+  const int64_t rank = static_cast<int64_t>(shape->size());
+  std::optional<PartialValues> axes = q.inputValues(axesInput);
+  const bool isKnown = axes && std::all_of(axes->begin(), axes->end(), [](auto &axis) { return axis.has_value(); });
+  std::set<int64_t> reduced;
+  for (size_t i = 0; isKnown && i < axes->size(); ++i) {
+    int64_t axis;
+    LATHE_ASSIGN(axis, frontAxis(*(*axes)[i], rank));
+    reduced.insert(axis);
+  }
+  if (!isKnown) {
+    if (keep)
+      (*out)[0] = unknownOfRank(rank);
+    return absl::OkStatus();
+  }
+  std::vector<int64_t> result;
+  for (int64_t i = 0; i < rank; ++i)
+    if (!reduced.count(i))
+      result.push_back((*shape)[i]);
+    else if (keep)
+      result.push_back(1);
+  (*out)[0] = result;
+  return absl::OkStatus();
+}
+
+absl::Status reducedShape(const ShapeQuery &q, Shapes *out) { return reduce(q, out, q.inputShape(0), 1); }
+absl::Status reducedSparseShape(const ShapeQuery &q, Shapes *out) { return q.inputValues(2) && q.inputValues(3) ? reduce(q, out, shapeOfValues(q.inputValues(2)), 3) : absl::OkStatus(); }
+
+absl::Status matrixProduct(const ShapeQuery &q, Shapes *out) {
+  PartialShape a = q.inputShape(0), b = q.inputShape(1);
+  LATHE_CHECK(expectRank(a, 2, "input 0"));
+  LATHE_CHECK(expectRank(b, 2, "input 1"));
+  const bool ta = q.boolAttr("transpose_a"), tb = q.boolAttr("transpose_b");
+  auto size = [](const PartialShape &s, int i) { return s ? (*s)[i] : -1; };
+  int64_t inner = size(a, ta ? 0 : 1), other = size(b, tb ? 1 : 0);
+  if (!mergeSizes(inner, other))
+    return innerDiffer(inner, other);
+  (*out)[0] = std::vector<int64_t>{size(a, ta ? 1 : 0), size(b, tb ? 0 : 1)};
+  return absl::OkStatus();
+}
+
 void addMathShapes(ShapeTable *table) {
   auto all = [&](std::initializer_list<const char *> ops, ShapeFunction f) {
     for (const char *op : ops)
@@ -256,33 +333,41 @@ void addMathShapes(ShapeTable *table) {
   all({"Abs", "Acos", "Acosh", "Angle", "Asin", "Asinh", "Atan", "Atanh", "BesselI0", "BesselI0e", "BesselI1", "BesselI1e", "BesselJ0",
        "BesselJ1", "BesselK0", "BesselK0e", "BesselK1", "BesselK1e", "BesselY0", "BesselY1", "Bucketize", "Cast", "Ceil", "ComplexAbs",
        "Conj", "Cos", "Cosh", "Cumprod", "Cumsum", "CumulativeLogsumexp", "Dawsn", "Digamma", "Erf", "Erfc", "Erfinv", "Exp", "Expint",
-       "Expm1", "FFT", "FFT2D", "FFT3D", "Floor", "FresnelCos", "FresnelSin", "IFFT", "IFFT2D", "IFFT3D", "Imag", "Inv", "Invert",
+       "Expm1", "FFT", "FFT2D", "FFT3D", "BatchFFT", "BatchFFT2D", "BatchFFT3D", "BatchIFFT", "BatchIFFT2D", "BatchIFFT3D", "Floor", "FresnelCos", "FresnelSin", "IFFT", "IFFT2D", "IFFT3D", "Imag", "Inv", "Invert",
        "IsFinite", "IsInf", "IsNan", "Lgamma", "Log", "Log1p", "LogicalNot", "Ndtri", "Neg", "PopulationCount", "Real", "Reciprocal",
        "Rint", "Round", "Rsqrt", "Sigmoid", "Sign", "Sin", "Sinh", "Spence", "Sqrt", "Square", "Tan", "Tanh", "RsqrtGrad", "SqrtGrad",
        "InvGrad", "ReciprocalGrad", "SigmoidGrad", "TanhGrad"},
       sameShape);
-  all({"Add", "AddV2", "ApproximateEqual", "Atan2", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Complex", "Div", "DivNoNan", "FloorDiv",
+  all({"Add", "AddV2", "Atan2", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Complex", "Div", "DivNoNan", "FloorDiv",
        "FloorMod", "Greater", "GreaterEqual", "Igamma", "Igammac", "LeftShift", "Less", "LessEqual", "LogicalAnd", "LogicalOr", "Maximum",
        "Minimum", "Mod", "Mul", "MulNoNan", "NextAfter", "Polygamma", "Pow", "RealDiv", "RightShift", "SquaredDifference", "Sub",
        "TruncateDiv", "TruncateMod", "Xdivy", "Xlog1py", "Xlogy", "Zeta"},
-      broadcast2);
+      broadcastShape);
   all({"Equal", "NotEqual"}, equality);
-  all({"All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum"}, reduction);
+  all({"All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum"}, reducedShape);
   all({"ArgMax", "ArgMin"}, argReduction);
   all({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"}, batchMatMul);
-  all({"Cholesky", "MatrixInverse", "MatrixExponential", "MatrixLogarithm", "MatrixSquareRoot"}, square);
+  all({"Cholesky", "BatchCholesky", "MatrixInverse", "BatchMatrixInverse", "MatrixExponential", "MatrixLogarithm", "MatrixSquareRoot"}, square);
   all({"SegmentSum", "SegmentMean", "SegmentMax", "SegmentMin", "SegmentProd"}, segments);
-  all({"UnsortedSegmentSum", "UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd"}, unsortedSegments);
+  all({"UnsortedSegmentSum", "UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd", "UnsortedSegmentJoin", "SegmentSumV2",
+       "SegmentMaxV2", "SegmentMinV2", "SegmentProdV2"},
+      unsortedSegments);
+  all({"ApproximateEqual"}, mergedShape);
   all({"SelectV2"}, selectV2);
   all({"Select"}, selectV1);
   all({"AddN"}, mergeAll);
   all({"AccumulateNV2"}, accumulate);
   all({"ClipByValue"}, sameShape);
-  all({"Betainc"}, broadcastAll);
-  all({"MatMul"}, matMul);
+  all({"Betainc", "StringJoin"}, sameOrScalar);
+  all({"MatMul", "SparseMatMul", "QuantizedMatMul", "QuantizedMatMulWithBias", "QuantizedMatMulWithBiasAndDequantize",
+       "QuantizedMatMulWithBiasAndRelu", "QuantizedMatMulWithBiasAndReluAndRequantize", "QuantizedMatMulWithBiasAndRequantize"},
+      matrixProduct);
   all({"Einsum", "XlaEinsum"}, einsum);
   all({"Bincount"}, bincount);
-  all({"MatrixDeterminant"}, determinant);
+  all({"DenseBincount"}, denseBincount);
+  all({"ReduceJoin"}, reducedShape);
+  all({"SparseReduceMax", "SparseReduceSum"}, reducedSparseShape);
+  all({"MatrixDeterminant", "BatchMatrixDeterminant"}, determinant);
 }
 
 } // namespace lathe::ops

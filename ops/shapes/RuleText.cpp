@@ -123,6 +123,11 @@ private:
       int64_t arg = number();
       return {RuleTerm::Value, op, arg, take(".") ? static_cast<int>(number()) : -1, ""};
     }
+    if (take("|")) {
+      RuleTerm count{RuleTerm::Count, op, number(), -1, ""};
+      expect('|');
+      return count;
+    }
     if (take("@"))
       return {RuleTerm::Attribute, op, 0, -1, name()};
     if (isDigit())

@@ -131,6 +131,8 @@ private:
       return it == sizes.end() ? -1 : it->second;
     }
     const int input = inputOf(term.number);
+    if (term.kind == RuleTerm::Count)
+      return numElements(query.inputShape(input));
     std::optional<PartialValues> values = query.inputValues(input);
     const size_t element = std::max(term.element, 0);
     if (!values || element >= values->size() || !(*values)[element] || (term.element < 0 && values->size() != 1))

@@ -14,8 +14,8 @@
 //   ~1              the shape of the tensor of argument 1 in the same place
 //   @shape          the attribute (a shape, or a list with one for each tensor), within other sizes ..@shape
 //   s&t             what the shapes s and t broadcast to
-// Sizes may be computed: #2 is the number that tensor 2 holds, #1.0 the first one that it holds, @k an attribute, and + - * / go
-// from left to right.
+// Sizes may be computed: #2 is the number that tensor 2 holds, #1.0 the first one that it holds, |1| how many elements it has, @k an
+// attribute, and + - * / go from left to right. An op may have a function, too: it is asked after the rule and goes on from there.
 #ifndef LATHE_OPS_SHAPES_RULES_H
 #define LATHE_OPS_SHAPES_RULES_H
 
@@ -28,7 +28,7 @@ namespace lathe::ops {
 
 /// A number in a size, and how it goes with what is before it.
 struct RuleTerm {
-  enum Kind { Number, Name, Value, Attribute } kind = Number;
+  enum Kind { Number, Name, Value, Count, Attribute } kind = Number;
   char op = '+';
   int64_t number = 0; ///< or the argument of a value
   int element = -1;   ///< of the value

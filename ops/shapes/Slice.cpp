@@ -12,8 +12,7 @@ absl::Status slice(const ShapeQuery &q, Shapes *out) {
   PartialShape shape = q.inputShape(0);
   std::optional<PartialValues> begin = q.inputValues(1), size = q.inputValues(2);
   if (!shape) {
-    if (size)
-      (*out)[0] = unknownOfRank(static_cast<int64_t>(size->size()));
+    (*out)[0] = shapeOfValues(size); // -1 is the rest of an axis
     return absl::OkStatus();
   }
   for (auto *list : {&begin, &size})
@@ -148,17 +147,105 @@ absl::Status splitV(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
-absl::Status pad(const ShapeQuery &q, Shapes *out) {
+/// Adds what is before and after each axis, `sign` times; unknown where paddings are.
+absl::Status addPaddings(const ShapeQuery &q, int64_t sign, std::vector<int64_t> *shape) {
+  std::optional<std::vector<int64_t>> pads = q.matrixValues(1);
+  for (size_t i = 0; i < shape->size(); ++i) {
+    int64_t &size = (*shape)[i];
+    if (!pads || pads->size() != 2 * shape->size()) {
+      size = -1;
+      continue;
+    }
+    for (size_t k : {2 * i, 2 * i + 1}) {
+      if ((*pads)[k] < 0)
+        return absl::InvalidArgumentError(absl::StrCat("a padding of ", (*pads)[k]));
+      if (size >= 0 && (__builtin_add_overflow(size, sign * (*pads)[k], &size) || size < 0))
+        return absl::InvalidArgumentError(absl::StrCat("paddings of ", (*pads)[k], " do not go with axis ", i));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// What is padded; or, back, its gradient.
+absl::Status padded(const ShapeQuery &q, Shapes *out, bool isBack) {
   PartialShape shape = q.inputShape(0), pads = q.inputShape(1);
   LATHE_CHECK(expectRank(pads, 2, "paddings"));
+  if (isBack && sizeAt(pads, 0) < 0)
+    return absl::OkStatus();
+  if (!mergeSizes(sizeAt(pads, 1), 2))
+    return absl::InvalidArgumentError(absl::StrCat("paddings have shape ", shapeToString(pads)));
   if (!shape && pads && (*pads)[0] >= 0)
     shape = unknownOfRank((*pads)[0]);
   if (!shape)
     return absl::OkStatus();
   if (pads && !mergeSizes((*pads)[0], static_cast<int64_t>(shape->size())))
     return absl::InvalidArgumentError(absl::StrCat((*pads)[0], " paddings for shape ", shapeToString(shape)));
-  (*out)[0] = unknownOfRank(static_cast<int64_t>(shape->size())); // paddings are a matrix, whose values are not followed
+  LATHE_CHECK(addPaddings(q, isBack ? -1 : 1, &*shape));
+  (*out)[0] = shape;
   return absl::OkStatus();
+}
+
+absl::Status pad(const ShapeQuery &q, Shapes *out) { return padded(q, out, false); }
+absl::Status padGrad(const ShapeQuery &q, Shapes *out) { return padded(q, out, true); }
+
+/// Blocks of spatial dimensions go to the batch, after paddings; or back from it, and then crops.
+absl::Status batchBlocks(const ShapeQuery &q, Shapes *out, const std::optional<PartialValues> &blocks, int64_t numBlocks, int padsInput,
+                         bool toBatch) {
+  PartialShape shape = q.inputShape(0), pads = q.inputShape(padsInput);
+  LATHE_CHECK(expectRank(pads, 2, "paddings"));
+  std::optional<int64_t> count = mergeSizes(numBlocks, sizeAt(pads, 0));
+  if (!count || !mergeSizes(sizeAt(pads, 1), 2))
+    return absl::InvalidArgumentError(absl::StrCat("paddings ", shapeToString(pads), " for ", numBlocks, " dimensions of blocks"));
+  if (*count >= 0)
+    LATHE_CHECK(expectRankAtLeast(shape, *count + 1, "the input"));
+  if (!shape && numBlocks == 2 && padsInput == 1)
+    (*out)[0] = unknownOfRank(4);
+  if (!shape || *count < 0)
+    return absl::OkStatus();
+  std::optional<std::vector<int64_t>> around = q.matrixValues(padsInput);
+  int64_t all = 1;
+  for (int64_t i = 0; i < *count; ++i) {
+    const int64_t block = blocks && i < static_cast<int64_t>(blocks->size()) ? (*blocks)[i].value_or(-1) : -1;
+    int64_t &size = (*shape)[i + 1];
+    if (blocks && i < static_cast<int64_t>(blocks->size()) && (*blocks)[i] && block < 1)
+      return absl::InvalidArgumentError(absl::StrCat("a block of ", block));
+    if (all >= 0 && (block < 0 || __builtin_mul_overflow(all, block, &all)))
+      all = -1;
+    if (size < 0 || block < 0 || !around) {
+      size = -1;
+      continue;
+    }
+    const int64_t before = (*around)[2 * i], after = (*around)[2 * i + 1];
+    if (before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX)
+      return absl::InvalidArgumentError(absl::StrCat("paddings ", before, " and ", after));
+    if (!toBatch && __builtin_mul_overflow(size, block, &size))
+      return absl::InvalidArgumentError("the result is too large");
+    size += toBatch ? before + after : -before - after;
+    if (size < 0 || (toBatch && size % block))
+      return absl::InvalidArgumentError(absl::StrCat("a padded size of ", size, " is no multiple of a block of ", block));
+    size /= toBatch ? block : 1;
+  }
+  int64_t &batch = shape->front();
+  if (batch >= 0 && all > 0 && !toBatch && batch % all)
+    return absl::InvalidArgumentError(absl::StrCat("a batch of ", batch, " is no multiple of ", all));
+  if (batch < 0 || all < 0 || (toBatch && __builtin_mul_overflow(batch, all, &batch)))
+    batch = -1;
+  else if (!toBatch)
+    batch /= all;
+  (*out)[0] = shape;
+  return absl::OkStatus();
+}
+
+template <bool toBatch>
+absl::Status batchBlocks2d(const ShapeQuery &q, Shapes *out) {
+  LATHE_CHECK(expectRank(q.inputShape(0), 4, "the input"));
+  return batchBlocks(q, out, PartialValues(2, q.intAttr("block_size")), 2, 1, toBatch);
+}
+
+template <bool toBatch>
+absl::Status batchBlocksNd(const ShapeQuery &q, Shapes *out) {
+  LATHE_CHECK(expectRank(q.inputShape(1), 1, "the block's shape"));
+  return batchBlocks(q, out, q.inputValues(1), sizeAt(q.inputShape(1), 0), 2, toBatch);
 }
 
 absl::Status gather(const ShapeQuery &q, Shapes *out) {
@@ -207,8 +294,8 @@ absl::Status gatherV2(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
-absl::Status gatherNd(const ShapeQuery &q, Shapes *out) {
-  PartialShape params = q.inputShape(0), indices = q.inputShape(1);
+absl::Status gatherNdFrom(const ShapeQuery &q, Shapes *out, const PartialShape &params) {
+  PartialShape indices = q.inputShape(1);
   LATHE_CHECK(expectRankAtLeast(indices, 1, "the indices"));
   if (!params || !indices || indices->back() < 0)
     return absl::OkStatus();
@@ -221,37 +308,146 @@ absl::Status gatherNd(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
+absl::Status gatherNd(const ShapeQuery &q, Shapes *out) { return gatherNdFrom(q, out, q.inputShape(0)); }
+absl::Status resourceGatherNd(const ShapeQuery &q, Shapes *out) { return gatherNdFrom(q, out, q.handleShape(0)); }
+
+/// Updates have the indices' outer dimensions, and then those of a slice of `shape`.
+absl::Status checkScatterNd(const PartialShape &shape, const PartialShape &indices, const PartialShape &updates) {
+  if (shape && numElements(shape) == 0 && (numElements(indices) > 0 || numElements(updates) > 0))
+    return absl::InvalidArgumentError(absl::StrCat("indices and updates for the empty shape ", shapeToString(shape)));
+  if (!indices || !updates || indices->empty() || updates->empty() || indices->back() < 0)
+    return absl::OkStatus();
+  const size_t outer = indices->size() - 1;
+  auto refuse = [&] {
+    return absl::InvalidArgumentError(absl::StrCat("updates ", shapeToString(updates), " do not go with indices ", shapeToString(indices),
+                                                   " into shape ", shapeToString(shape)));
+  };
+  if (updates->size() < outer)
+    return refuse();
+  for (size_t i = 0; i < outer; ++i)
+    if (!mergeSizes((*indices)[i], (*updates)[i]))
+      return refuse();
+  const int64_t depth = indices->back();
+  if (!shape || depth > static_cast<int64_t>(shape->size())) // too many are for the kernel to refuse
+    return absl::OkStatus();
+  return mergeShapes(std::vector<int64_t>(updates->begin() + static_cast<int64_t>(outer), updates->end()),
+                     std::vector<int64_t>(shape->begin() + depth, shape->end()))
+             .ok()
+         ? absl::OkStatus()
+         : refuse();
+}
+
 absl::Status scatterNd(const ShapeQuery &q, Shapes *out) {
   LATHE_CHECK(expectRank(q.inputShape(2), 1, "the shape"));
-  (*out)[0] = shapeOfValues(q.inputValues(2));
-  return absl::OkStatus();
+  LATHE_ASSIGN((*out)[0], heldShape(q, 2));
+  return checkScatterNd((*out)[0], q.inputShape(0), q.inputShape(1));
+}
+
+/// Into a tensor or a variable of version 1.
+absl::Status scatterNdInto(const ShapeQuery &q, Shapes *out) {
+  (*out)[0] = q.inputShape(0);
+  return checkScatterNd(q.inputShape(0), q.inputShape(1), q.inputShape(2));
+}
+
+absl::Status scatterNdIntoResource(const ShapeQuery &q, Shapes *) {
+  return checkScatterNd(q.handleShape(0), q.inputShape(1), q.inputShape(2));
+}
+
+/// Updates are a scalar, or a row for each index.
+absl::Status checkScatter(const PartialShape &variable, const PartialShape &indices, const PartialShape &updates) {
+  if (!variable || variable->empty() || !indices || !updates || updates->empty())
+    return absl::OkStatus();
+  std::vector<int64_t> wanted = *indices;
+  wanted.insert(wanted.end(), variable->begin() + 1, variable->end());
+  return mergeShapes(wanted, updates).status();
+}
+
+absl::Status scatter(const ShapeQuery &q, Shapes *out) {
+  (*out)[0] = q.inputShape(0);
+  return checkScatter(q.inputShape(0), q.inputShape(1), q.inputShape(2));
+}
+
+absl::Status resourceScatter(const ShapeQuery &q, Shapes *) {
+  return checkScatter(q.handleShape(0), q.inputShape(1), q.inputShape(2));
 }
 
 absl::Status resourceGather(const ShapeQuery &q, Shapes *out) {
   PartialShape params = q.handleShape(0), indices = q.inputShape(1);
-  if (!params || !indices || params->empty() || q.intAttr("batch_dims") != 0)
+  const int64_t batch = q.intAttr("batch_dims");
+  if (!params || !indices || batch < 0)
     return absl::OkStatus();
+  LATHE_CHECK(expectRankAtLeast(params, batch + 1, "the variable"));
+  LATHE_CHECK(expectRankAtLeast(indices, batch, "the indices"));
   std::vector<int64_t> result = *indices;
-  result.insert(result.end(), params->begin() + 1, params->end());
+  for (int64_t i = 0; i < batch; ++i)
+    result[i] = (*params)[i] >= 0 ? (*params)[i] : result[i]; // that they agree is for the kernel to check
+  result.insert(result.end(), params->begin() + batch + 1, params->end());
   (*out)[0] = result;
   return absl::OkStatus();
 }
 
-/// Blocks of the two middle dimensions against the last one, NHWC.
+/// Elements go to so many outputs of unknown length.
+absl::Status dynamicPartition(const ShapeQuery &q, Shapes *out) {
+  PartialShape data = q.inputShape(0), parts = q.inputShape(1);
+  if (!data || !parts)
+    return absl::OkStatus();
+  LATHE_CHECK(expectRankAtLeast(data, static_cast<int64_t>(parts->size()), "the data"));
+  for (size_t i = 0; i < parts->size(); ++i)
+    if (!mergeSizes((*data)[i], (*parts)[i]))
+      return absl::InvalidArgumentError(absl::StrCat("data ", shapeToString(data), " and partitions ", shapeToString(parts)));
+  std::vector<int64_t> result{-1};
+  result.insert(result.end(), data->begin() + static_cast<int64_t>(parts->size()), data->end());
+  std::fill(out->begin(), out->end(), result);
+  return absl::OkStatus();
+}
+
+/// Rows of several tensors, put where their indices say. The result is as long as the largest index asks for.
+absl::Status dynamicStitch(const ShapeQuery &q, Shapes *out) {
+  const int n = q.inputRange("indices").second;
+  PartialShape rest;
+  int64_t length = 0;
+  for (int i = 0; i < n; ++i) {
+    PartialShape indices = q.inputShape(i), data = q.inputShape(n + i);
+    std::optional<PartialValues> values = q.inputValues(i);
+    if (!values || std::any_of(values->begin(), values->end(), [](auto &v) { return !v || *v < 0; }))
+      length = -1;
+    for (size_t k = 0; length >= 0 && k < values->size(); ++k)
+      length = std::max(length, *(*values)[k] + 1);
+    if (!indices || !data)
+      continue;
+    LATHE_CHECK(expectRankAtLeast(data, static_cast<int64_t>(indices->size()), "the data"));
+    for (size_t k = 0; k < indices->size(); ++k)
+      if (!mergeSizes((*data)[k], (*indices)[k]))
+        return absl::InvalidArgumentError(absl::StrCat("data ", shapeToString(data), " and indices ", shapeToString(indices)));
+    LATHE_ASSIGN(rest, mergeShapes(rest, std::vector<int64_t>(data->begin() + static_cast<int64_t>(indices->size()), data->end())));
+  }
+  if (!rest)
+    return absl::OkStatus();
+  rest->insert(rest->begin(), length);
+  (*out)[0] = rest;
+  return absl::OkStatus();
+}
+
+/// Blocks of the two spatial dimensions against the channels.
 absl::Status blocks(const ShapeQuery &q, Shapes *out, bool toDepth) {
   PartialShape shape = q.inputShape(0);
-  std::string format = q.stringAttr("data_format");
-  if (!shape || (format != "NHWC" && !format.empty()))
-    return absl::OkStatus();
-  LATHE_CHECK(expectRank(shape, 4, "input 0"));
+  const std::string format = q.stringAttr("data_format");
+  const bool isPacked = format == "NCHW_VECT_C", isFirst = isPacked || format == "NCHW";
+  LATHE_CHECK(expectRank(shape, isPacked ? 5 : 4, "input 0"));
   const int64_t block = q.intAttr("block_size");
-  if (block < 2)
+  if (block < 2 || block > 1 << 20)
     return absl::InvalidArgumentError(absl::StrCat("block size ", block));
+  (*out)[0] = unknownOfRank(isPacked ? 5 : 4);
+  if (!shape)
+    return absl::OkStatus();
+  if (isPacked) // channels in packs of four
+    shape->back() = 4;
+  const int channel = isFirst ? 1 : 3;
   for (int i = 1; i < 4; ++i) {
-    int64_t &size = (*shape)[i], factor = i == 3 ? block * block : block;
+    int64_t &size = (*shape)[i], factor = i == channel ? block * block : block;
     if (size < 0)
       continue;
-    if (toDepth == (i == 3)) {
+    if (toDepth == (i == channel)) {
       if (__builtin_mul_overflow(size, factor, &size))
         size = -1;
     } else {
@@ -288,11 +484,28 @@ void addSliceShapes(ShapeTable *table) {
   all({"Split"}, split);
   all({"SplitV"}, splitV);
   all({"Pad", "PadV2", "MirrorPad"}, pad);
+  all({"MirrorPadGrad"}, padGrad);
+  all({"SpaceToBatch"}, batchBlocks2d<true>);
+  all({"BatchToSpace"}, batchBlocks2d<false>);
+  all({"SpaceToBatchND"}, batchBlocksNd<true>);
+  all({"BatchToSpaceND"}, batchBlocksNd<false>);
   all({"Gather"}, gather);
   all({"GatherV2"}, gatherV2);
   all({"GatherNd"}, gatherNd);
   all({"ScatterNd"}, scatterNd);
+  all({"TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate", "ScatterNdAdd",
+       "ScatterNdMax", "ScatterNdMin", "ScatterNdNonAliasingAdd", "ScatterNdSub", "ScatterNdUpdate"},
+      scatterNdInto);
+  all({"ResourceScatterNdAdd", "ResourceScatterNdMax", "ResourceScatterNdMin", "ResourceScatterNdSub", "ResourceScatterNdUpdate"},
+      scatterNdIntoResource);
+  all({"ScatterAdd", "ScatterSub", "ScatterUpdate", "ScatterMul", "ScatterDiv", "ScatterMax", "ScatterMin"}, scatter);
+  all({"ResourceScatterAdd", "ResourceScatterDiv", "ResourceScatterMax", "ResourceScatterMin", "ResourceScatterMul", "ResourceScatterSub",
+       "ResourceScatterUpdate"},
+      resourceScatter);
   all({"ResourceGather"}, resourceGather);
+  all({"ResourceGatherNd"}, resourceGatherNd);
+  all({"DynamicPartition"}, dynamicPartition);
+  all({"DynamicStitch", "ParallelDynamicStitch"}, dynamicStitch);
   all({"SpaceToDepth"}, spaceToDepth);
   all({"DepthToSpace"}, depthToSpace);
   all({"ResizeArea", "ResizeBicubic", "ResizeBilinear", "ResizeNearestNeighbor"}, resize);

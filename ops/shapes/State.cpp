@@ -1,6 +1,8 @@
 // Variables, optimizers, control flow, queues and iterators.
 #include "ops/shapes/Families.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace lathe::ops {
 namespace {
 
@@ -60,6 +62,57 @@ absl::Status outputShapes(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
+/// A function of each row; results have the shapes that an attribute tells.
+absl::Status mapDefun(const ShapeQuery &q, Shapes *out) {
+  auto [first, count] = q.inputRange("arguments");
+  int64_t rows = -1;
+  for (int i = first; i < first + count; ++i) {
+    PartialShape shape = q.inputShape(i);
+    LATHE_CHECK(expectRankAtLeast(shape, 1, absl::StrCat("input ", i)));
+    std::optional<int64_t> merged = mergeSizes(rows, sizeAt(shape, 0));
+    if (!merged)
+      return absl::InvalidArgumentError(absl::StrCat("arguments of ", rows, " and ", sizeAt(shape, 0), " rows"));
+    rows = *merged;
+  }
+  std::vector<PartialShape> shapes = q.shapesAttr("output_shapes");
+  for (size_t i = 0; i < out->size() && i < shapes.size(); ++i) {
+    if (shapes[i])
+      shapes[i]->insert(shapes[i]->begin(), rows);
+    (*out)[i] = shapes[i];
+  }
+  return absl::OkStatus();
+}
+
+/// Known where all inputs have one shape, all of it known.
+absl::Status refSelect(const ShapeQuery &q, Shapes *out) {
+  LATHE_CHECK(expectRank(q.inputShape(0), 0, "the index"));
+  PartialShape shape = q.inputShape(1);
+  bool isCertain = numElements(shape) >= 0;
+  for (int i = 2; i < q.numInputs(); ++i)
+    isCertain &= q.inputShape(i) == shape;
+  (*out)[0] = isCertain ? shape : std::nullopt;
+  return absl::OkStatus();
+}
+
+/// An attribute, too, tells of elements, whose first dimensions are joined.
+absl::Status listConcat(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.shapeAttr("element_shape");
+  LATHE_CHECK(expectRankAtLeast(shape, 1, "element_shape"));
+  if (shape)
+    (*shape)[0] = -1;
+  LATHE_ASSIGN((*out)[0], mergeShapes((*out)[0], shape));
+  return absl::OkStatus();
+}
+
+absl::Status listConcatV2(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.handleShape(0);
+  if (!shape || shape->empty())
+    return absl::OkStatus();
+  (*shape)[0] = -1;
+  LATHE_ASSIGN((*out)[0], mergeShapes((*out)[0], shape));
+  return absl::OkStatus();
+}
+
 } // namespace
 
 void addStateShapes(ShapeTable *table) {
@@ -73,9 +126,11 @@ void addStateShapes(ShapeTable *table) {
   all({"Assign"}, assign);
   all({"AssignAdd", "AssignSub"}, mergedShape);
   all({"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"}, assignVariable);
-  all({"ScatterAdd", "ScatterSub", "ScatterUpdate", "ScatterMul", "ScatterDiv", "ScatterMax", "ScatterMin", "CountUpTo",
-       "DestroyTemporaryVariable"},
-      sameShape);
+  all({"DestroyTemporaryVariable"}, sameShape);
+  all({"MapDefun"}, mapDefun);
+  all({"RefSelect"}, refSelect);
+  all({"TensorListConcat"}, listConcat);
+  all({"TensorListConcatV2"}, listConcatV2);
   all({"Merge", "RefMerge"}, mergeShapesOf);
   all({"IdentityN"}, oneToOne);
   all({"If", "StatelessIf", "While", "StatelessWhile", "Case", "StatelessCase", "IteratorGetNext", "IteratorGetNextSync"}, outputShapes);

@@ -15,6 +15,8 @@ constexpr std::string_view kRules[] = {
     ,
 #include "ops/shapes/NnRules.def"
     ,
+#include "ops/shapes/QuantRules.def"
+    ,
 #include "ops/shapes/SparseRules.def"
     ,
 #include "ops/shapes/StateRules.def"
@@ -30,13 +32,11 @@ struct Tables {
   absl::Status status;
 
   Tables() {
-    for (auto add : {addArrayShapes, addSliceShapes, addMathShapes, addNnShapes, addStateShapes})
+    for (auto add : {addArrayShapes, addSliceShapes, addMathShapes, addNnShapes, addWindowShapes, addQuantShapes, addLinalgShapes, addSparseShapes,
+                     addHostShapes, addStateShapes})
       fill(add, &functions);
     for (std::string_view text : kRules)
       status.Update(addRules(text, &rules));
-    for (auto &[op, function] : functions)
-      if (rules.count(op))
-        status.Update(absl::InvalidArgumentError(absl::StrCat("a rule and a function for op ", op)));
   }
 
   void fill(void (*add)(ShapeTable *), std::map<std::string, ShapeFunction, std::less<>> *out) {
@@ -88,8 +88,10 @@ absl::StatusOr<int64_t> frontAxis(int64_t axis, int64_t rank) {
 absl::StatusOr<PartialShape> heldShape(const ShapeQuery &q, int input) {
   PartialShape shape = q.inputShape(input);
   std::optional<PartialValues> values = q.inputValues(input);
-  if (!values || !shape || shape->size() > 1)
+  if (!shape || shape->size() > 1)
     return PartialShape();
+  if (!values) // so many sizes, each unknown
+    return shape->size() == 1 && (*shape)[0] >= 0 && (*shape)[0] <= kMaxRank ? unknownOfRank((*shape)[0]) : PartialShape();
   if (shape->empty()) // a scalar -1 says nothing
     return (*values)[0].value_or(-1) == -1 ? absl::StatusOr<PartialShape>(PartialShape())
                                            : absl::InvalidArgumentError("a shape that is a scalar has to be -1");
@@ -106,6 +108,11 @@ absl::Status sameShape(const ShapeQuery &q, Shapes *out) {
 
 absl::Status mergedShape(const ShapeQuery &q, Shapes *out) {
   LATHE_ASSIGN((*out)[0], mergeShapes(q.inputShape(0), q.inputShape(1)));
+  return absl::OkStatus();
+}
+
+absl::Status broadcastShape(const ShapeQuery &q, Shapes *out) {
+  LATHE_ASSIGN((*out)[0], broadcastShapes(q.inputShape(0), q.inputShape(1)));
   return absl::OkStatus();
 }
 
