@@ -104,6 +104,9 @@ absl::Status listConcat(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
+/// An item is like the list's elements; where those are not known, it tells nothing of the others.
+absl::Status listSetItem(const ShapeQuery &q, Shapes *) { return mergeShapes(q.handleShape(0), q.inputShape(2)).status(); }
+
 absl::Status listConcatV2(const ShapeQuery &q, Shapes *out) {
   PartialShape shape = q.handleShape(0);
   if (!shape || shape->empty())
@@ -130,6 +133,7 @@ void addStateShapes(ShapeTable *table) {
   all({"MapDefun"}, mapDefun);
   all({"RefSelect"}, refSelect);
   all({"TensorListConcat"}, listConcat);
+  all({"TensorListSetItem"}, listSetItem);
   all({"TensorListConcatV2"}, listConcatV2);
   all({"Merge", "RefMerge"}, mergeShapesOf);
   all({"IdentityN"}, oneToOne);
