@@ -169,7 +169,7 @@ std::shared_ptr<const LoadedCluster> CompileCache::get(const lathe_compile_reque
   entry.busy = true;
   lock.unlock();
 
-  DiskCache disk(request.cache_dir ? request.cache_dir : "");
+  DiskCache disk(cacheFolder(request.cache_dir));
   CompiledObject object;
   std::vector<std::string> values(args.size());
   auto matches = [&](const std::vector<std::string> &stored, const std::vector<uint8_t> &constant) {

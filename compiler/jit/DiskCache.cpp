@@ -10,6 +10,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
 
+#include <cstdlib>
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -89,6 +90,13 @@ std::string digest(StringRef bytes) {
 }
 
 } // namespace
+
+std::string cacheFolder(const char *given) {
+  if (given && *given)
+    return given;
+  const char *folder = secure_getenv("LATHE_CACHE_DIR");
+  return folder ? folder : "";
+}
 
 const std::string &buildIdentity() {
   static const std::string identity = [] {

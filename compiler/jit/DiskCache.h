@@ -28,6 +28,10 @@ private:
   std::string folder;
 };
 
+/// The folder that a program names; without one that of LATHE_CACHE_DIR, which a program with more rights than its user's does not
+/// read. "": none.
+std::string cacheFolder(const char *given);
+
 /// What objects depend on besides their graph: the compiler's version and build, and this machine's CPU. Empty where the
 /// build cannot be told: nothing is kept then.
 const std::string &buildIdentity();

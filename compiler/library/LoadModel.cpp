@@ -1,15 +1,35 @@
 // lathe_load_model: a whole model compiled into the memory of a program that loaded the compiler.
 #include "compiler/driver/Compiler.h"
 #include "compiler/jit/CompileCluster.h"
+#include "compiler/jit/DiskCache.h"
 #include "compiler/jit/Jit.h"
 #include "compiler/support/Diagnostics.h"
 #include "runtime/abi/load_model.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/BLAKE3.h"
 
 #include <cstdlib>
 #include <cstring>
 
 namespace lathe {
 namespace {
+
+/// Of the bytes, the options and this build.
+std::string keyOf(const lathe_load_request &r) {
+  llvm::BLAKE3 hash;
+  auto add = [&](llvm::StringRef text) {
+    const uint64_t size = text.size();
+    hash.update(llvm::StringRef(reinterpret_cast<const char *>(&size), sizeof(size)));
+    hash.update(text);
+  };
+  add("model");
+  add(buildIdentity());
+  add({r.model.data, r.model.size});
+  for (int32_t i = 0; i < 2 * r.num_options; ++i)
+    add(r.options[i]);
+  return llvm::toHex(hash.final<16>(), true);
+}
 
 llvm::Expected<std::shared_ptr<LoadedModule>> load(const lathe_load_request &r, std::string &text) {
   CompilerOptions options;
@@ -18,6 +38,21 @@ llvm::Expected<std::shared_ptr<LoadedModule>> load(const lathe_load_request &r, 
     if (absl::Status s = setOption(options, r.options[2 * i], r.options[2 * i + 1]); !s.ok())
       return llvm::createStringError(std::string(s.message()));
   options.symbolPrefix = "model";
+  // what reads or writes files of its own is compiled each time
+  const bool hasFiles = !options.tuneCache.empty() || !options.dumpDir.empty() || !options.quantize.calibrate.empty() ||
+                        !options.quantize.report.empty() || options.weights != "embed";
+  const DiskCache disk(hasFiles ? "" : cacheFolder(nullptr));
+  const std::string key = keyOf(r);
+  CompiledObject kept;
+  std::vector<std::string> values;
+  if (disk.load(key, 0, [](auto &, auto &) { return true; }, kept, values)) {
+    // a file whose object cannot be linked is as good as none
+    if (auto module = loadObject(kept.object, kept.prefix))
+      return module;
+    else
+      llvm::consumeError(module.takeError());
+    disk.drop(key);
+  }
   options.releaseConstants = true; // nothing else lives in this context
   std::unique_ptr<mlir::MLIRContext> context = makeCompileContext();
   CollectedDiagnostics diagnostics(*context);
@@ -30,7 +65,10 @@ llvm::Expected<std::shared_ptr<LoadedModule>> load(const lathe_load_request &r, 
   text = diagnostics.text();
   if (!artifact)
     return artifact.takeError();
-  return loadObject(artifact->object, artifact->prefix);
+  auto module = loadObject(artifact->object, artifact->prefix);
+  if (module && artifact->deviceCode.empty())
+    disk.store(key, {std::string(artifact->object.begin(), artifact->object.end()), artifact->prefix, {}, {}}, {});
+  return module;
 }
 
 } // namespace
