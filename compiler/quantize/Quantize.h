@@ -45,6 +45,7 @@ struct OutputReport {
   std::string name;
   double sqnr = 0;
   double largestError = 0; ///< as a share of the range of the float output over these feeds
+  double likelyError = 0;  ///< that 99 of 100 inputs should stay below, at least the largest: what --max-error asks about
   bool exact = false;      ///< of integers: largestError is the share of elements that differ
 };
 

@@ -48,7 +48,8 @@ static std::string outputText(llvm::ArrayRef<OutputReport> outputs) {
     if (o.exact)
       os << llvm::format("output '%s': %.3g of its elements differ\n", o.name.c_str(), o.largestError);
     else
-      os << llvm::format("output '%s': largest error %.3g of its range, SQNR %s dB\n", o.name.c_str(), o.largestError, decibelText(o.sqnr).c_str());
+      os << llvm::format("output '%s': largest error %.3g of its range, 99 of 100 inputs below %.3g, SQNR %s dB\n", o.name.c_str(), o.largestError,
+                         o.likelyError, decibelText(o.sqnr).c_str());
   }
   return all;
 }
@@ -95,6 +96,7 @@ std::string Report::json() const {
       line["differ"] = o.largestError;
     } else {
       line["largest_error"] = number(o.largestError);
+      line["likely_error"] = number(o.likelyError);
       line["sqnr_db"] = number(o.sqnr);
     }
     results.push_back(std::move(line));
