@@ -73,7 +73,7 @@ parser.add_argument("--max-error", type=float, default=0.05)
 parser.add_argument("--math", default="tflite", choices=["tflite", "fast"])
 parser.add_argument("--inputs", type=int, default=500)
 parser.add_argument("--out")
-parser.add_argument("models", nargs="*", default=["resnet50", "mobilenet_v2", "efficientnet_b0", "bert_base", "lstm"])
+parser.add_argument("models", nargs="*", default=["resnet50", "mobilenet_v2", "efficientnet_b0", "bert_base", "lstm_multi_output"])
 args = parser.parse_args()
 sys.path.insert(0, os.path.join(args.lathe, "python"))
 import lathe  # noqa: E402

@@ -41,8 +41,8 @@ llvm::Expected<std::shared_ptr<LoadedModule>> load(const lathe_load_request &r, 
   // what reads or writes files of its own is compiled each time
   const bool hasFiles = !options.tuneCache.empty() || !options.dumpDir.empty() || !options.quantize.calibrate.empty() ||
                         !options.quantize.report.empty() || options.weights != "embed";
-  const DiskCache disk(hasFiles ? "" : cacheFolder(nullptr));
-  const std::string key = keyOf(r);
+  const std::string folder = hasFiles ? "" : cacheFolder(nullptr), key = folder.empty() ? "" : keyOf(r);
+  const DiskCache disk(folder);
   CompiledObject kept;
   std::vector<std::string> values;
   if (disk.load(key, 0, [](auto &, auto &) { return true; }, kept, values)) {
@@ -67,7 +67,7 @@ llvm::Expected<std::shared_ptr<LoadedModule>> load(const lathe_load_request &r, 
     return artifact.takeError();
   auto module = loadObject(artifact->object, artifact->prefix);
   if (module && artifact->deviceCode.empty())
-    disk.store(key, {std::string(artifact->object.begin(), artifact->object.end()), artifact->prefix, {}, {}}, {});
+    disk.store(key, {std::move(artifact->object), artifact->prefix, {}, {}}, {});
   return module;
 }
 

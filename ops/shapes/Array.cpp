@@ -445,12 +445,9 @@ absl::Status concatShape(const ShapeQuery &q, Shapes *out, int first, int n, int
 }
 
 void addArrayShapes(ShapeTable *table) {
-  auto all = [&](std::initializer_list<const char *> ops, ShapeFunction f) {
-    for (const char *op : ops)
-      table->emplace_back(op, f);
-  };
-  all({"AsString", "CheckNumerics", "CheckNumericsV2", "DeepCopy", "EncodeBase64", "DecodeBase64", "MatrixBandPart", "OnesLike", "PreventGradient", "Print", "RandomShuffle", "RefIdentity", "RegexFullMatch",
-       "RegexReplace", "Reverse", "ReverseV2", "Roll", "Snapshot", "StaticRegexFullMatch", "StaticRegexReplace",
+  auto all = addsTo(table);
+  all({"AsString", "CheckNumerics", "CheckNumericsV2", "DeepCopy", "EncodeBase64", "DecodeBase64", "MatrixBandPart", "OnesLike",
+       "PreventGradient", "Print", "RandomShuffle", "RefIdentity", "RegexFullMatch", "RegexReplace", "Reverse", "ReverseV2", "Roll", "Snapshot", "StaticRegexFullMatch", "StaticRegexReplace",
        "StopGradient", "StringLength", "StringLower", "StringStrip", "StringToHashBucket", "StringToHashBucketFast",
        "StringToHashBucketStrong", "StringToNumber", "StringUpper", "ZerosLike"},
       sameShape);

@@ -12,6 +12,14 @@ namespace lathe::ops {
 using ShapeFunction = absl::Status (*)(const ShapeQuery &query, std::vector<PartialShape> *outputs);
 using ShapeTable = std::vector<std::pair<std::string_view, ShapeFunction>>;
 
+/// Gives a list of ops one function.
+inline auto addsTo(ShapeTable *table) {
+  return [table](std::initializer_list<const char *> ops, ShapeFunction f) {
+    for (const char *op : ops)
+      table->emplace_back(op, f);
+  };
+}
+
 void addArrayShapes(ShapeTable *table);
 void addSliceShapes(ShapeTable *table);
 void addMathShapes(ShapeTable *table);
@@ -62,6 +70,10 @@ inline std::optional<int64_t> scalarValue(const ShapeQuery &q, int input) {
 
 /// An axis counted from the front; INVALID_ARGUMENT outside [-rank, rank).
 absl::StatusOr<int64_t> frontAxis(int64_t axis, int64_t rank);
+
+/// What follows in a shape behind the dimensions that it shares with `first`; unknown where either is. INVALID_ARGUMENT, calling
+/// `first` `what`, where they are not alike.
+absl::StatusOr<PartialShape> restBehind(const PartialShape &data, const PartialShape &first, std::string_view what);
 
 /// The shape that an input holds: unknown where the input may be a matrix, INVALID_ARGUMENT for sizes below -1 (which is unknown).
 absl::StatusOr<PartialShape> heldShape(const ShapeQuery &q, int input);

@@ -175,10 +175,7 @@ absl::Status editDistance(const ShapeQuery &q, Shapes *out) {
 } // namespace
 
 void addHostShapes(ShapeTable *table) {
-  auto all = [&](std::initializer_list<const char *> ops, ShapeFunction f) {
-    for (const char *op : ops)
-      table->emplace_back(op, f);
-  };
+  auto all = addsTo(table);
   all({"ParseExample", "ParseExampleV2"}, parseExample);
   all({"ParseSequenceExample", "ParseSequenceExampleV2"}, parseSequences);
   all({"ParseSingleSequenceExample"}, parseSingleSequence);

@@ -273,10 +273,7 @@ absl::Status spectrogram(const ShapeQuery &q, Shapes *out) {
 } // namespace
 
 void addLinalgShapes(ShapeTable *table) {
-  auto all = [&](std::initializer_list<const char *> ops, ShapeFunction f) {
-    for (const char *op : ops)
-      table->emplace_back(op, f);
-  };
+  auto all = addsTo(table);
   all({"Svd", "BatchSvd"}, svd);
   all({"Qr"}, qr);
   all({"Eig", "SelfAdjointEigV2", "BatchSelfAdjointEigV2"}, eigen);

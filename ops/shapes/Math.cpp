@@ -259,18 +259,12 @@ absl::Status segments(const ShapeQuery &q, Shapes *out) {
 }
 
 absl::Status unsortedSegments(const ShapeQuery &q, Shapes *out) {
-  PartialShape data = q.inputShape(0), ids = q.inputShape(1);
   LATHE_CHECK(expectRank(q.inputShape(2), 0, "the number of segments"));
-  if (!data || !ids)
-    return absl::OkStatus();
-  LATHE_CHECK(expectRankAtLeast(data, static_cast<int64_t>(ids->size()), "data"));
-  for (size_t i = 0; i < ids->size(); ++i)
-    if (!mergeSizes((*data)[i], (*ids)[i]))
-      return absl::InvalidArgumentError(absl::StrCat("data of ", shapeToString(data), " and segment ids of ", shapeToString(ids)));
-  std::vector<int64_t> result{-1};
-  if (std::optional<int64_t> count = scalarValue(q, 2); count && *count >= 0)
-    result[0] = *count;
-  result.insert(result.end(), data->begin() + static_cast<int64_t>(ids->size()), data->end());
+  PartialShape result;
+  LATHE_ASSIGN(result, restBehind(q.inputShape(0), q.inputShape(1), "segment ids"));
+  std::optional<int64_t> count = scalarValue(q, 2);
+  if (result)
+    result->insert(result->begin(), count && *count >= 0 ? *count : -1);
   (*out)[0] = result;
   return absl::OkStatus();
 }
@@ -326,10 +320,7 @@ absl::Status matrixProduct(const ShapeQuery &q, Shapes *out) {
 }
 
 void addMathShapes(ShapeTable *table) {
-  auto all = [&](std::initializer_list<const char *> ops, ShapeFunction f) {
-    for (const char *op : ops)
-      table->emplace_back(op, f);
-  };
+  auto all = addsTo(table);
   all({"Abs", "Acos", "Acosh", "Angle", "Asin", "Asinh", "Atan", "Atanh", "BesselI0", "BesselI0e", "BesselI1", "BesselI1e", "BesselJ0",
        "BesselJ1", "BesselK0", "BesselK0e", "BesselK1", "BesselK1e", "BesselY0", "BesselY1", "Bucketize", "Cast", "Ceil", "ComplexAbs",
        "Conj", "Cos", "Cosh", "Cumprod", "Cumsum", "CumulativeLogsumexp", "Dawsn", "Digamma", "Erf", "Erfc", "Erfinv", "Exp", "Expint",

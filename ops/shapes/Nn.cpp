@@ -206,10 +206,7 @@ absl::Status recurrent(const ShapeQuery &q, Shapes *out) {
 } // namespace
 
 void addNnShapes(ShapeTable *table) {
-  auto all = [&](std::initializer_list<const char *> ops, ShapeFunction f) {
-    for (const char *op : ops)
-      table->emplace_back(op, f);
-  };
+  auto all = addsTo(table);
   all({"Elu", "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "LeakyRelu", "Relu", "Relu6", "Selu", "Softplus", "Softsign"},
       sameShape);
   all({"EluGrad", "LeakyReluGrad", "Relu6Grad", "ReluGrad", "SeluGrad", "SoftplusGrad", "SoftsignGrad"}, mergedShape);

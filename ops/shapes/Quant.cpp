@@ -55,10 +55,7 @@ absl::Status concatV2(const ShapeQuery &q, Shapes *out) {
 } // namespace
 
 void addQuantShapes(ShapeTable *table) {
-  auto all = [&](std::initializer_list<const char *> ops, ShapeFunction f) {
-    for (const char *op : ops)
-      table->emplace_back(op, f);
-  };
+  auto all = addsTo(table);
   all({"QuantizeV2", "Dequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4"}, quantize);
   all({"QuantizeAndDequantizeV4Grad"}, quantizeGrad);
   all({"QuantizedConcat"}, concat);

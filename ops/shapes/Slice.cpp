@@ -198,8 +198,6 @@ absl::Status batchBlocks(const ShapeQuery &q, Shapes *out, const std::optional<P
     return absl::InvalidArgumentError(absl::StrCat("paddings ", shapeToString(pads), " for ", numBlocks, " dimensions of blocks"));
   if (*count >= 0)
     LATHE_CHECK(expectRankAtLeast(shape, *count + 1, "the input"));
-  if (!shape && numBlocks == 2 && padsInput == 1)
-    (*out)[0] = unknownOfRank(4);
   if (!shape || *count < 0)
     return absl::OkStatus();
   std::optional<std::vector<int64_t>> around = q.matrixValues(padsInput);
@@ -239,6 +237,7 @@ absl::Status batchBlocks(const ShapeQuery &q, Shapes *out, const std::optional<P
 template <bool toBatch>
 absl::Status batchBlocks2d(const ShapeQuery &q, Shapes *out) {
   LATHE_CHECK(expectRank(q.inputShape(0), 4, "the input"));
+  (*out)[0] = unknownOfRank(4);
   return batchBlocks(q, out, PartialValues(2, q.intAttr("block_size")), 2, 1, toBatch);
 }
 
@@ -388,15 +387,10 @@ absl::Status resourceGather(const ShapeQuery &q, Shapes *out) {
 
 /// Elements go to so many outputs of unknown length.
 absl::Status dynamicPartition(const ShapeQuery &q, Shapes *out) {
-  PartialShape data = q.inputShape(0), parts = q.inputShape(1);
-  if (!data || !parts)
-    return absl::OkStatus();
-  LATHE_CHECK(expectRankAtLeast(data, static_cast<int64_t>(parts->size()), "the data"));
-  for (size_t i = 0; i < parts->size(); ++i)
-    if (!mergeSizes((*data)[i], (*parts)[i]))
-      return absl::InvalidArgumentError(absl::StrCat("data ", shapeToString(data), " and partitions ", shapeToString(parts)));
-  std::vector<int64_t> result{-1};
-  result.insert(result.end(), data->begin() + static_cast<int64_t>(parts->size()), data->end());
+  PartialShape result;
+  LATHE_ASSIGN(result, restBehind(q.inputShape(0), q.inputShape(1), "partitions"));
+  if (result)
+    result->insert(result->begin(), -1);
   std::fill(out->begin(), out->end(), result);
   return absl::OkStatus();
 }
@@ -407,19 +401,14 @@ absl::Status dynamicStitch(const ShapeQuery &q, Shapes *out) {
   PartialShape rest;
   int64_t length = 0;
   for (int i = 0; i < n; ++i) {
-    PartialShape indices = q.inputShape(i), data = q.inputShape(n + i);
     std::optional<PartialValues> values = q.inputValues(i);
     if (!values || std::any_of(values->begin(), values->end(), [](auto &v) { return !v || *v < 0; }))
       length = -1;
     for (size_t k = 0; length >= 0 && k < values->size(); ++k)
       length = std::max(length, *(*values)[k] + 1);
-    if (!indices || !data)
-      continue;
-    LATHE_CHECK(expectRankAtLeast(data, static_cast<int64_t>(indices->size()), "the data"));
-    for (size_t k = 0; k < indices->size(); ++k)
-      if (!mergeSizes((*data)[k], (*indices)[k]))
-        return absl::InvalidArgumentError(absl::StrCat("data ", shapeToString(data), " and indices ", shapeToString(indices)));
-    LATHE_ASSIGN(rest, mergeShapes(rest, std::vector<int64_t>(data->begin() + static_cast<int64_t>(indices->size()), data->end())));
+    PartialShape row;
+    LATHE_ASSIGN(row, restBehind(q.inputShape(n + i), q.inputShape(i), "indices"));
+    LATHE_ASSIGN(rest, mergeShapes(rest, row));
   }
   if (!rest)
     return absl::OkStatus();
@@ -475,10 +464,7 @@ absl::Status resize(const ShapeQuery &q, Shapes *out) {
 } // namespace
 
 void addSliceShapes(ShapeTable *table) {
-  auto all = [&](std::initializer_list<const char *> ops, ShapeFunction f) {
-    for (const char *op : ops)
-      table->emplace_back(op, f);
-  };
+  auto all = addsTo(table);
   all({"Slice"}, slice);
   all({"StridedSlice"}, stridedSlice);
   all({"Split"}, split);

@@ -104,10 +104,15 @@ absl::Status raggedCount(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
-absl::Status raggedToSparse(const ShapeQuery &q, Shapes *out) {
-  auto [first, count] = q.inputRange("rt_nested_splits");
+absl::Status checkSplits(const ShapeQuery &q, int first, int count) {
   for (int i = first; i < first + count; ++i)
     LATHE_CHECK(expectRank(q.inputShape(i), 1, "splits"));
+  return absl::OkStatus();
+}
+
+absl::Status raggedToSparse(const ShapeQuery &q, Shapes *out) {
+  auto [first, count] = q.inputRange("rt_nested_splits");
+  LATHE_CHECK(checkSplits(q, first, count));
   PartialShape values = q.inputShape(first + count);
   LATHE_CHECK(expectRankAtLeast(values, 1, "the values"));
   sparseOutputs(values ? rankOf(values) + count : -1, out);
@@ -117,8 +122,7 @@ absl::Status raggedToSparse(const ShapeQuery &q, Shapes *out) {
 
 absl::Status raggedToVariant(const ShapeQuery &q, Shapes *out) {
   auto [first, count] = q.inputRange("rt_nested_splits");
-  for (int i = first; i < first + count; ++i)
-    LATHE_CHECK(expectRank(q.inputShape(i), 1, "splits"));
+  LATHE_CHECK(checkSplits(q, first, count));
   PartialShape values = q.inputShape(first + count);
   if (count > 0)
     LATHE_CHECK(expectRankAtLeast(values, 1, "the values"));
@@ -200,10 +204,7 @@ absl::Status raggedCross(const ShapeQuery &q, Shapes *out) {
 } // namespace
 
 void addSparseShapes(ShapeTable *table) {
-  auto all = [&](std::initializer_list<const char *> ops, ShapeFunction f) {
-    for (const char *op : ops)
-      table->emplace_back(op, f);
-  };
+  auto all = addsTo(table);
   all({"DenseToDenseSetOperation"}, denseSets);
   all({"DenseToSparseSetOperation"}, denseToSparseSets);
   all({"SparseToSparseSetOperation"}, sparseSets);

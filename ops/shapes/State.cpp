@@ -119,10 +119,7 @@ absl::Status listConcatV2(const ShapeQuery &q, Shapes *out) {
 } // namespace
 
 void addStateShapes(ShapeTable *table) {
-  auto all = [&](std::initializer_list<const char *> ops, ShapeFunction f) {
-    for (const char *op : ops)
-      table->emplace_back(op, f);
-  };
+  auto all = addsTo(table);
   all({"VariableV2", "TemporaryVariable"}, shapeAttr);
   all({"Variable"}, variableV1);
   all({"IsVariableInitialized", "VarIsInitializedOp", "LoopCond", "MutexLock", "StringFormat"}, scalarShape);

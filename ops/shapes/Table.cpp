@@ -27,7 +27,7 @@ constexpr std::string_view kRules[] = {
 };
 
 struct Tables {
-  std::map<std::string, ShapeFunction, std::less<>> functions, handles;
+  std::map<std::string, ShapeFunction, std::less<>> functions;
   RuleTable rules;
   absl::Status status;
 
@@ -72,8 +72,6 @@ absl::StatusOr<InferredShapes> inferShapes(const ShapeQuery &q) {
     LATHE_CHECK(applyRule(*rule->second, q, &out));
   if (auto function = tables().functions.find(op); function != tables().functions.end())
     LATHE_CHECK(function->second(q, &out.outputs));
-  if (auto function = tables().handles.find(op); function != tables().handles.end())
-    LATHE_CHECK(function->second(q, &out.handles));
   out.outputs.resize(n);
   out.handles.resize(n);
   return out;
@@ -83,6 +81,16 @@ absl::StatusOr<int64_t> frontAxis(int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank)
     return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is outside [", -rank, ", ", rank, ")"));
   return axis < 0 ? axis + rank : axis;
+}
+
+absl::StatusOr<PartialShape> restBehind(const PartialShape &data, const PartialShape &first, std::string_view what) {
+  if (!data || !first)
+    return PartialShape();
+  LATHE_CHECK(expectRankAtLeast(data, static_cast<int64_t>(first->size()), "the data"));
+  for (size_t i = 0; i < first->size(); ++i)
+    if (!mergeSizes((*data)[i], (*first)[i]))
+      return absl::InvalidArgumentError(absl::StrCat("data ", shapeToString(data), " and ", std::string(what), " ", shapeToString(first)));
+  return PartialShape(std::vector<int64_t>(data->begin() + static_cast<int64_t>(first->size()), data->end()));
 }
 
 absl::StatusOr<PartialShape> heldShape(const ShapeQuery &q, int input) {
