@@ -35,6 +35,10 @@ if os.path.exists(os.path.join(config.lathe_obj_root, "bin", "lathe-asan")):
 # the Python package is left out where nanobind cannot be had
 if glob.glob(os.path.join(config.lathe_obj_root, "python", "lathe", "_lathe*.so")):
     config.available_features.add("python")
+if subprocess.run([config.python, "-c", "import ensurepip, venv"], stderr=subprocess.DEVNULL).returncode == 0:
+    config.available_features.add("venv")
+if getattr(config, "own_llvm", False):
+    config.available_features.add("own-llvm")
 with open("/proc/cpuinfo") as f:
     flags = f.read()
 for feature in ("avx2", "avx512f", "avx512_bf16"):
@@ -44,7 +48,7 @@ for feature in ("avx2", "avx512f", "avx512_bf16"):
 # NVIDIA's assembler, which only machine code in objects needs
 if os.environ.get("LATHE_PTXAS") or shutil.which("ptxas") or (os.environ.get("CUDA_HOME") and os.path.exists(os.environ["CUDA_HOME"] + "/bin/ptxas")):
     config.available_features.add("ptxas")
-    for name in ("LATHE_PTXAS", "CUDA_HOME"):
+    for name in ("LATHE_PTXAS", "LATHE_NVDISASM", "CUDA_HOME"):
         if os.environ.get(name):
             config.environment[name] = os.environ[name]
 
