@@ -341,3 +341,148 @@ def uniform_conv_hybrid(dtype):
             Tout=tf.float32, rhs_quantization_min_val=-128, rhs_quantization_max_val=127,
             rhs_quantization_axis=-1 if right is None else axis, **more))
     return [{"feeds": feeds, "fetches": fetches}]
+
+
+# ---- products and windows with what follows them (oneDNN's kernels; filters and weights must be constants there)
+
+def constant(shape, dtype="qint8", seed=0, low=-127, high=127):
+    data = np.random.default_rng(seed).integers(low, high, shape, endpoint=True).astype(CARRIER[dtype])
+    proto = tf.make_tensor_proto(data)
+    proto.dtype = tf.as_dtype(dtype).as_datatype_enum
+    return tf.get_default_graph().create_op("Const", [], [tf.as_dtype(dtype)], attrs={
+        "value": tf.AttrValue(tensor=proto), "dtype": tf.AttrValue(type=proto.dtype)}).outputs[0]
+
+
+def floats(feeds, shape, seed, scale=3.0, known=True):
+    return feeds.add(np.random.default_rng(seed).normal(0, scale, shape).astype(np.float32), known=known)
+
+
+# image, filter, attributes; windows(…) gives the shape of the result
+WINDOWS = [((2, 5, 6, 3), (3, 2, 3, 4), dict(strides=[1, 2, 1, 1], padding="SAME")),
+           ((1, 7, 6, 8), (1, 1, 8, 5), dict(strides=[1, 1, 1, 1], padding="VALID")),
+           ((1, 9, 8, 6), (3, 3, 6, 16), dict(strides=[1, 2, 2, 1], padding="VALID"))]
+
+
+def result_shape(image, window, more):
+    if more["padding"] == "SAME":
+        space = [-(-image[d] // more["strides"][d]) for d in (1, 2)]
+    else:
+        space = [(image[d] - window[d - 1]) // more["strides"][d] + 1 for d in (1, 2)]
+    return (image[0], *space, window[3])
+
+
+def fused_conv(op, types, depthwise=False, per_channel=(False, True)):
+    """`op` on every window; names say what it takes."""
+    requantize, bias, summed = "Requantize" in op, "Bias" in op, "Sum" in op
+    biases = ["float32", "qint32"] if bias and requantize else ["float32"]
+
+    @edge(op, "windows", types)
+    def build(dtype):
+        feeds, fetches = Feeds(), []
+        for i, (image, window, more) in enumerate(WINDOWS):
+            channels = image[3] if depthwise else window[3]
+            if depthwise:
+                window = (*window[:2], image[3], 1)
+            for bias_type in biases:
+                per = per_channel[i % len(per_channel)]
+                ends = np.random.default_rng(i).uniform(0.3, 1, (2, channels) if per else (2,)).astype(np.float32)
+                args = dict(input=integers(feeds, image, dtype, i, known=i != 1), filter=constant(window, seed=i + 5), min_input=-1.5 + i,
+                            max_input=2.5 + i, min_filter=-ends[0], max_filter=ends[1], **more)
+                if bias:
+                    args["bias"] = floats(feeds, (channels,), i) if bias_type == "float32" else integers(
+                        feeds, (channels,), "qint32", i, -9000, 9000)
+                if requantize:
+                    args.update(min_freezed_output=-7.0, max_freezed_output=11.5 - i,
+                                out_type=tf.quint8 if "Relu" in op else tf.qint8)
+                else:
+                    args["out_type"] = tf.qint32
+                shape = result_shape(image, (*window[:3], channels), more)
+                if summed and requantize:
+                    kind = "qint8" if "Signed" in op else "quint8"
+                    plain = feeds.add(np.random.default_rng(i).integers(0, 255, shape, endpoint=True).astype(np.uint8).view(CARRIER[kind]))
+                    # TensorFlow writes the result over the summand, which must not be a fed buffer
+                    args.update(summand=tf.bitcast(tf.bitwise.invert(plain), tf.as_dtype(kind)), min_summand=-4.0, max_summand=3.0)
+                elif summed:
+                    args["summand"] = tf.negative(floats(feeds, shape, i + 7))
+                fetches += numbers(getattr(raw, op)(**args))
+        return [{"feeds": feeds, "fetches": fetches}]
+
+
+ANY = ["quint8", "qint8"]
+fused_conv("QuantizedConv2D", UNSIGNED, per_channel=(False,))
+fused_conv("QuantizedConv2DPerChannel", UNSIGNED)
+fused_conv("QuantizedConv2DAndRelu", UNSIGNED)
+fused_conv("QuantizedConv2DAndRequantize", UNSIGNED, per_channel=(False,))
+fused_conv("QuantizedConv2DAndReluAndRequantize", UNSIGNED)
+fused_conv("QuantizedConv2DWithBias", ANY)
+fused_conv("QuantizedConv2DWithBiasAndRelu", ANY)
+fused_conv("QuantizedConv2DWithBiasAndRequantize", ANY)
+fused_conv("QuantizedConv2DWithBiasAndReluAndRequantize", ANY)
+fused_conv("QuantizedConv2DWithBiasSumAndRelu", UNSIGNED)
+fused_conv("QuantizedConv2DWithBiasSumAndReluAndRequantize", UNSIGNED)
+fused_conv("QuantizedConv2DWithBiasSignedSumAndReluAndRequantize", UNSIGNED)
+fused_conv("QuantizedDepthwiseConv2D", UNSIGNED, depthwise=True)
+fused_conv("QuantizedDepthwiseConv2DWithBias", UNSIGNED, depthwise=True)
+fused_conv("QuantizedDepthwiseConv2DWithBiasAndRelu", UNSIGNED, depthwise=True)
+fused_conv("QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize", UNSIGNED, depthwise=True)
+
+
+@edge("QuantizedConv2DAndRelu", "padding_list", UNSIGNED)
+def conv_padding_list(dtype):
+    feeds, fetches = Feeds(), []
+    for i, more in enumerate([dict(padding_list=[0, 0, 1, 2, 0, 1, 0, 0], padding="VALID"), dict(dilations=[1, 2, 1, 1], padding="SAME"),
+                              dict(dilations=[1, 2, 3, 1], padding="VALID")]):
+        fetches += numbers(raw.QuantizedConv2DAndRelu(
+            input=integers(feeds, (2, 9, 8, 6), dtype, i), filter=constant((3, 2, 6, 4), seed=i), min_input=-1.0, max_input=1.0,
+            min_filter=-1.0, max_filter=0.7, out_type=tf.qint32, strides=[1, 1, 1, 1], **more))
+    return [{"feeds": feeds, "fetches": fetches}]
+
+
+@edge("QuantizedDepthwiseConv2D", "multiplier", UNSIGNED)
+def depthwise_multiplier(dtype):
+    feeds = Feeds()
+    return [{"feeds": feeds, "fetches": numbers(raw.QuantizedDepthwiseConv2D(
+        input=integers(feeds, (2, 9, 8, 6), dtype), filter=constant((3, 2, 6, 2)), min_input=0.0, max_input=1.0, min_filter=-1.0,
+        max_filter=0.7, out_type=tf.qint32, strides=[1, 1, 1, 1], padding="VALID"))}]
+
+
+def fused_matmul(op):
+    requantize, floating = "Requantize" in op, "Dequantize" in op
+
+    @edge(op, "modes", UNSIGNED)
+    def build(dtype):
+        feeds, fetches = Feeds(), []
+        for i, mode in enumerate(["SCALED", "MIN_FIRST"]):
+            for bias_type in ("float32", "qint32") if op != "QuantizedMatMulWithBiasAndRelu" else ("float32",):
+                bias = floats(feeds, (8,), i) if bias_type == "float32" else integers(feeds, (8,), "qint32", i, -9000, 9000)
+                out = tf.float32 if floating else tf.quint8 if requantize else tf.qint32
+                more = dict(min_freezed_output=-7.0, max_freezed_output=11.5) if requantize or floating else {}
+                fetches += numbers(getattr(raw, op)(
+                    a=integers(feeds, (9, 33), dtype, i), b=constant((33, 8), seed=i), bias=bias, min_a=0.25 * i, max_a=2.5, min_b=-0.7,
+                    max_b=0.4, Toutput=out, input_quant_mode=mode, **more))
+        return [{"feeds": feeds, "fetches": fetches}]
+
+
+for name in ("", "AndRelu", "AndRequantize", "AndReluAndRequantize", "AndDequantize"):
+    fused_matmul("QuantizedMatMulWithBias" + name)
+
+
+@edge("RequantizePerChannel", "channels", ["qint32"])
+def requantize_per_channel(dtype):
+    feeds, fetches = Feeds(), []
+    for i, (channels, out) in enumerate([(5, tf.qint8), (5, tf.quint8), (1, tf.qint8), (1, tf.quint8)]):
+        ends = np.random.default_rng(i).uniform(10, 20, (2, channels)).astype(np.float32)
+        fetches += numbers(raw.RequantizePerChannel(
+            input=integers(feeds, (2, 3, 4, 5), dtype, i, -2**28, 2**28, known=i != 1), input_min=feeds.add(-ends[0]), input_max=feeds.add(ends[1]),
+            requested_output_min=-1.5, requested_output_max=1.2, out_type=out))
+    return [{"feeds": feeds, "fetches": fetches}]
+
+
+@edge("RequantizationRangePerChannel", "channels", ["qint32"])
+def range_per_channel(dtype):
+    feeds, fetches = Feeds(), []
+    for i, (low, high, clip) in enumerate([(-2**28, 2**28, 6.0), (0, 2**28, 100.0), (-2**30, 2**20, 0.5)]):
+        ends = np.random.default_rng(i).uniform(10, 20, (2, 5)).astype(np.float32)
+        fetches += raw.RequantizationRangePerChannel(input=integers(feeds, (2, 3, 4, 5), dtype, i, low, high), input_min=feeds.add(-ends[0]),
+                                                     input_max=feeds.add(ends[1]), clip_value_max=clip)
+    return [{"feeds": feeds, "fetches": fetches}]

@@ -26,6 +26,7 @@ void registerSparseRows(HandlerTable &);
 void registerRagged(HandlerTable &);
 void registerQuantize(HandlerTable &);
 void registerQuantized(HandlerTable &);
+void registerQuantizedFused(HandlerTable &);
 void registerQuantizedMath(HandlerTable &);
 void registerUniform(HandlerTable &);
 void registerChoice(HandlerTable &);

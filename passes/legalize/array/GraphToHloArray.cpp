@@ -555,6 +555,7 @@ void registerArrayFamilies(HandlerTable &t) {
   registerSparse(t);
   registerSparseRows(t);
   registerQuantized(t);
+  registerQuantizedFused(t);
   registerQuantizedMath(t);
   registerUniform(t);
   registerChoice(t);

@@ -1,7 +1,7 @@
 // Quantised tensors as TensorFlow's CPU kernels make and read them: QuantizeV2, Dequantize, QuantizedConv2D.
 #include "passes/legalize/array/ArrayFamilies.h"
 #include "passes/legalize/array/ArrayHelpers.h"
-#include "passes/legalize/nn/Window.h"
+#include "passes/legalize/quant/Fused.h"
 #include "passes/legalize/quant/Steps.h"
 
 #include <cmath>
@@ -117,42 +117,18 @@ LogicalResult lowerDequantize(NodeContext &c) {
   return c.setResult(0, result ? c.convert(result, c.resultType(0)) : result);
 }
 
+/// A filter of unsigned bytes; one of signed bytes belongs to the fused family.
 LogicalResult lowerQuantizedConv(NodeContext &c) {
-  if (failed(c.expectRank(0, 4)) || failed(c.expectRank(1, 4)))
-    return failure();
   auto in = quantisedInput(c, 0, 2), weights = quantisedInput(c, 1, 4);
   auto out = Steps::of(c, c.resultType(0));
   if (failed(in) || failed(weights) || failed(out))
     return failure();
+  if (weights->steps.isSigned && weights->steps.bits == 8)
+    return lowerFusedConv(c, {});
   if (out->bits != 32)
     return c.error("only 32-bit results are supported");
-  Value x = aroundZero(c, *in), w = aroundZero(c, *weights);
-  SmallVector<int64_t> strides = c.attrInts("strides"), dilations = c.attrInts("dilations", {1, 1, 1, 1});
-  if (strides.size() != 4 || dilations.size() != 4 || strides[0] != 1 || strides[3] != 1 || dilations[0] != 1 || dilations[3] != 1)
-    return c.error("strides or dilations over batch or channels are not supported");
-  SmallVector<WindowDim> dims(2);
-  DataFormat format{0, 3, {1, 2}};
-  for (int64_t d = 0; d < 2; ++d) {
-    auto size = constantOf(c.dim(w, d));
-    if (!size)
-      return c.error("the filter's spatial sizes must be known at compile time");
-    dims[d].input = c.dim(x, d + 1);
-    dims[d].size = *size;
-    dims[d].stride = strides[d + 1];
-    dims[d].dilation = dilations[d + 1];
-  }
-  if (failed(computePadding(c, format, dims, c.attrString("padding"), {})))
-    return failure();
-  if (!c.ctx.unify(c.dim(x, 3), c.dim(w, 2), c.name()))
-    return c.error("the filter has not as many channels as the input");
-  hlo::ConvWindow window;
-  for (const WindowDim &d : dims) {
-    window.strides.push_back(d.stride);
-    window.rhsDilation.push_back(d.dilation);
-    window.padding.push_back({d.low, d.high});
-  }
-  auto numbers = hlo::ConvDimensionNumbersAttr::get(c.b.getContext(), 0, 3, {1, 2}, 2, 3, {0, 1}, 0, 3, {1, 2});
-  if (failed(c.setResult(0, c.make<hlo::ConvolutionOp>(x, w, window, numbers, int64_t(1)))))
+  auto sums = windowSums(c, aroundZero(c, *in), aroundZero(c, *weights), /*depthwise=*/false);
+  if (failed(sums) || failed(c.setResult(0, *sums)))
     return failure();
   return setRange(c, rangeOfProducts(c, in->range, in->steps, weights->range, weights->steps, *out));
 }
