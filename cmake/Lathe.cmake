@@ -1,4 +1,4 @@
-# Helpers for the rooms: one library a folder, sources listed, LLVM only through its shared libraries.
+# Helpers for the rooms: one library a folder, sources listed, LLVM through its shared libraries (one of ours has it in itself).
 
 # the repository, also when the runtime is configured alone
 get_filename_component(LATHE_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
@@ -65,10 +65,47 @@ function(lathe_mlir_flags target)
   target_compile_options(${target} PRIVATE -fno-exceptions)
 endfunction()
 
+# What links TARGET links the shared libraries of MLIR and LLVM; a target with the property LATHE_LLVM_ARCHIVES takes from that
+# library what it needs of them.
 function(lathe_use_mlir target)
   lathe_mlir_flags(${target})
-  target_link_libraries(${target} PUBLIC MLIR LLVM)
+  set(archives "$<TARGET_PROPERTY:LATHE_LLVM_ARCHIVES>")
+  target_link_libraries(${target} PUBLIC "$<IF:$<BOOL:${archives}>,${archives},MLIR;LLVM>")
   lathe_precompiled(${target} Mlir)
+endfunction()
+
+# lathe_llvm_archives(NAME COMPONENT ...): a library for LATHE_LLVM_ARCHIVES: the archives of MLIR, of LLVM's components and of
+# what those need in turn. What links it must keep their symbols to itself (lathe_shared_exports), because its process may
+# have the shared libraries too.
+function(lathe_llvm_archives name)
+  get_property(open GLOBAL PROPERTY MLIR_ALL_LIBS)
+  list(FILTER open EXCLUDE REGEX "Test")
+  list(TRANSFORM ARGN PREPEND LLVM)
+  list(APPEND open ${ARGN})
+  set(seen "")
+  set(archives "")
+  while(open)
+    list(POP_FRONT open item)
+    string(REGEX REPLACE "^\\$<LINK_ONLY:(.*)>$" "\\1" item "${item}")
+    if(item IN_LIST seen OR NOT TARGET ${item})
+      continue()
+    endif()
+    list(APPEND seen ${item})
+    get_target_property(type ${item} TYPE)
+    if(NOT type STREQUAL "STATIC_LIBRARY")
+      continue() # MLIR's archives name the shared LLVM
+    endif()
+    list(APPEND archives $<TARGET_FILE:${item}>)
+    get_target_property(more ${item} INTERFACE_LINK_LIBRARIES)
+    if(more)
+      list(APPEND open ${more})
+    endif()
+  endwhile()
+  # installed with LLVM, by this name; the short one comes with zstd's headers, which nobody needs
+  find_library(LATHE_ZSTD NAMES zstd libzstd.so.1 REQUIRED)
+  list(JOIN archives "," archives)
+  add_library(${name} INTERFACE)
+  target_link_libraries(${name} INTERFACE "$<LINK_GROUP:RESCAN,${archives}>" ZLIB::ZLIB ${LATHE_ZSTD} Threads::Threads ${CMAKE_DL_LIBS} m)
 endfunction()
 
 # The same for a library on MLIR: links libMLIR.so and libLLVM.so and nothing else of LLVM.

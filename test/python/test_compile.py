@@ -129,6 +129,23 @@ class Compile(unittest.TestCase):
             with open(f"{self.path}/digits{suffix}", "rb") as a, open(f"{self.path}/command{suffix}", "rb") as b:
                 self.assertEqual(a.read(), b.read().replace(b"command.o", b"digits.o") if suffix == ".h" else b.read(), suffix)
 
+    def test_the_same_bytes_for_other_machines(self):
+        # the library may have an LLVM of its own, with fewer machines than the command's
+        model = f"{SAMPLES}/digits_cnn/graph.pb"
+        x86, arm = b"\1\0\x3e\0", b"\1\0\xb7\0"  # an object file's type and machine
+        for name, options, mark in (("arm", {"triple": "aarch64-linux-gnu"}, arm), ("old", {"cpu": "v2"}, x86),
+                                    ("amx", {"cpu": "sapphirerapids", "precision": "bf16"}, x86), ("gpu", {"backend": "cuda"}, b".target sm_")):
+            with self.subTest(name):
+                lathe.compile(model, f"{self.path}/{name}", outputs=["Identity_2"], emit="obj", **options)
+                command = ["lathe", "compile", model, "-o", f"{self.path}/command/{name}", "--output", "Identity_2", "--emit", "obj"]
+                os.makedirs(f"{self.path}/command", exist_ok=True)
+                subprocess.run(command + [text for option, value in options.items() for text in (f"--{option}", value)], check=True,
+                               stderr=subprocess.DEVNULL)
+                with open(f"{self.path}/{name}.o", "rb") as a, open(f"{self.path}/command/{name}.o", "rb") as b:
+                    ours = a.read()
+                    self.assertEqual(ours, b.read())
+                self.assertIn(mark, ours)
+
     def test_every_option_of_the_command(self):
         text = subprocess.run(["lathe", "compile", "--help"], check=True, capture_output=True, text=True).stdout
         options = set(re.findall(r"^ +(?:-\w, *)?(--[\w-]+)", text, re.M))
