@@ -1,6 +1,6 @@
 """What `pip install .` calls: builds the package in build/ as scripts/build does (only what is missing), and packs build/python/lathe into a
-wheel with the libraries beside it. The wheel is for this version of Python and this system: protobuf, LLVM and the image libraries are
-Debian's packages (scripts/install-deps)."""
+wheel with the libraries beside it. The wheel is for this version of Python and this system: protobuf, abseil, ICU, RE2 and the image
+libraries are Debian's packages (scripts/install-deps)."""
 import base64
 import hashlib
 import os
@@ -11,7 +11,9 @@ import sysconfig
 import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PACKAGE = os.path.join(ROOT, "build", "python", "lathe")
+# a test packs the package of its own build, as it is
+AS_BUILT = os.environ.get("LATHE_WHEEL_AS_BUILT")
+PACKAGE = os.path.join(AS_BUILT or os.path.join(ROOT, "build"), "python", "lathe")
 
 
 def _project():
@@ -35,10 +37,10 @@ def _metadata():
 
 def _build():
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    if not os.environ.get("LATHE_WHEEL_AS_BUILT"):
+    if not AS_BUILT:
         subprocess.run([os.path.join(ROOT, "scripts", "build"), "lathe_python"], check=True)
     if not os.path.exists(os.path.join(PACKAGE, "_lathe" + suffix)):
-        raise SystemExit(f"build/python/lathe has no _lathe{suffix}: the build says why (nanobind from PyPI is missing, or its python is another "
+        raise SystemExit(f"{PACKAGE} has no _lathe{suffix}: the build says why (nanobind from PyPI is missing, or its python is another "
                          "version than this one)")
 
 
