@@ -36,7 +36,7 @@ SECOND = {
         "driver": {"emit", "frontend", "quantize"},
         "export": {"import"},
         "frontend": {"import"},
-        "hosted": {"driver", "import", "support"},
+        "hosted": {"driver", "frontend", "import", "support"},
         "import": {"frontend"},
         "jit": {"driver", "emit", "export", "import", "support"},
         "library": {"driver", "hosted", "jit", "support"},

@@ -1,8 +1,8 @@
-"""run_tflite.py --lathe LATHE [--tol 1e-5] [--steps 0] [--close NAME=STEPS ...] [--options "OPTIONS"] MODEL.tflite...
+"""run_tflite.py --lathe LATHE [--tol 1e-5] [--steps 0] [--close NAME=STEPS ...] [--options "OPTIONS"] [--hosted] MODEL.tflite...
 
 Runs each model on the feeds in MODEL.npz and compares with its results ("want/NAME"): integers and strings exactly, floats within
 the tolerance as a share of the largest magnitude. --steps lets integer results differ by so many steps, --close those of one model; --options
-go to lathe run.
+go to lathe run, or with --hosted to lathe compile: then it is an object with host kernels that runs, three times.
 Exit status 1 when one differs."""
 import argparse
 import json
@@ -12,6 +12,8 @@ import sys
 import tempfile
 
 import numpy as np
+
+import hosted
 
 
 def compare(got, want, tol, steps):
@@ -30,6 +32,25 @@ def compare(got, want, tol, steps):
         return f"{error:.2g}", error <= tol
     away = np.abs(got.astype(np.int64) - want.astype(np.int64))
     return f"{np.count_nonzero(away)} of {away.size} differ, by {away.max()}", away.max() <= steps
+
+
+def run_hosted(lathe, model, tol, steps, options):
+    data = np.load(os.path.splitext(model)[0] + ".npz")
+    feeds = {k: data[k] for k in data.files if not k.startswith("want/")}
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            instance = hosted.Model(hosted.build(lathe, model, folder, options))
+            results = [instance.run(feeds) for _ in range(3)]
+        except RuntimeError as error:
+            return str(error)
+    bad = []
+    for key in (k for k in data.files if k.startswith("want/")):
+        for got in results:
+            text, fine = compare(got[key[5:]], data[key], tol, steps) if key[5:] in got else (f"missing, found {list(got)[:5]}", False)
+            if not fine:
+                bad.append(f"{key[5:]}: {text}")
+                break
+    return "\n  ".join(bad)
 
 
 def run(lathe, model, tol, steps, options=()):
@@ -62,13 +83,14 @@ def main():
     p.add_argument("--steps", type=int, default=0)
     p.add_argument("--close", action="append", default=[])
     p.add_argument("--options", default="", help="of lathe run")
+    p.add_argument("--hosted", action="store_true")
     p.add_argument("models", nargs="+")
     a = p.parse_args()
     steps = dict(c.split("=") for c in a.close)
     failed = 0
     for model in a.models:
         name = os.path.splitext(os.path.basename(model))[0]
-        problem = run(a.lathe, model, a.tol, int(steps.get(name, a.steps)), a.options.split())
+        problem = (run_hosted if a.hosted else run)(a.lathe, model, a.tol, int(steps.get(name, a.steps)), a.options.split())
         if problem:
             failed += 1
             print(f"{name}:\n  {problem}")

@@ -57,6 +57,7 @@ class Case:
         self.name, self.graph, self.feeds, self.fetches = name, graph, feeds, fetches
         self.expected, self.slack, self.ops = expected, slack, ops
         self.again = ''  # options that make it again from its seed
+        self.least = None  # the least precise type of its constants
 
     def files(self):
         dtypes = {}
@@ -75,14 +76,14 @@ class Case:
             step['expected'].append('expected_0_%d.npy' % i)
             put(step['expected'][i], a)
         meta = {'name': self.name, 'source': {'file': 'tf_fuzz', 'mode': 'v1', 'index': 0, 'cls': '', 'method': ''},
-                'ops': sorted(self.ops), 'steps': [step], 'tags': [], 'dtypes': dtypes, 'slack': self.slack,
+                'ops': sorted(self.ops), 'steps': [step], 'tags': [], 'dtypes': dtypes, 'slack': self.slack, 'least': self.least,
                 **self.tolerances(dtypes)}
         out['case.json'] = json.dumps(meta).encode()
         return out
 
     def tolerances(self, dtypes):
         """As the conformance corpus keeps them, by type."""
-        rtol, atol, least = {}, {}, least_precise(dtypes.values())
+        rtol, atol, least = {}, {}, least_precise([*dtypes.values(), self.least])
         for a, slack in zip(self.expected, self.slack):
             dtype = a.dtype.name
             if dtype not in TOLERANCE and dtype not in REAL_OF:
@@ -102,7 +103,7 @@ class Case:
 
 def least_of(case):
     """The least precise type that a case feeds or expects."""
-    return least_precise(a.dtype.name for a in [*case.feeds.values(), *case.expected])
+    return least_precise([*(a.dtype.name for a in [*case.feeds.values(), *case.expected]), case.least])
 
 
 def least_precise(dtypes):
@@ -242,7 +243,7 @@ def taken(folder, count):
 def wrong_answer(folder, meta, got):
     """What is wrong with the outputs of a case, or None."""
     least = least_precise(meta['dtypes'].values())
-    least = least_precise([least, meta.get('least')]) if meta.get('least') else least
+    least = least_precise([least, meta.get('least')])
     for i, file in enumerate(meta['steps'][0]['expected']):
         if got[i] is None:
             return 'missing: output %d' % i
@@ -297,7 +298,7 @@ class Fuzz:
         self.args, self.explain, self.graphs = args, explain, graphs
         self.counts, self.kinds = collections.Counter(), collections.Counter()
         self.rarest = None
-        if args.rarest or args.case:
+        if args.rarest or args.case or args.node:
             import tf_fuzz_rarest
             self.rarest = tf_fuzz_rarest.Rarest(args.table, args.cases, args.ops)
 
@@ -305,6 +306,8 @@ class Fuzz:
         args = self.args
         if args.case:
             return self.rarest.make(seed, ('case', args.case, args.dtype))
+        if args.node:
+            return self.rarest.make(seed, ('node', args.node, args.dtype))
         if args.rarest:
             return self.rarest.make(seed, self.rarest.pick(seed))
         return self.graphs.make_case(seed, args.op, args.dtype, args.short)
@@ -368,6 +371,8 @@ class Fuzz:
         """Appends what passed to the table: operations and types, and also the modes, and the sizes of what is fed."""
         cells = collections.Counter(cell for case in cases for cell in [*case.cells, *(('@size', str(n)) for n in case.sizes)])
         cells.update({('@mode', mode): len(cases) for mode in modes})
+        if self.rarest:
+            cells.update(self.rarest.take_refusals())
         with open(self.args.table, 'a') as table:
             for (op, dtype), n in sorted(cells.items()):
                 table.write('%s\t%s\t%d\n' % (op, dtype, n))
@@ -425,6 +430,7 @@ def main():
                    'CASES, too')
     f.add_argument('--cases', default='test/conform/cases', help='conformance cases to make mutants of')
     f.add_argument('--case', help='only mutants of this case ("SUITE NAME"), with --dtype')
+    f.add_argument('--node', help='only graphs around a node of this operation of the registry, with --dtype')
     f.add_argument('--ops', default='docs/generated/ops.md', help='the list of compiled operations')
     m.add_argument('--cover', action='store_true', help='only graphs with a pair of an operation and a type that none before them has, '
                    'and whose answer does not rest on a rounding')

@@ -1,4 +1,4 @@
-"""tf_fuzz_coverage.py TABLE... [--ops docs/generated/ops.md] [--least 20]: what tf_fuzz.py's graphs have been through.
+"""tf_fuzz_coverage.py TABLE... [--ops docs/generated/ops.md] [--least 20] [--write FILE]: what tf_fuzz.py's graphs have been through.
 
 Reads what `tf_fuzz.py fuzz --table` wrote and prints how many graphs passed for each size and mode, and for each pair of an
 operation that Lathe compiles and a type that TensorFlow has a CPU kernel for. Pairs with less than --least graphs are listed by
@@ -24,8 +24,18 @@ def compiled_operations(path):
         return {m[1] for m in (re.match(r'\| (\w+) \| compiled', line) for line in lines) if m}
 
 
+def own_attribute(definition):
+    """The attribute that tells an operation's kernels apart: one of the usual names, else that of its first operand or result."""
+    types = {a.name for a in definition.attr if a.type in ('type', 'list(type)')}
+    usual = [name for name in ('dtype', 'T', 'Tin', 'element_dtype', 'Tvalues', 'elem_type', 'Tout') if name in types]
+    given = [a.type_attr or a.type_list_attr for a in [*definition.input_arg, *definition.output_arg]]
+    if usual == ['Tout']:  # the result's, which says less than the operand's
+        usual = []
+    return next((name for name in [*usual, *given] if name), None)
+
+
 def registered(ops):
-    """{operation: types that its CPU kernels take}, by the attribute that tf_fuzz_graphs.type_of reads."""
+    """{operation: types that its CPU kernels take}, by the attribute that own_attribute names."""
     cells = collections.defaultdict(set)
     for kernel in kernels.get_all_registered_kernels().kernel:
         if kernel.device_type != 'CPU' or kernel.op not in ops:
@@ -33,12 +43,14 @@ def registered(ops):
         definition = op_def_registry.get(kernel.op)
         if definition is None:
             continue
-        first = next((a.type_attr for a in [*definition.input_arg, *definition.output_arg] if a.type_attr), None)
-        name = 'T' if any(a.name == 'T' for a in definition.attr) else first
+        name = own_attribute(definition)
         allowed = [tf.as_dtype(t).name for c in kernel.constraint if c.name == name for t in c.allowed_values.list.type]
+        attr = next((a for a in definition.attr if a.name == name), None)
+        defined = [tf.as_dtype(t).name for t in attr.allowed_values.list.type] if attr else []
         if name and not allowed:  # one kernel for all types that the definition allows
-            attr = next(a for a in definition.attr if a.name == name)
-            allowed = [tf.as_dtype(t).name for t in attr.allowed_values.list.type] or sorted(NUMERIC)
+            allowed = defined or sorted(NUMERIC)
+        if defined:  # some kernels are for types that no graph may ask for
+            allowed = set(allowed).intersection(defined)
         cells[kernel.op] |= NUMERIC.intersection(allowed)
     return {op: types for op, types in cells.items() if types}
 
@@ -59,6 +71,7 @@ def main():
     p.add_argument('tables', nargs='+')
     p.add_argument('--ops', default='docs/generated/ops.md')
     p.add_argument('--least', type=int, default=20)
+    p.add_argument('--write', help='a file for the list of pairs with fewer')
     args = p.parse_args()
     counts = read_tables(args.tables)
     for kind in ('@mode', '@size'):
@@ -76,12 +89,31 @@ def main():
         if min(n.values()) < args.least:
             few[op] = n
     total = sum(map(len, cells.values()))
-    print('%d pairs of an operation and a type: %d with %d graphs or more; %d pairs of %d operations have no graph at all' % (
-        total, enough, args.least, sum(len(cells[op]) for op in never), len(never)))
+    seen = sum(counts[op, dtype] > 0 for op in cells for dtype in cells[op])
+    print('%d pairs of an operation and a type: %d with %d graphs or more, %d with one or more; %d of %d operations have no graph at all' % (
+        total, enough, args.least, seen, len(never), len(cells)))
+    if args.write:
+        write_list(args, cells, counts)
+        return 0
     for op, n in few.items():
         print('few: %s %s' % (op, ', '.join('%s %d' % kv for kv in n.items() if kv[1] < args.least)))
     print('none: %s' % ' '.join(never))
     return 0
+
+
+def write_list(args, cells, counts):
+    """The pairs without a graph, and those with few, one line for each operation."""
+    refused = {cell for (kind, cell), n in counts.items() if kind == '@refused'}
+    with open(args.write, 'w') as out:
+        out.write('# Pairs of an operation and a type that few random graphs have been through\n\n'
+                  'Made by `test/tools/tf_fuzz_coverage.py --write` from the table of the runs that [fuzzing.md](../fuzzing.md) tells of. '
+                  'A pair has too few below %d\ngraphs. `-` stands before a type that no graph had, `!` where TensorFlow refused '
+                  'what was tried.\n\n| op | graphs by type |\n| --- | --- |\n' % args.least)
+        for op in sorted(cells):
+            rare = [(d, counts[op, d]) for d in sorted(cells[op]) if counts[op, d] < args.least]
+            if rare:
+                out.write('| %s | %s |\n' % (op, ', '.join(
+                    '%s %d' % (d, n) if n else ('!' if '%s %s' % (op, d) in refused else '-') + d for d, n in rare)))
 
 
 if __name__ == '__main__':

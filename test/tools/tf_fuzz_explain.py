@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 import tf_fuzz
+import tf_fuzz_coverage
 import tf_fuzz_graphs as graphs
 
 NARROW = ('int8', 'uint8', 'int16', 'uint16')
@@ -78,6 +79,16 @@ def nan_of_zero_weight(o, operands, want, got):
     return np.isnan(wide(want)) & ~np.isnan(wide(got)) & some
 
 
+def zero_times_infinity(o, operands, want, got):
+    """Where one side multiplies by the zeros of padding or dilation and the other does not."""
+    some = any(np.any(not_finite(a)) for a in operands if a.dtype.kind == 'f' or a.dtype.name == 'bfloat16')
+    return (not_finite(want) | not_finite(got)) & some
+
+
+def integers(o, operands, want, got):
+    return np.full(want.shape, want.dtype.kind in 'iu')
+
+
 def nan_among_maxima(o, operands, want, got):
     return np.full(want.shape, any(np.any(np.isnan(wide(a))) for a in operands if a.dtype.kind == 'f' or a.dtype.name == 'bfloat16'))
 
@@ -92,6 +103,11 @@ KNOWN = [
     ('MaxPool3D MaxPool3DGrad', nan_among_maxima, 'NaN in three-dimensional max pooling'),
     ('Conv2D Conv3D DepthwiseConv2dNative Conv2DBackpropInput Conv2DBackpropFilter ResizeBilinear ResizeBicubic ResizeArea',
      nan_of_zero_weight, '0 times infinity in convolutions and resizes'),
+    ('Conv Conv2DBackpropInput Conv2DBackpropFilter Conv3DBackpropInput Conv3DBackpropFilter Conv3DBackpropInputV2 Conv3DBackpropFilterV2 '
+     'DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter ResizeBilinearGrad ResizeBicubicGrad ResizeNearestNeighborGrad '
+     'ScaleAndTranslate ScaleAndTranslateGrad', zero_times_infinity, '0 times infinity in gradients of convolutions and resizes'),
+    ('SegmentMax SegmentMin', nan_among_maxima, 'NaN in whole vectors of the largest of sorted segments'),
+    ('Round', integers, 'Round of integers, which TensorFlow makes 0'),
     ('Cast', leaves_integer, 'casts out of range'),
     ('LowerBound UpperBound', unsorted_rows, 'bounds in rows that are not sorted'),
     ('Log Log1p Sign Square Reciprocal Sqrt Rsqrt Div RealDiv DivNoNan Xdivy Xlogy Xlog1py Pow Tanh Sigmoid Asin Acos Atan Asinh Acosh '
@@ -113,6 +129,39 @@ def rule_for(o, operands, want, got, wrong):
     return None
 
 
+# --- what TensorFlow gives in a wider type
+
+WIDER = {tf.float16: [tf.float64, tf.float32], tf.bfloat16: [tf.float64, tf.float32], tf.float32: [tf.float64], tf.complex64: [tf.complex128]}
+
+
+def in_wider_type(o, operands):
+    """The results of an operation that rounds less on its way, rounded to its own type; None where there is no such kernel."""
+    name = tf_fuzz_coverage.own_attribute(o.op_def)
+    own = o.get_attr(name) if name else None
+    for wider in WIDER.get(own, []) if isinstance(own, tf.DType) else []:
+        changed = {own: wider, tf.float32: tf.float64} if own.is_complex else {own: wider}
+        node = tf.compat.v1.NodeDef()
+        node.CopyFrom(o.node_def)
+        for attr in node.attr.values():
+            if attr.type:
+                attr.type = changed.get(tf.as_dtype(attr.type), tf.as_dtype(attr.type)).as_datatype_enum
+        with tf.Graph().as_default() as graph:
+            feeds = {}
+            for i, a in enumerate(operands):
+                dtype = changed.get(tf.as_dtype(a.dtype), tf.as_dtype(a.dtype))
+                feeds[tf.compat.v1.placeholder(dtype, a.shape, 'operand%d' % i)] = a.astype(dtype.as_numpy_dtype)
+            del node.input[:]
+            node.input.extend('operand%d' % i for i in range(len(operands)))
+            try:
+                made, = tf.import_graph_def(tf.compat.v1.GraphDef(node=[node]), {'operand%d' % i: p for i, p in enumerate(feeds)}, [node.name],
+                                            name='wider')
+                with graphs.session_of(graph) as s, np.errstate(all='ignore'):
+                    return [np.asarray(v).astype(t.dtype.as_numpy_dtype) for v, t in zip(s.run(made.outputs, feeds), o.outputs)]
+            except (tf.errors.OpError, ValueError, TypeError):
+                continue
+    return None
+
+
 # --- one graph
 
 def on_the_way(case, targets):
@@ -127,7 +176,7 @@ def on_the_way(case, targets):
 
 
 def comparable(graph, t):
-    return t.dtype.base_dtype in graphs.KIND_OF and graph.is_fetchable(t)
+    return t.dtype in graphs.KIND_OF and graph.is_fetchable(t)  # not what a variable holds at some time
 
 
 def wrong_parts(case, got):
@@ -146,20 +195,30 @@ def as_typed(a, like):
     return a.view(like) if a.dtype != like else a
 
 
-def judge_operations(case, order, own):
+def has_state(o):
+    return any(t.dtype._is_ref_dtype or t.dtype in (tf.resource, tf.variant) for t in [*o.inputs, *o.outputs])
+
+
+def judge_operations(case, order, own, whole):
     """Why the operations whose results differ from TensorFlow's on the same operands may; None where one may not."""
     graph, reasons = case.tf_graph, []
     for o in order:
         results = [t for t in o.outputs if comparable(graph, t) and t not in case.placed]
         feeds = {t: own.get(t.name, case.placed.get(t)) for t in o.inputs if t.op.type != 'Const'}
-        if any(v is None for v in feeds.values()) or len(results) != len(o.outputs):
+        if not has_state(o) and (any(v is None for v in feeds.values()) or len(results) != len(o.outputs)):
             return None
+        if has_state(o):  # it does not run by itself
+            if any(np.any(tf_fuzz.wrong_elements(tf_fuzz.stored(own[t.name]), tf_fuzz.stored(whole[t.name]), whole[t.name].dtype.name, None, 0))
+                   for t in results):
+                return None
+            continue
         alone = graphs.finish(graph, case.name, feeds, results, case.steps)
         if not alone:
             return None
         with graphs.session_of(graph) as s:
             operands = [np.asarray(v) for v in s.run(list(o.inputs), feeds)]
-        for t, want, slack in zip(results, alone.expected, alone.slack):
+        closer = None
+        for i, (t, want, slack) in enumerate(zip(results, alone.expected, alone.slack)):
             got = own[t.name]
             if got.shape != want.shape:
                 return None
@@ -167,7 +226,11 @@ def judge_operations(case, order, own):
             if np.any(wrong):
                 why = rule_for(o, operands, want, got, wrong)
                 if not why:
-                    return None
+                    closer = closer or in_wider_type(o, operands)
+                    if closer is None or closer[i].shape != got.shape or np.any(wrong & tf_fuzz.wrong_elements(
+                            tf_fuzz.stored(got), tf_fuzz.stored(closer[i]), want.dtype.name, tf_fuzz.least_of(alone), slack)):
+                        return None
+                    why = 'TensorFlow rounds on its way, and gives this in a wider type'
                 reasons.append('%s: %s' % (o.type, why))
     return '; '.join(sorted(set(reasons))) or 'every operation gives what TensorFlow makes of the operands it had'
 
@@ -203,9 +266,13 @@ def moves_with_roundings(case, order, parts=None):
 
 def explained(lathe, mode, case, got):
     """Why this wrong answer of `case` is none; None where nothing explains it."""
+    graph = case.tf_graph
     if any(a.shape != e.shape for a, e in zip(got, case.expected)):
-        return None
-    graph, parts = case.tf_graph, wrong_parts(case, got)
+        inferred = [graph.get_tensor_by_name(f).shape for f in case.fetches]
+        contradicts = all(a.shape == e.shape or i.is_compatible_with(a.shape) and not i.is_compatible_with(e.shape)
+                          for a, e, i in zip(got, case.expected, inferred))
+        return 'TensorFlow gives another shape than it infers' if contradicts else None
+    parts = wrong_parts(case, got)
     order = on_the_way(case, [graph.get_tensor_by_name(f) for f in parts])
     tensors = sorted({t.name for o in order for t in o.outputs if comparable(graph, t) and t not in case.placed} | set(case.fetches))
     whole = graphs.finish(graph, case.name, case.placed, [graph.get_tensor_by_name(n) for n in tensors], case.steps)
@@ -214,7 +281,7 @@ def explained(lathe, mode, case, got):
         own = {n: as_typed(a, e.dtype) for n, a, e in zip(tensors, answers, whole.expected)}
         again = [tf_fuzz.stored(own[f]) for f in case.fetches]
         if all(a.tobytes() == b.tobytes() for f, a, b in zip(case.fetches, again, got) if f in parts):
-            return judge_operations(case, order, own)
+            return judge_operations(case, order, own, dict(zip(tensors, whole.expected)))
     behind = moves_with_roundings(case, order, parts)
     return behind and 'TensorFlow gives another answer where %s rounds otherwise' % behind
 

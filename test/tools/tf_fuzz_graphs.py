@@ -7,6 +7,11 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 import tf_fuzz  # noqa: E402
+import tf_fuzz_coverage  # noqa: E402
+import tf_fuzz_nodes  # noqa: E402
+import tf_fuzz_nodes_arrays  # noqa: E402,F401
+import tf_fuzz_nodes_nn  # noqa: E402,F401
+import tf_fuzz_nodes_state  # noqa: E402,F401
 import tf_fuzz_ops  # noqa: E402
 
 tf1 = tf.compat.v1
@@ -15,6 +20,8 @@ DTYPES = {
     'i': [tf.int8, tf.int16, tf.int32, tf.int64], 'u': [tf.uint8, tf.uint16, tf.uint32, tf.uint64], 'b': [tf.bool],
 }
 KIND_OF = {d: k for k, ds in DTYPES.items() for d in ds}
+# what a function of one tensor raises where TensorFlow refuses it, or it finds no operand
+REFUSALS = (ValueError, TypeError, tf.errors.OpError, NotImplementedError, IndexError, ZeroDivisionError)
 MOST_ELEMENTS = 60000
 
 
@@ -22,7 +29,7 @@ class Gen:
     """Draws sizes, values and operands of one graph."""
 
     def __init__(self, rng):
-        self.rng, self.feeds, self.tensors = rng, {}, []
+        self.rng, self.feeds, self.tensors, self.count = rng, {}, [], 0
         self.special = rng.random() < .12  # NaN, infinities and denormals among the values
 
     def int(self, lo, hi):
@@ -97,6 +104,28 @@ class Gen:
             return self.fresh(shape, dtype)
         return tf.constant(self.values([int(d) for d in shape], dtype), dtype)
 
+    def next(self):
+        """A number for a name."""
+        self.count += 1
+        return self.count
+
+    def free(self, shape, dtype):
+        """Any operand: fed, or a constant, and at times what an elementwise operation makes of one."""
+        x = self.operand(shape, dtype)
+        if self.rng.random() < .7:
+            return x
+        name, kinds, f = self.pick(SIMPLE)
+        before = len(self.feeds)
+        try:
+            y = f(self, x) if KIND_OF.get(dtype, '-') in kinds else x
+        except REFUSALS:
+            y = None
+        if isinstance(y, tf.Tensor) and y.dtype == x.dtype and y.shape == x.shape:
+            return y
+        for p in list(self.feeds)[before:]:
+            del self.feeds[p]
+        return x
+
     def like(self, x, broadcast=True):
         """Something to compute with x."""
         same = [t for t in self.tensors if t.dtype == x.dtype and t.shape == x.shape]
@@ -134,6 +163,10 @@ class Gen:
         return self.fresh(dims, x.dtype)
 
 
+# elementwise operations, and two that move elements
+SIMPLE = [o for o in tf_fuzz_ops.OPS if o[2].__name__ in ('<lambda>', 'f', 'SelectV2', 'ClipByValue', 'Transpose')]
+
+
 class Graph(tf_fuzz.Case):
     """A case that knows its TensorFlow graph."""
 
@@ -164,15 +197,23 @@ def moved(a, rng, ulps=1):
         return (wide * (1 + ulps * eps * rng.choice([-1, 1], a.shape))).astype(a.dtype)
 
 
+def steady(graph):
+    """Whether a second run in a session gives what the first one gave."""
+    return not any(o.type.startswith(('Random', 'Truncated', 'Multinomial')) for o in graph.get_operations())
+
+
 def finish(graph, name, feeds, fetches, steps):
     """What TensorFlow computes; None where it refuses."""
     rng = np.random.default_rng(0)
-    with session_of(graph) as s:
-        try:
+    try:
+        with session_of(graph) as s:
             expected = s.run(fetches, feeds)
-            others = [s.run(fetches, {k: moved(v, rng) for k, v in feeds.items()}) for _ in range(2)]
-        except (tf.errors.OpError, ValueError, TypeError):
-            return None
+            others = [s.run(fetches, {k: moved(v, rng) for k, v in feeds.items()}) for _ in range(2)] if steady(graph) else []
+        while len(others) < 2:  # random numbers go on from run to run
+            with session_of(graph) as s:
+                others.append(s.run(fetches, {k: moved(v, rng) for k, v in feeds.items()}))
+    except (tf.errors.OpError, ValueError, TypeError):
+        return None
     expected = [np.asarray(e) for e in expected]
     slack = []
     for i, e in enumerate(expected):
@@ -194,19 +235,19 @@ def finish(graph, name, feeds, fetches, steps):
     case = Graph(name, kept.SerializeToString(), fed, [f.name for f in fetches], expected, slack, ops)
     case.tf_graph, case.placed, case.steps = graph, feeds, steps
     case.kept = present
+    case.least = tf_fuzz.least_precise(tf.as_dtype(n.attr['dtype'].type).name for n in kept.node if n.op == 'Const')
     case.cells = sorted({(o.type, type_of(o)) for o in graph.get_operations()
-                         if o.name in case.kept and o.outputs and o.type not in ('Placeholder', 'Const')})
+                         if o.name in case.kept and (o.outputs or o.inputs) and o.type != 'Placeholder'})
     case.sizes = sorted({d for a in case.feeds.values() for d in a.shape})
     return case
 
 
 def type_of(o):
-    """The type that tells an operation's kernels apart: T where it has one, else that of its first operand or result."""
-    try:
-        own = o.get_attr('T')
-    except ValueError:
-        own = (list(o.inputs) or o.outputs)[0].dtype
-    return (own[0] if isinstance(own, list) else own).base_dtype.name
+    """The type that tells an operation's kernels apart."""
+    name = tf_fuzz_coverage.own_attribute(o.op_def)
+    own = o.get_attr(name) if name else (list(o.inputs) or o.outputs)[0].dtype
+    own = own[0] if isinstance(own, list) and own else own
+    return own.base_dtype.name if isinstance(own, tf.DType) else 'none'
 
 
 def graph_of(graph, fetches, feeds):
@@ -253,9 +294,8 @@ def make_case(seed, only=None, only_dtype=None, short=False):
             dtype = tf.as_dtype(only_dtype)
         x = g.fresh(g.shape(), dtype)
         steps = []
-        simple = [o for o in ops if len(o[0]) and o[2].__name__ in ('<lambda>', 'f', 'SelectV2', 'ClipByValue', 'Transpose')]
         before, after = ([0, 0, 0, 1], [0, 0, 1, 1]) if short else ([0, 0, 0, 1, 2, 3], [0, 0, 1, 1, 2, 3, 5, 8])
-        plan = [(simple, False)] * g.pick(before) + [([(name, kinds, core)], True)] + [(ops, False)] * g.pick(after)
+        plan = [(SIMPLE, False)] * g.pick(before) + [([(name, kinds, core)], True)] + [(ops, False)] * g.pick(after)
         for choices, must in plan:
             for attempt in range(8):
                 n, k, f = g.pick(choices)
@@ -266,7 +306,7 @@ def make_case(seed, only=None, only_dtype=None, short=False):
                 before = len(g.feeds)
                 try:
                     y = f(g, x)
-                except (ValueError, TypeError, tf.errors.OpError, NotImplementedError, IndexError, ZeroDivisionError):
+                except REFUSALS:
                     if must and attempt == 7:
                         return None
                     for p in list(g.feeds)[before:]:
@@ -290,13 +330,57 @@ def make_case(seed, only=None, only_dtype=None, short=False):
     return finish(graph, 'seed%07d' % seed, g.feeds, fetches, steps)
 
 
+def make_node_case(seed, op, dtype):
+    """A graph around one node of an operation of the registry, with elementwise operations before it and up to two behind."""
+    for attempt in range(6):  # some attributes and operands do not go together
+        case = try_node(np.random.default_rng([seed, attempt]), seed, op, tf.as_dtype(dtype))
+        if case:
+            return case
+    return None
+
+
+def try_node(rng, seed, op, dtype):
+    graph, removed = tf.Graph(), tf_fuzz_nodes.removed_in(op)
+    with graph.as_default():
+        if removed:  # what an older TensorFlow made may still hold it
+            tf1.import_graph_def(tf1.GraphDef(versions={'producer': removed - 1}))
+        g, steps = Gen(rng), [op]
+        try:
+            made = tf_fuzz_nodes.build_node(g, op, dtype)
+        except REFUSALS:
+            return None
+        fetches = [t for t in made if t.dtype.base_dtype in KIND_OF]
+        if not fetches:
+            return None
+        g.tensors, x = list(fetches), g.pick(fetches)
+        for _ in range(g.pick([0, 0, 1, 1, 2])):
+            n, kinds, f = g.pick(SIMPLE if g.coin() else tf_fuzz_ops.OPS)
+            if KIND_OF[x.dtype.base_dtype] not in kinds or not x.shape.is_fully_defined():
+                continue
+            before = len(g.feeds)
+            try:
+                y = f(g, x)
+            except REFUSALS:
+                y = None
+            if (not isinstance(y, tf.Tensor) or y.dtype not in KIND_OF or y.shape.rank is None or y.shape.rank > 7 or
+                    y.shape.is_fully_defined() and y.shape.num_elements() > MOST_ELEMENTS):
+                for p in list(g.feeds)[before:]:
+                    del g.feeds[p]
+                continue
+            x = y
+            steps.append(n)
+        if all(x is not t for t in fetches):
+            fetches.append(x)
+    return finish(graph, 'seed%07d' % seed, g.feeds, fetches, steps)
+
+
 def reduce_case(case, fails):
     """The smallest part that fails by itself, fed what TensorFlow computed; None where only the whole does."""
     graph = case.tf_graph
     order = [o for o in graph.get_operations() if o.name in case.kept and o.outputs and o.type not in ('Placeholder', 'Const')
-             and o.outputs[0].dtype.base_dtype in KIND_OF and graph.is_fetchable(o.outputs[0])]
+             and o.outputs[0].dtype in KIND_OF and graph.is_fetchable(o.outputs[0])]
     tensors = [t for o in graph.get_operations() for t in o.outputs
-               if o.name in case.kept and t.dtype.base_dtype in KIND_OF and graph.is_fetchable(t)]
+               if o.name in case.kept and t.dtype in KIND_OF and graph.is_fetchable(t)]
     with session_of(graph) as s:
         try:
             values = dict(zip([t.name for t in tensors], s.run(tensors, case.placed)))

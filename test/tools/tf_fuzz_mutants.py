@@ -16,7 +16,7 @@ tf1 = tf.compat.v1
 NUMERIC = {t.name: t for t in graphs.KIND_OF}
 # what is drawn anew each time, or kept from run to run, says nothing about a second run
 UNSTEADY = ('Random', 'Multinomial', 'Variable', 'Assign', 'Dataset', 'Iterator', 'Queue', 'Stack', 'TensorArray', 'Barrier', 'Print', 'Table',
-            'Stateful', 'Py', 'File', 'Summary', 'Mutex', 'Stage', 'Accumulator')
+            'Stateful', 'Py', 'File', 'PoolGrad', 'Summary', 'Mutex', 'Stage', 'Accumulator')
 
 
 class Source:
