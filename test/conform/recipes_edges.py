@@ -5,7 +5,7 @@ Recipes as in recipes.py; several of one operation have a label each.
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from recipes import Feeds, raw, recipe
+from recipes import FLOATS, Feeds, raw, recipe
 
 
 def edge(op, label, types=("float32",)):
@@ -62,4 +62,93 @@ def logsumexp_of_nan(dtype):
         x = feeds.add(x.astype(tf.as_dtype(dtype).as_numpy_dtype))
         for axis, exclusive, reverse in ((0, False, False), (1, False, False), (1, True, False), (1, False, True)):
             fetches.append(raw.CumulativeLogsumexp(x=x, axis=axis, exclusive=exclusive, reverse=reverse))
+    return [{"feeds": feeds, "fetches": fetches}]
+
+
+NAN_ROWS = [[1, np.nan, 2, -np.inf, np.nan], [np.nan, 3, np.nan, -np.inf, np.nan], [0, np.nan, 5, -np.inf, 1]]
+
+
+def nan_of_scatter(op):
+    """A NaN that is there stays, one that comes is left out."""
+    @edge(op, "nan", FLOATS)
+    def build(dtype):
+        feeds = Feeds()
+        add = lambda a: feeds.add(np.array(a).astype(tf.as_dtype(dtype).as_numpy_dtype))
+        at = [[0], [1], [1], [0]] if "Nd" in op or op.startswith("Tensor") else [0, 1, 1, 0]
+        updates = add(NAN_ROWS[::-1] + NAN_ROWS[:1])
+        if op.startswith("Tensor"):
+            return [{"feeds": feeds, "fetches": [getattr(raw, op)(tensor=add(NAN_ROWS), indices=at, updates=updates)]}]
+        v = raw.Assign(ref=raw.VariableV2(shape=[3, 5], dtype=dtype), value=add(NAN_ROWS))
+        return [{"feeds": feeds, "fetches": [tf.identity(getattr(raw, op)(ref=v, indices=at, updates=updates))]}]
+
+
+def nan_of_segments(op):
+    """A NaN stands until the next number; the least number stands before an infinity."""
+    @edge(op, "nan", FLOATS)
+    def build(dtype):
+        feeds = Feeds()
+        data = feeds.add(np.array(NAN_ROWS + NAN_ROWS[:2]).astype(tf.as_dtype(dtype).as_numpy_dtype))
+        fetches = [getattr(raw, op)(data=data, segment_ids=ids, num_segments=4) for ids in ([0, 0, 0, 1, 2], [2, 1, 0, 1, 2])]
+        return [{"feeds": feeds, "fetches": fetches}]
+
+
+for kind in ("Max", "Min"):
+    for family in ("TensorScatter", "Scatter", "ScatterNd"):
+        nan_of_scatter(family + kind)
+    nan_of_segments("UnsortedSegment" + kind)
+
+
+@edge("ResourceScatterNdSub", "bool", ["bool"])
+def scatter_of_bool(dtype):
+    feeds, fetches = Feeds(), []
+    updates = feeds.add(np.array([True, True, False, False]))
+    for k, op in enumerate((raw.ResourceScatterNdAdd, raw.ResourceScatterNdSub)):
+        handle = raw.VarHandleOp(dtype=dtype, shape=[4], shared_name="bool%d" % k)
+        with tf.control_dependencies([raw.AssignVariableOp(resource=handle, value=feeds.add(np.array([True, False, True, False])))]):
+            done = op(ref=handle, indices=[[0], [1], [2], [3]], updates=updates)
+        with tf.control_dependencies([done]):
+            fetches.append(raw.ReadVariableOp(resource=handle, dtype=dtype))
+    return [{"feeds": feeds, "fetches": fetches}]
+
+
+@edge("Bucketize", "nan", ["float32", "float64"])
+def buckets_of_nan(dtype):
+    feeds = Feeds()
+    x = feeds.add(np.array([np.nan, 0, 5, -np.inf, np.inf], dtype))
+    return [{"feeds": feeds, "fetches": [raw.Bucketize(input=x, boundaries=[0.0, 5.0, 9.0])]}]
+
+
+for name in ("LowerBound", "UpperBound"):
+    @edge(name, "nan", ["float32", "float64"])
+    def bounds_of_nan(dtype, name=name):
+        feeds = Feeds()
+        rows, values = (feeds.add(np.array([a], dtype)) for a in ([0, 5, 9], [np.nan, 5, -np.inf, np.inf]))
+        return [{"feeds": feeds, "fetches": [getattr(raw, name)(sorted_inputs=rows, values=values)]}]
+
+
+@edge("ClipByValue", "parts", ["complex64", "complex128"])
+def clip_of_parts(dtype):
+    feeds = Feeds()
+    x, low, high = (feeds.add(np.array(a, dtype)) for a in ([[1 + 5j, -4 - 1j], [3 - 7j, 0]], -2 - 1j, 2 + 1j))
+    return [{"feeds": feeds, "fetches": [raw.ClipByValue(t=x, clip_value_min=low, clip_value_max=high)]}]
+
+
+@edge("DenseCountSparseOutput", "wide", ["int32", "int64"])
+def counts_of_wide_weights(dtype):
+    """Sums of integers that no double holds, and that wrap."""
+    feeds = Feeds()
+    most = np.iinfo(dtype).max
+    values, weights = feeds.add(np.array([0, 1, 1, 2, 2], np.int64)), feeds.add(np.array([most - 3, most - 5, 2, most, 5], dtype))
+    made = raw.DenseCountSparseOutput(values=values, weights=weights, binary_output=False)
+    return [{"feeds": feeds, "fetches": list(made)}]
+
+
+@edge("ExtractVolumePatches", "between", ["float32", "int32"])
+def patches_between(dtype):
+    """Strides beyond the window: as much is left out before the first as behind the last."""
+    feeds = Feeds()
+    x = feeds.add(np.arange(1 * 4 * 5 * 7 * 2).reshape(1, 4, 5, 7, 2).astype(dtype))
+    sizes = [((2, 1, 2), (3, 3, 3)), ((1, 1, 1), (4, 2, 3)), ((1, 2, 3), (3, 5, 4))]
+    fetches = [raw.ExtractVolumePatches(input=x, ksizes=[1, *k, 1], strides=[1, *s, 1], padding=p)
+               for k, s in sizes for p in ("SAME", "VALID")]
     return [{"feeds": feeds, "fetches": fetches}]

@@ -302,10 +302,24 @@ SmallVector<Value> whileLoop(Emitter &c, ArrayRef<Value> init, llvm::function_re
   return SmallVector<Value>(op->getResults());
 }
 
-Value combineAdd(OpBuilder &b, Location loc, Value x, Value y) { return hlo::AddOp::create(b, loc, x, y); }
-Value combineSub(OpBuilder &b, Location loc, Value x, Value y) { return hlo::SubtractOp::create(b, loc, x, y); }
+Value chooseUnless(OpBuilder &b, Location loc, Value x, Value y, Compare direction) {
+  if (isa<FloatType>(Emitter::elementType(x)))
+    return hlo::SelectOp::create(b, loc, hlo::CompareOp::create(b, loc, x, y, direction), x, y);
+  return direction == Compare::LT ? Value(hlo::MinOp::create(b, loc, x, y)) : Value(hlo::MaxOp::create(b, loc, x, y));
+}
+
+Value combineAdd(OpBuilder &b, Location loc, Value x, Value y) {
+  if (Emitter::elementType(x).isInteger(1))
+    return hlo::OrOp::create(b, loc, x, y);
+  return hlo::AddOp::create(b, loc, x, y);
+}
+Value combineSub(OpBuilder &b, Location loc, Value x, Value y) {
+  if (Emitter::elementType(x).isInteger(1))
+    return hlo::XorOp::create(b, loc, x, y);
+  return hlo::SubtractOp::create(b, loc, x, y);
+}
 Value combineMul(OpBuilder &b, Location loc, Value x, Value y) { return hlo::MulOp::create(b, loc, x, y); }
-Value combineMin(OpBuilder &b, Location loc, Value x, Value y) { return hlo::MinOp::create(b, loc, x, y); }
-Value combineMax(OpBuilder &b, Location loc, Value x, Value y) { return hlo::MaxOp::create(b, loc, x, y); }
+Value combineMin(OpBuilder &b, Location loc, Value x, Value y) { return chooseUnless(b, loc, y, x, Compare::LT); }
+Value combineMax(OpBuilder &b, Location loc, Value x, Value y) { return chooseUnless(b, loc, y, x, Compare::GT); }
 
 } // namespace lathe::legalize

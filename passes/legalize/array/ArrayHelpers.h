@@ -57,6 +57,9 @@ SmallVector<Value> whileLoop(Emitter &c, ArrayRef<Value> init, llvm::function_re
 Value combineAdd(OpBuilder &b, mlir::Location loc, Value x, Value y);
 Value combineSub(OpBuilder &b, mlir::Location loc, Value x, Value y);
 Value combineMul(OpBuilder &b, mlir::Location loc, Value x, Value y);
+/// x where it is less (LT) or greater (GT) than y, else y, which so stands against a NaN in x and stands where it is one.
+Value chooseUnless(OpBuilder &b, mlir::Location loc, Value x, Value y, Compare direction);
+/// A NaN that is there stays, one that comes is left out, as TensorFlow's scatters have it.
 Value combineMin(OpBuilder &b, mlir::Location loc, Value x, Value y);
 Value combineMax(OpBuilder &b, mlir::Location loc, Value x, Value y);
 

@@ -9,14 +9,18 @@ namespace {
 
 enum class Kind { Sum, Prod, Min, Max, Mean, SqrtN };
 
-Combine combineOf(Kind kind) {
+/// Of what is there and what comes; a NaN that comes stands until the next number, as TensorFlow's unsorted segments have it.
+Value laterMin(OpBuilder &b, Location loc, Value x, Value y) { return chooseUnless(b, loc, x, y, Compare::LT); }
+Value laterMax(OpBuilder &b, Location loc, Value x, Value y) { return chooseUnless(b, loc, x, y, Compare::GT); }
+
+Combine combineOf(Kind kind, bool sorted) {
   switch (kind) {
   case Kind::Prod:
     return combineMul;
   case Kind::Min:
-    return combineMin;
+    return sorted ? combineMin : laterMin;
   case Kind::Max:
-    return combineMax;
+    return sorted ? combineMax : laterMax;
   default:
     return combineAdd;
   }
@@ -45,19 +49,18 @@ bool isSmallFloat(Type element) {
   return f && f.getWidth() < 32;
 }
 
-/// Rows of `data` combined by id into `rows` rows; ids out of range are left out.
-Value segmentReduce(NodeContext &c, Value data, Value ids, AffineExpr rows, Kind kind) {
+/// Rows of `data` combined by id into `rows` rows; ids out of range are left out. Min and max of sorted ones start
+/// from infinity, so that infinities in the data survive; their empty segments are put right by the caller.
+Value segmentReduce(NodeContext &c, Value data, Value ids, AffineExpr rows, Kind kind, bool sorted) {
   Type element = c.elementType(data), wide = element;
   if (isSmallFloat(element) && kind != Kind::Min && kind != Kind::Max)
     data = c.convert(data, wide = c.b.getF32Type());
   Dims shape = c.dims(data);
   shape[0] = rows;
-  // min and max start from infinity, so that infinities in the data survive; empty segments are put right after
   Value init = c.broadcastInDim(identityOf(c, kind, wide), shape, {});
-  bool extreme = (kind == Kind::Min || kind == Kind::Max) && isa<FloatType>(wide);
-  if (extreme)
+  if (sorted && (kind == Kind::Min || kind == Kind::Max) && isa<FloatType>(wide))
     init = c.broadcastInDim(kind == Kind::Min ? c.highest(wide) : c.lowest(wide), shape, {});
-  Value result = scatterRows(c, init, ids, data, combineOf(kind), /*checked=*/false);
+  Value result = scatterRows(c, init, ids, data, combineOf(kind, sorted), /*checked=*/false);
   return result ? c.convert(result, element) : Value();
 }
 
@@ -95,14 +98,7 @@ LogicalResult lowerUnsorted(NodeContext &c, Kind kind) {
   if (auto n = constantOf(*rows); n && *n < 0)
     return c.error("num_segments is negative");
   checkBelow(c, ids, *rows, "a segment id is out of range");
-  Value result = segmentReduce(c, data, ids, *rows, kind);
-  if (!result)
-    return failure();
-  if ((kind == Kind::Min || kind == Kind::Max) && c.isFloat(result)) {
-    Value none = c.compare(Compare::EQ, countsOf(c, ids, *rows, c.b.getI32Type()), c.scalarInt(0, c.b.getI32Type()));
-    result = c.select(perRow(c, none, result), identityOf(c, kind, c.elementType(result)), result);
-  }
-  return c.setResult(0, result);
+  return c.setResult(0, segmentReduce(c, data, ids, *rows, kind, /*sorted=*/false));
 }
 
 /// Number of rows of an op whose ids are sorted: the last one plus 1.
@@ -168,7 +164,7 @@ LogicalResult lowerSorted(NodeContext &c, Kind kind) {
   auto rows = rowsOf(c, 1);
   if (failed(rows) || failed(flattenIds(c, data, ids)))
     return failure();
-  return finish(c, segmentReduce(c, data, ids, *rows, kind == Kind::Mean ? Kind::Sum : kind), ids, *rows, kind);
+  return finish(c, segmentReduce(c, data, ids, *rows, kind == Kind::Mean ? Kind::Sum : kind, /*sorted=*/true), ids, *rows, kind);
 }
 
 LogicalResult lowerSparse(NodeContext &c, Kind kind, bool withCount) {
@@ -193,7 +189,7 @@ LogicalResult lowerSparse(NodeContext &c, Kind kind, bool withCount) {
   Value picked = gather(c, data, indices, 0);
   if (!picked)
     return failure();
-  return finish(c, segmentReduce(c, picked, ids, rows, Kind::Sum), ids, rows, kind);
+  return finish(c, segmentReduce(c, picked, ids, rows, Kind::Sum, /*sorted=*/true), ids, rows, kind);
 }
 
 /// grad rows divided by what the segment was divided by, added into the rows they came from.

@@ -89,6 +89,11 @@ LogicalResult lowerNthElement(NodeContext &c) {
   return c.setResult(0, c.reshape(c.sliceDim(sorted, axis, c.size(*n), c.size(*n + 1)), dims));
 }
 
+/// LE: whether `bound` is not above `v`, so that every bound lies before a NaN, as std::upper_bound has it; LT: below.
+Value precedes(NodeContext &c, Compare direction, Value bound, Value v) {
+  return direction == Compare::LE ? c.logicalNot(c.compare(Compare::LT, v, bound)) : c.compare(direction, bound, v);
+}
+
 /// Counts in each row of [B, N] how many elements lie before each of [B, M].
 LogicalResult lowerSearch(NodeContext &c, Compare direction) {
   Value rows = c.input(0), values = c.input(1);
@@ -97,7 +102,7 @@ LogicalResult lowerSearch(NodeContext &c, Compare direction) {
   if (!c.ctx.unify(c.dim(rows, 0), c.dim(values, 0), c.name()))
     return c.error("the inputs differ in their number of rows");
   Dims cube{c.dim(values, 0), c.dim(values, 1), c.dim(rows, 1)};
-  Value before = c.compare(direction, c.broadcastInDim(rows, cube, {0, 2}), c.broadcastInDim(values, cube, {0, 1}));
+  Value before = precedes(c, direction, c.broadcastInDim(rows, cube, {0, 2}), c.broadcastInDim(values, cube, {0, 1}));
   return c.setResult(0, c.reduceSum(c.convert(before, c.resultType(0)), {2}));
 }
 
@@ -116,7 +121,7 @@ LogicalResult lowerBucketize(NodeContext &c) {
   Dims dims = c.dims(x);
   dims.push_back(c.dim(bounds, 0));
   SmallVector<int64_t> map = llvm::to_vector(llvm::seq<int64_t>(0, c.rank(x)));
-  Value below = c.compare(Compare::LE, c.broadcastInDim(bounds, dims, {c.rank(x)}), c.broadcastInDim(v, dims, map));
+  Value below = precedes(c, Compare::LE, c.broadcastInDim(bounds, dims, {c.rank(x)}), c.broadcastInDim(v, dims, map));
   return c.setResult(0, c.reduceSum(c.convert(below, c.resultType(0)), {c.rank(x)}));
 }
 

@@ -397,7 +397,7 @@ LogicalResult lowerPatches(NodeContext &c, bool dilated) {
     rates.assign(r, 1);
   if (int64_t(sizes.size()) != r || int64_t(strides.size()) != r || int64_t(rates.size()) != r)
     return c.error("ksizes and strides must have " + Twine(r) + " entries");
-  SmallVector<int64_t> out, low(r, 0), high(r, 0);
+  SmallVector<int64_t> out, first(r, 0), low(r, 0), high(r, 0);
   int64_t total = 1;
   for (int64_t d = 1; d <= spatial; ++d) {
     auto n = constantOf(c.dim(x, d));
@@ -409,7 +409,11 @@ LogicalResult lowerPatches(NodeContext &c, bool dilated) {
       return c.error("padding must be SAME or VALID");
     out.push_back(w->first);
     low[d] = w->second;
-    high[d] = std::max<int64_t>((w->first - 1) * strides[d] + extent - *n - w->second, 0);
+    int64_t missing = (w->first - 1) * strides[d] + extent - *n;
+    high[d] = std::max<int64_t>(missing - w->second, 0);
+    // windows of volumes that leave out more than they share begin inside, so that as much is left out behind
+    if (!dilated && c.attrString("padding") == "SAME" && missing < 0)
+      first[d] = -missing / 2;
     total *= sizes[d];
   }
   if (total > 4096)
@@ -422,7 +426,7 @@ LogicalResult lowerPatches(NodeContext &c, bool dilated) {
     SmallVector<int64_t> steps(r, 1);
     int64_t rest = k;
     for (int64_t d = spatial; d >= 1; --d) {
-      int64_t at = rest % sizes[d] * rates[d];
+      int64_t at = first[d] + rest % sizes[d] * rates[d];
       rest /= sizes[d];
       starts[d] = c.size(at);
       limits[d] = c.size(out[d - 1] ? at + (out[d - 1] - 1) * strides[d] + 1 : at);

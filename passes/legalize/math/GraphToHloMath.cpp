@@ -463,9 +463,17 @@ void registerMath(HandlerTable &t) {
   t.add("Select", 3, lowerSelect);
   t.add("SelectV2", 3, [](NodeContext &c) { return c.setResult(0, c.select(c.input(0), c.input(1), c.input(2))); });
   t.add("ClipByValue", 3, [](NodeContext &c) {
+    Value x = c.input(0), least = c.input(1), most = c.input(2);
     // in this order: the lower limit wins where they contradict each other
-    Value high = c.min(c.input(0), c.input(2));
-    return c.setResult(0, high ? c.max(high, c.input(1)) : high);
+    auto clip = [&](auto part) {
+      Value high = c.min(part(x), part(most));
+      return high ? c.max(high, part(least)) : high;
+    };
+    if (!x || !least || !most || !Emitter::isComplex(x))
+      return c.setResult(0, clip([](Value v) { return v; }));
+    Value re = clip([&](Value v) { return c.unary<hlo::RealOp>(v); });
+    Value im = clip([&](Value v) { return c.unary<hlo::ImagOp>(v); });
+    return c.setResult(0, re && im ? c.binary<hlo::ComplexOp>(re, im) : Value());
   });
   t.addAnyKind("Assert", HandlerTable::atLeast(1), lowerAssert);
   t.add("FakeQuantWithMinMaxArgs", 1, [](NodeContext &c) {

@@ -8,8 +8,14 @@
 namespace lathe::rt {
 namespace {
 
+/// A sum of weights: of real ones, or of integers, which wrap.
+struct Sum {
+  double real = 0;
+  uint64_t whole = 0;
+};
+
 /// By batch row: how often (or with what weight) each value occurs.
-using Counts = std::vector<std::map<int64_t, double>>;
+using Counts = std::vector<std::map<int64_t, Sum>>;
 
 struct Counter {
   int64_t minLength, maxLength;
@@ -20,30 +26,30 @@ struct Counter {
       : minLength(*attrOf<int64_t>(*context.node, "minlength")), maxLength(*attrOf<int64_t>(*context.node, "maxlength")),
         binary(*attrOf<bool>(*context.node, "binary_output")), weights(std::move(weights)) {}
 
-  absl::Status add(std::map<int64_t, double> &row, int64_t value, int64_t at) const {
+  absl::Status add(std::map<int64_t, Sum> &row, int64_t value, int64_t at) const {
     if (value < 0)
       return invalid("Input values must all be non-negative");
     if (maxLength >= 0 && value >= maxLength)
       return absl::OkStatus();
+    Sum &sum = row[value];
     if (binary)
-      row[value] = 1;
+      sum = {1, 1};
+    else if (!weights.numElements())
+      sum = {sum.real + 1, sum.whole + 1};
+    else if (weights.dtype() == DType::Int32 || weights.dtype() == DType::Int64)
+      sum.whole += static_cast<uint64_t>(intAt(weights, at));
     else
-      row[value] += weights.numElements() ? realAt(weights, at) : 1;
+      sum.real += realAt(weights, at);
     return absl::OkStatus();
   }
 };
 
-/// Sums of weights beyond the type become its largest or smallest number.
 template <typename T>
-T countAs(double count) {
-  using Limits = std::numeric_limits<T>;
-  if constexpr (std::is_integral_v<T>) {
-    if (count >= static_cast<double>(Limits::max()))
-      return Limits::max();
-    if (count <= static_cast<double>(Limits::min()))
-      return Limits::min();
-  }
-  return static_cast<T>(count);
+T countAs(const Sum &sum) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(sum.whole);
+  else
+    return static_cast<T>(sum.real);
 }
 
 absl::Status output(KernelContext &context, const Counts &counts, bool batched, const Counter &counter) {
