@@ -1,5 +1,7 @@
 #include "compiler/hosted/CompileHosted.h"
 
+#include "compiler/frontend/tflite/Tflite.h"
+#include "compiler/hosted/CompileTflite.h"
 #include "compiler/hosted/GraphBytes.h"
 #include "compiler/hosted/HostShapes.h"
 #include "compiler/support/Diagnostics.h"
@@ -271,7 +273,10 @@ llvm::Expected<HostedModel> HostedCompiler::run(EmitWants wants) {
     payload.entries.push_back({entry.name, tensors(entry.inputs), tensors(entry.outputs)});
   }
   Compiler compiler(context, options);
-  compiler.adopt(clustersOnly());
+  if (payload.hasClusters)
+    compiler.adopt(clustersOnly());
+  else
+    compiler.adopt(moduleOfNothing(context), Phase::Legalize);
   compiler.setHosted(&payload);
   auto artifact = compiler.emit(wants);
   if (!artifact)
@@ -284,7 +289,24 @@ llvm::Expected<HostedModel> HostedCompiler::run(EmitWants wants) {
 
 llvm::Expected<HostedModel> compileHosted(MLIRContext &context, const CompilerOptions &options, llvm::ArrayRef<std::string> hostOps,
                                           llvm::ArrayRef<std::string> executorOps, EmitWants wants) {
+  if (&frontendOfFile(options.model) == &tflite::frontend())
+    return hosted::compileTflite(context, options, hostOps, executorOps, wants);
   return HostedCompiler(context, options, hostOps, executorOps).run(wants);
+}
+
+OwningOpRef<ModuleOp> moduleOfNothing(MLIRContext &context) {
+  context.getOrLoadDialect<func::FuncDialect>();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  auto function = func::FuncOp::create(builder, module->getLoc(), "nothing", builder.getFunctionType({}, {}));
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  func::ReturnOp::create(builder, module->getLoc());
+  return module;
+}
+
+bool couldBeHosted(MLIRContext &context, const CompilerOptions &options, llvm::ArrayRef<std::string> hostOps, StringRef prefix,
+                   std::string &lines) {
+  return &frontendOfFile(options.model) == &tflite::frontend() && hosted::findTfliteNodes(context, options, hostOps, prefix, lines);
 }
 
 std::string hostNodes(mlir::ModuleOp module, llvm::function_ref<bool(llvm::StringRef)> isExecutorOp, llvm::StringRef prefix) {

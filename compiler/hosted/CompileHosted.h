@@ -20,6 +20,14 @@ llvm::Expected<HostedModel> compileHosted(mlir::MLIRContext &context, const Comp
                                           llvm::ArrayRef<std::string> hostOps, llvm::ArrayRef<std::string> executorOps,
                                           EmitWants wants = {});
 
+/// A module of hlo with an entry that does nothing, for objects without compiled parts: there is no module without entries.
+mlir::OwningOpRef<mlir::ModuleOp> moduleOfNothing(mlir::MLIRContext &context);
+
+/// Whether a file that did not compile may run by host kernels in part although its frontend gives no graph: one of TensorFlow Lite. `lines`:
+/// as hostNodes() gives them, none where only operators could that have a compiled form too.
+bool couldBeHosted(mlir::MLIRContext &context, const CompilerOptions &options, llvm::ArrayRef<std::string> hostOps, llvm::StringRef prefix,
+                   std::string &lines);
+
 /// Nodes of an imported graph that only a host kernel runs, a line each that begins with `prefix`, the first twenty of them: compiling
 /// ends at the first. Ops that the executor itself runs are none.
 std::string hostNodes(mlir::ModuleOp module, llvm::function_ref<bool(llvm::StringRef)> isExecutorOp, llvm::StringRef prefix);

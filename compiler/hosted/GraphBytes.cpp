@@ -1,12 +1,11 @@
 #include "compiler/hosted/GraphBytes.h"
 
+#include "compiler/hosted/ByteWriter.h"
 #include "dialects/graph/Types.h"
 #include "dialects/hlo/Constants.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
-
-#include <cstring>
 
 using namespace mlir;
 using llvm::StringRef;
@@ -14,31 +13,9 @@ using llvm::StringRef;
 namespace lathe::hosted {
 namespace {
 
-/// As HostedAttr in runtime/hosted/Graph.h.
-enum Kind : uint8_t { Empty, Int, Float, Bool, Text, Type, Shape, TensorKind, List };
-
-class Writer {
+class Writer : public ByteWriter {
 public:
-  std::string bytes;
-
-  template <typename T>
-  void number(T value) {
-    char raw[sizeof(T)];
-    std::memcpy(raw, &value, sizeof(T));
-    bytes.append(raw, sizeof(T));
-  }
-  void count(size_t n) { number(static_cast<uint32_t>(n)); }
-  void text(StringRef s) {
-    count(s.size());
-    bytes.append(s.data(), s.size());
-  }
-  void shape(std::optional<llvm::ArrayRef<int64_t>> dims) {
-    number(dims ? static_cast<int32_t>(dims->size()) : int32_t(-1));
-    if (dims)
-      for (int64_t d : *dims)
-        number(ShapedType::isDynamic(d) || d < 0 ? int64_t(-1) : d);
-  }
-  void type(DType dtype) { number(static_cast<uint32_t>(dtype)); }
+  using ByteWriter::tensor;
 
   bool tensor(Attribute attr) {
     if (auto strings = dyn_cast<graph::StringsAttr>(attr)) {
@@ -53,10 +30,7 @@ public:
     FailureOr<Tensor> value = elements ? hlo::readConstant(elements) : FailureOr<Tensor>();
     if (failed(value))
       return false;
-    type(value->dtype());
-    shape(llvm::ArrayRef<int64_t>(value->dims()));
-    if (value->sizeBytes())
-      bytes.append(static_cast<const char *>(value->data()), static_cast<size_t>(value->sizeBytes()));
+    tensor(*value);
     return true;
   }
 
@@ -133,12 +107,6 @@ private:
     w.number(numbers.lookup(value.getDefiningOp()));
     w.number(static_cast<uint32_t>(cast<OpResult>(value).getResultNumber()));
   }
-  void spec(const TensorSpec &spec) {
-    w.text(spec.name);
-    w.text(spec.tensor);
-    w.type(spec.dtype);
-    w.shape(spec.dims ? std::optional(llvm::ArrayRef<int64_t>(*spec.dims)) : std::nullopt);
-  }
 
   Writer &w;
   llvm::DenseMap<Operation *, uint32_t> numbers;
@@ -202,10 +170,10 @@ LogicalResult GraphWriter::write(graph::FuncOp func, const ImportedModel::EntryI
   w.number(static_cast<uint8_t>(info.name == kInitEntry));
   w.count(info.inputs.size());
   for (const TensorSpec &input : info.inputs)
-    spec(input);
+    w.spec(input);
   w.count(info.outputs.size());
   for (auto [output, value] : llvm::zip_equal(info.outputs, ret.getOutputs())) {
-    spec(output);
+    w.spec(output);
     endpoint(value);
   }
   w.count(nodes);

@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-#define LATHE_HOSTED_VERSION 1
+#define LATHE_HOSTED_VERSION 2
 
 /* An element of a LATHE_STRING tensor; bytes, not terminated. */
 typedef struct lathe_host_string {

@@ -22,7 +22,8 @@ namespace {
 /// A compiled cluster as a kernel.
 class ClusterKernel : public HostKernel {
 public:
-  ClusterKernel(const lathe_module *module, int entry, const IntraOp &intraOp) : call(module, entry), intraOp(intraOp) {}
+  ClusterKernel(const lathe_module *module, int entry, void *const *variables, const IntraOp &intraOp)
+      : call(module, entry), variables(variables), intraOp(intraOp) {}
   absl::Status compute(KernelContext &context) override {
     std::vector<Tensor> values;
     std::vector<const Tensor *> inputs;
@@ -33,7 +34,7 @@ public:
     std::vector<Tensor> results;
     if (static_cast<int>(inputs.size()) != call.entry().num_inputs)
       return absl::InternalError("the cluster takes another number of inputs");
-    if (absl::Status s = call.run(inputs, nullptr, intraOp, &results); !s.ok())
+    if (absl::Status s = call.run(inputs, variables, intraOp, &results); !s.ok())
       return s;
     if (static_cast<int>(results.size()) != context.numOutputs())
       return absl::InternalError("the cluster gives another number of results");
@@ -44,6 +45,7 @@ public:
 
 private:
   const ModuleCall call;
+  void *const *const variables; ///< of the instance; launches that use them run one after the other
   const IntraOp intraOp;
 };
 
@@ -100,6 +102,7 @@ struct lathe_hosted {
   }
 
   absl::Status load(const lathe_hosted_module &module);
+  absl::Status makeVariables(const lathe_module &clusters);
   absl::Status run(const Entry &entry, std::vector<Tensor> args);
   int32_t finish(const absl::Status &status) {
     error = std::string(status.message());
@@ -111,6 +114,8 @@ struct lathe_hosted {
   ThreadPool intraOp;
   IntraOp parallel;
   ResourceManager resources;
+  std::vector<Tensor> variableTensors;
+  std::vector<void *> variables; ///< of the compiled parts
   std::vector<Entry> entries;
   bool usable = false;
   std::string error;
@@ -120,10 +125,30 @@ struct lathe_hosted {
   std::vector<lathe_host_tensor> views;
 };
 
+absl::Status lathe_hosted::makeVariables(const lathe_module &clusters) {
+  for (int i = 0; i < clusters.num_variables; ++i) {
+    const lathe_variable_info &info = *clusters.variables[i];
+    int64_t bytes = info.tensor->element_size;
+    for (int d = 0; d < info.tensor->rank; ++d)
+      bytes *= info.tensor->dims[d];
+    auto memory = Tensor::tryAllocate(DType::UInt8, {bytes}, kMaxTensorBytes);
+    if (!memory.ok())
+      return memory.status();
+    if (info.initial_offset >= 0 && bytes)
+      std::memcpy(memory->data(), static_cast<const char *>(clusters.constants) + info.initial_offset, static_cast<size_t>(bytes));
+    variables.push_back(memory->data());
+    variableTensors.push_back(*std::move(memory));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status lathe_hosted::load(const lathe_hosted_module &module) {
   if (module.version != LATHE_HOSTED_VERSION)
     return absl::FailedPreconditionError("the object was made for another version of liblathe_host");
   const lathe_module *clusters = module.clusters ? module.clusters() : nullptr;
+  if (clusters)
+    if (absl::Status s = makeVariables(*clusters); !s.ok())
+      return s;
   auto read = readHostedGraph(module.graph, module.graph_size);
   if (!read.ok())
     return read.status();
@@ -138,7 +163,7 @@ absl::Status lathe_hosted::load(const lathe_hosted_module &module) {
         const auto *wanted = attrOf<std::string>(node, "entry");
         for (int i = 0; wanted && clusters && i < clusters->num_entries; ++i)
           if (*wanted == clusters->entries[i]->name)
-            return std::shared_ptr<HostKernel>(std::make_shared<ClusterKernel>(clusters, i, parallel));
+            return std::shared_ptr<HostKernel>(std::make_shared<ClusterKernel>(clusters, i, variables.data(), parallel));
         return absl::InvalidArgumentError("the object has no such cluster");
       }
       KernelInit init(node, &resources, nullptr);

@@ -1,11 +1,13 @@
 // Parts are files again: the bytes of the model with fewer operators in the first subgraph and other inputs and outputs.
 #include "runtime/tflite_api/HostGraph.h"
 
-#include "runtime/tflite_api/GraphTable.h"
-#include "runtime/tflite_api/Strings.h"
+#include "graph/tflite/NodeTable.h"
+#include "graph/tflite/Operators.h"
+#include "graph/tflite/Strings.h"
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -14,12 +16,7 @@
 namespace lathe::tflite_api {
 namespace {
 
-using Op = tfl::BuiltinOperator;
-
-const tfl::OperatorCode *codeOf(const tfl::Model &model, const tfl::Operator &op) {
-  auto *codes = model.operator_codes();
-  return codes && op.opcode_index() < codes->size() ? codes->Get(op.opcode_index()) : nullptr;
-}
+using tflgraph::codeOf;
 
 /// Changes to a copy of a file. New vectors go to its end, which offsets can name since they only point forward.
 class Patch {
@@ -41,14 +38,14 @@ public:
     return true;
   }
 
-  /// Leaves [first, last) of a vector of tables, where it stands.
-  void keep(size_t vector, unsigned first, unsigned last) {
-    auto entry = [&](unsigned i) { return vector + 4 + 4 * i; };
-    for (unsigned i = first; i < last; ++i) {
-      const size_t target = entry(i) + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(&bytes[entry(i)]);
-      flatbuffers::WriteScalar(&bytes[entry(i - first)], static_cast<flatbuffers::uoffset_t>(target - entry(i - first)));
+  /// Leaves some entries of a vector of tables, sorted, where it stands.
+  void keep(size_t vector, const std::vector<unsigned> &entries) {
+    auto entry = [&](size_t i) { return vector + 4 + 4 * i; };
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const size_t from = entry(entries[i]), target = from + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(&bytes[from]);
+      flatbuffers::WriteScalar(&bytes[entry(i)], static_cast<flatbuffers::uoffset_t>(target - entry(i)));
     }
-    flatbuffers::WriteScalar(&bytes[vector], static_cast<flatbuffers::uoffset_t>(last - first));
+    flatbuffers::WriteScalar(&bytes[vector], static_cast<flatbuffers::uoffset_t>(entries.size()));
   }
 
 private:
@@ -71,10 +68,6 @@ TfLiteIntArray *arrayOf(const std::vector<int> &values) {
 }
 
 std::vector<int> vectorOf(const flatbuffers::Vector<int32_t> *v) { return v ? std::vector<int>(v->begin(), v->end()) : std::vector<int>(); }
-
-bool isState(Op op) {
-  return op == Op::VAR_HANDLE || op == Op::READ_VARIABLE || op == Op::ASSIGN_VARIABLE || op == Op::CALL_ONCE;
-}
 
 } // namespace
 
@@ -144,8 +137,8 @@ absl::Status HostGraph::readTensors() {
   return absl::OkStatus();
 }
 
-absl::Status HostGraph::addNode(const void *given, const HostOp &host) {
-  const auto &op = *static_cast<const tfl::Operator *>(given);
+absl::Status HostGraph::addNode(Step &step, const HostOp &host) {
+  const tfl::Operator &op = *tfl::GetModel(model->data)->subgraphs()->Get(0)->operators()->Get(step.cut.first);
   Node &n = nodes.emplace_back();
   n.op = host;
   n.registration = host.registration;
@@ -164,62 +157,12 @@ absl::Status HostGraph::addNode(const void *given, const HostOp &host) {
     n.node.custom_initial_data = op.custom_options()->data();
     n.node.custom_initial_data_size = static_cast<int>(op.custom_options()->size());
   }
-  steps.emplace_back().node = static_cast<int>(nodes.size()) - 1;
-  return absl::OkStatus();
-}
-
-/// Tensors that anybody behind needs.
-std::set<int> HostGraph::wantedBehind(unsigned last) const {
-  const tfl::SubGraph &graph = *tfl::GetModel(model->data)->subgraphs()->Get(0);
-  std::set<int> wanted(graphOutputs.begin(), graphOutputs.end());
-  for (unsigned i = last; i < graph.operators()->size(); ++i)
-    for (int t : vectorOf(graph.operators()->Get(i)->inputs()))
-      wanted.insert(t);
-  return wanted;
-}
-
-absl::Status HostGraph::addGraph(unsigned first, unsigned last) {
-  auto part = graphOps->add(first, last, wantedBehind(last));
-  if (!part.ok())
-    return part.status();
-  for (int t : part->outputs)
-    tensors[static_cast<size_t>(t)].allocation_type = kTfLiteDynamic;
-  steps.emplace_back().graph = std::make_unique<GraphPart>(*std::move(part));
-  return absl::OkStatus();
-}
-
-absl::Status HostGraph::addPart(unsigned first, unsigned last) {
-  const tfl::SubGraph &graph = *tfl::GetModel(model->data)->subgraphs()->Get(0);
-  Step &step = steps.emplace_back();
-  std::set<int> made, read;
-  for (unsigned i = first; i < last; ++i) {
-    const tfl::Operator &op = *graph.operators()->Get(i);
-    for (int t : vectorOf(op.inputs())) {
-      if (t < 0 || made.count(t))
-        continue;
-      if (t >= static_cast<int>(tensors.size()))
-        return absl::InvalidArgumentError("an operator has a tensor that is out of range");
-      const TfLiteTensor &tensor = tensors[static_cast<size_t>(t)];
-      if (tensor.allocation_type != kTfLiteMmapRo && !tensor.is_variable && read.insert(t).second)
-        step.inputs.push_back(t);
-    }
-    for (int t : vectorOf(op.outputs()))
-      made.insert(t);
-  }
-  const std::set<int> wanted = wantedBehind(last);
-  for (int t : made)
-    if (wanted.count(t))
-      step.outputs.push_back(t);
-  for (auto *list : {&step.inputs, &step.outputs})
-    for (int t : *list)
-      if (t < 0 || t >= static_cast<int>(tensors.size()) || !elementSize(tensors[static_cast<size_t>(t)].type))
-        return absl::UnimplementedError("a tensor that is no array of numbers goes from a compiled part to another operator");
+  step.node = static_cast<int>(nodes.size()) - 1;
   return absl::OkStatus();
 }
 
 /// The bytes of a part, compiled when it is allocated.
-static absl::StatusOr<std::string> partOf(const Model &model, unsigned first, unsigned last, const std::vector<int> &inputs,
-                                          const std::vector<int> &outputs) {
+static absl::StatusOr<std::string> partOf(const Model &model, const tflgraph::Step &step) {
   const char *base = static_cast<const char *>(model.data);
   const tfl::Model &m = *tfl::GetModel(model.data);
   const tfl::SubGraph &graph = *m.subgraphs()->Get(0);
@@ -229,8 +172,9 @@ static absl::StatusOr<std::string> partOf(const Model &model, unsigned first, un
     if (m.subgraphs()->Get(i)->operators() == graph.operators())
       return absl::UnimplementedError("subgraphs share their operators");
   Patch patch(bytes);
-  patch.keep(place(graph.operators()), first, last);
-  bool ok = patch.setInts(place(&graph), tfl::SubGraph::VT_INPUTS, inputs) && patch.setInts(place(&graph), tfl::SubGraph::VT_OUTPUTS, outputs);
+  patch.keep(place(graph.operators()), step.operators);
+  bool ok = patch.setInts(place(&graph), tfl::SubGraph::VT_INPUTS, step.inputs) &&
+            patch.setInts(place(&graph), tfl::SubGraph::VT_OUTPUTS, step.outputs);
   if (m.signature_defs())
     ok = ok && patch.setInts(place(&m), tfl::Model::VT_SIGNATURE_DEFS, {});
   if (!ok)
@@ -239,42 +183,21 @@ static absl::StatusOr<std::string> partOf(const Model &model, unsigned first, un
 }
 
 std::set<unsigned> HostGraph::nodesOf(const Model &model, unsigned first, unsigned last) {
-  const tfl::Model &m = *tfl::GetModel(model.data);
-  const tfl::SubGraph &graph = *m.subgraphs()->Get(0);
-  std::set<unsigned> nodes;
-  GraphOps ops(m);
-  for (unsigned i = first; graph.operators() && i < std::min(last, graph.operators()->size()); ++i)
-    if (ops.couldTake(*graph.operators()->Get(i)))
-      nodes.insert(i);
-  return nodes;
+  return tflgraph::nodesOf(GraphOps(*tfl::GetModel(model.data)).nodes, first, last);
 }
 
 absl::StatusOr<std::unique_ptr<HostGraph>> HostGraph::make(std::shared_ptr<const Model> model, const OperatorTable &operators,
                                                            const std::set<unsigned> &more, int threads, const Reporter &reporter,
                                                            const Interpreter::CompileOptions &options) {
+  using Kind = tflgraph::Step::Kind;
   const tfl::Model &m = *tfl::GetModel(model->data);
   const tfl::SubGraph &graph = *m.subgraphs()->Get(0);
-  const unsigned count = graph.operators() ? graph.operators()->size() : 0;
-  std::vector<std::optional<HostOp>> hosts(count);
-  std::vector<bool> isNode(count);
+  auto find = [&](const tfl::OperatorCode &code) { return operators.find(code.custom_code()->str(), code.version()); };
   auto graphOps = std::make_unique<GraphOps>(m);
-  bool any = false, hasState = false;
-  for (unsigned i = 0; i < count; ++i) {
-    const tfl::OperatorCode *code = codeOf(m, *graph.operators()->Get(i));
-    if (!code)
-      return absl::InvalidArgumentError("an operator has an operator code that is out of range");
-    if (builtinOf(*code) == Op::CUSTOM && code->custom_code())
-      hosts[i] = operators.find(code->custom_code()->str(), code->version());
-    if (!hosts[i]) {
-      auto takes = graphOps->takes(graph, *graph.operators()->Get(i));
-      if (!takes.ok())
-        return takes.status();
-      isNode[i] = *takes || more.count(i);
-    }
-    any |= hosts[i] || isNode[i];
-    hasState |= isState(builtinOf(*code)) && !isNode[i];
-  }
-  if (!any)
+  auto cut = tflgraph::cut(graphOps->nodes, {[&](const tfl::OperatorCode &code) { return find(code).has_value(); }, more});
+  if (!cut.ok())
+    return cut.status();
+  if (cut->empty())
     return std::unique_ptr<HostGraph>();
   std::unique_ptr<HostGraph> result(new HostGraph);
   HostGraph &g = *result;
@@ -288,36 +211,27 @@ absl::StatusOr<std::unique_ptr<HostGraph>> HostGraph::make(std::shared_ptr<const
   g.graphName = graph.name() ? graph.name()->str() : "";
   if (absl::Status s = g.readTensors(); !s.ok())
     return s;
-  unsigned parts = 0;
-  for (unsigned i = 0; i < count;) {
-    if (hosts[i]) {
-      if (absl::Status s = g.addNode(graph.operators()->Get(i), *hosts[i]); !s.ok())
-        return s;
-      ++i;
-      continue;
-    }
-    unsigned last = i;
-    while (last < count && !hosts[last] && isNode[last] == isNode[i])
-      ++last;
-    if (isNode[i]) {
-      if (absl::Status s = g.addGraph(i, last); !s.ok())
-        return s;
-      i = last;
-      continue;
-    }
-    if (absl::Status s = g.addPart(i, last); !s.ok())
-      return s;
-    auto bytes = partOf(*model, i, last, g.steps.back().inputs, g.steps.back().outputs);
-    if (!bytes.ok())
-      return bytes.status();
-    g.steps.back().bytes = *std::move(bytes);
-    g.steps.back().first = i;
-    g.steps.back().last = last;
-    ++parts;
-    i = last;
-  }
-  if (hasState && parts > 1)
+  // each part has variables of its own
+  if (std::count_if(cut->begin(), cut->end(), [](const tflgraph::Step &step) { return step.usesVariables; }) > 1)
     return absl::UnimplementedError("variables on both sides of an operator that is not compiled are not supported");
+  for (tflgraph::Step &made : *cut) {
+    Step &step = g.steps.emplace_back();
+    step.cut = std::move(made);
+    absl::Status s;
+    if (step.cut.kind == Kind::Program) {
+      s = g.addNode(step, *find(*codeOf(m, *graph.operators()->Get(step.cut.first))));
+    } else if (step.isGraph()) {
+      for (int t : step.cut.nodes.outputs)
+        g.tensors[static_cast<size_t>(t)].allocation_type = kTfLiteDynamic;
+    } else {
+      auto bytes = partOf(*model, step.cut);
+      s = bytes.status();
+      if (bytes.ok())
+        step.bytes = *std::move(bytes);
+    }
+    if (!s.ok())
+      return s;
+  }
   g.makeContext(threads);
   std::vector<int> order;
   for (size_t i = 0; i < g.nodes.size(); ++i)
@@ -413,18 +327,18 @@ absl::Status HostGraph::runPart(Step &step, bool run) {
     step.compiled = std::make_unique<Interpreter>(*part, threads, report, compileOptions);
   }
   Runner &r = *step.compiled->main();
-  for (size_t i = 0; i < step.inputs.size(); ++i) {
-    const TfLiteTensor &t = tensors[static_cast<size_t>(step.inputs[i])];
+  for (size_t i = 0; i < step.cut.inputs.size(); ++i) {
+    const TfLiteTensor &t = tensors[static_cast<size_t>(step.cut.inputs[i])];
     if (absl::Status s = r.resizeInput(i, t.dims->data, t.dims->size); !s.ok())
       return s;
   }
   if (absl::Status s = r.allocate(); !s.ok()) {
-    couldBeNodes = nodesOf(*model, step.first, step.last);
+    couldBeNodes = nodesOf(*model, step.cut.first, step.cut.last);
     return s;
   }
   if (run) {
-    for (size_t i = 0; i < step.inputs.size(); ++i) {
-      const TfLiteTensor &t = tensors[static_cast<size_t>(step.inputs[i])];
+    for (size_t i = 0; i < step.cut.inputs.size(); ++i) {
+      const TfLiteTensor &t = tensors[static_cast<size_t>(step.cut.inputs[i])];
       if (t.bytes != r.inputs[i]->tensor.bytes || (t.bytes && !t.data.data))
         return absl::InternalError(absl::StrCat("tensor '", t.name, "' has no value"));
       if (t.bytes)
@@ -433,8 +347,8 @@ absl::Status HostGraph::runPart(Step &step, bool run) {
     if (absl::Status s = r.invoke(); !s.ok())
       return s;
   }
-  for (size_t i = 0; i < step.outputs.size(); ++i) {
-    TfLiteTensor &t = tensors[static_cast<size_t>(step.outputs[i])];
+  for (size_t i = 0; i < step.cut.outputs.size(); ++i) {
+    TfLiteTensor &t = tensors[static_cast<size_t>(step.cut.outputs[i])];
     const TfLiteTensor &from = r.outputs[i]->tensor;
     if (resize(&t, from.dims->data, from.dims->size) != kTfLiteOk || t.bytes != from.bytes)
       return absl::ResourceExhaustedError(absl::StrCat("out of memory for tensor '", t.name, "'"));
@@ -445,7 +359,7 @@ absl::Status HostGraph::runPart(Step &step, bool run) {
 }
 
 /// A part of a graph has its sizes when it has run.
-absl::Status HostGraph::runGraph(GraphPart &part) {
+absl::Status HostGraph::runGraph(const tflgraph::NodePart &part) {
   std::vector<Tensor> inputs;
   for (int index : part.inputs) {
     const TfLiteTensor &t = tensors[static_cast<size_t>(index)];
@@ -454,13 +368,13 @@ absl::Status HostGraph::runGraph(GraphPart &part) {
     for (int64_t d : dims)
       count *= d;
     if (t.type == kTfLiteString) {
-      auto values = readStrings(t.data.raw, t.bytes, count);
+      auto values = tflgraph::readStrings(t.data.raw, t.bytes, count);
       if (!values.ok())
         return absl::Status(values.status().code(), absl::StrCat("tensor '", t.name, "': ", values.status().message()));
       inputs.push_back(Tensor::fromStrings(dims, *std::move(values)));
       continue;
     }
-    const DType type = dtypeOf(tfl::GetModel(model->data)->subgraphs()->Get(0)->tensors()->Get(static_cast<unsigned>(index))->type());
+    const DType type = tflgraph::dtypeOf(tfl::GetModel(model->data)->subgraphs()->Get(0)->tensors()->Get(static_cast<unsigned>(index))->type());
     auto value = Tensor::tryAllocate(type, dims, static_cast<int64_t>(t.bytes));
     if (!value.ok())
       return value.status();
@@ -486,7 +400,7 @@ absl::Status HostGraph::runGraph(GraphPart &part) {
     size_t size = static_cast<size_t>(value.sizeBytes());
     std::string buffer;
     if (t.type == kTfLiteString) {
-      auto written = writeStrings(value.strings());
+      auto written = tflgraph::writeStrings(value.strings());
       if (!written.ok())
         return written.status();
       buffer = *std::move(written);
@@ -527,14 +441,14 @@ absl::Status HostGraph::allocate(Runner &runner) {
   auto readsLate = [&](const auto &list) { return std::any_of(list.begin(), list.end(), [&](int t) { return late.count(t) != 0; }); };
   auto array = [](const TfLiteIntArray *a) { return std::vector<int>(a->data, a->data + a->size); };
   for (Step &step : steps) {
-    if (step.graph) {
-      late.insert(step.graph->outputs.begin(), step.graph->outputs.end());
+    if (step.isGraph()) {
+      late.insert(step.cut.nodes.outputs.begin(), step.cut.nodes.outputs.end());
       continue;
     }
     Node *n = nodeAt(step.node);
-    step.isLate = n ? readsLate(array(n->node.inputs)) : readsLate(step.inputs);
+    step.isLate = n ? readsLate(array(n->node.inputs)) : readsLate(step.cut.inputs);
     if (step.isLate) {
-      const std::vector<int> made = n ? array(n->node.outputs) : step.outputs;
+      const std::vector<int> made = n ? array(n->node.outputs) : step.cut.outputs;
       late.insert(made.begin(), made.end());
     } else if (absl::Status s = n ? prepare(*n) : runPart(step, false); !s.ok()) {
       return s;
@@ -562,8 +476,8 @@ absl::Status HostGraph::invoke(Runner &runner) {
       std::memcpy(t.data.data, from.data.data, from.bytes);
   }
   for (Step &step : steps) {
-    if (step.graph || step.node < 0) {
-      if (absl::Status s = step.graph ? runGraph(*step.graph) : runPart(step, true); !s.ok())
+    if (step.node < 0) {
+      if (absl::Status s = step.isGraph() ? runGraph(step.cut.nodes) : runPart(step, true); !s.ok())
         return s;
       continue;
     }

@@ -1,8 +1,9 @@
-// A model with operators that are not compiled, the program's own and those of strings and tables (GraphOps.h): the operators
-// between them are compiled part by part, and everything runs in the order of the file.
+// A model with operators that are not compiled, the program's own and those of strings and tables: the operators between them are
+// compiled part by part, and everything runs in the order of the file (graph/tflite/Cut.h).
 #ifndef LATHE_RUNTIME_TFLITE_API_HOSTGRAPH_H
 #define LATHE_RUNTIME_TFLITE_API_HOSTGRAPH_H
 
+#include "graph/tflite/Cut.h"
 #include "runtime/tflite_api/GraphOps.h"
 #include "runtime/tflite_api/Interpreter.h"
 #include "runtime/tflite_api/Operators.h"
@@ -63,20 +64,16 @@ private:
   /// A run of compiled operators or of nodes of a graph, or one node of the program.
   struct Step {
     int node = -1;
-    std::unique_ptr<GraphPart> graph;
-    std::vector<int> inputs, outputs; ///< of a compiled part: tensors, in the order of its inputs and outputs
-    unsigned first = 0, last = 0;     ///< its operators
-    bool isLate = false;              ///< reads what has its sizes when it runs, and not before
-    std::string bytes;
+    tflgraph::Step cut;
+    bool isLate = false; ///< reads what has its sizes when it runs, and not before
+    std::string bytes;   ///< of a compiled part: its file
     std::unique_ptr<Interpreter> compiled;
+    bool isGraph() const { return cut.kind == tflgraph::Step::Kind::Nodes; }
   };
   absl::Status readTensors();
-  absl::Status addNode(const void *op, const HostOp &host);
-  absl::Status addPart(unsigned first, unsigned last);
-  absl::Status addGraph(unsigned first, unsigned last);
-  std::set<int> wantedBehind(unsigned last) const;
+  absl::Status addNode(Step &step, const HostOp &host);
   absl::Status runPart(Step &step, bool run);
-  absl::Status runGraph(GraphPart &part);
+  absl::Status runGraph(const tflgraph::NodePart &part);
   absl::Status prepare(Node &n);
   void makeContext(int threads);
 

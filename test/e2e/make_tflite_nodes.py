@@ -1,9 +1,11 @@
-"""make_tflite_nodes.py OUT: TensorFlow Lite files with operators that run as nodes of a graph (strings, tables, TensorFlow's own without a
-compiled form) between compiled ones: OUT/nodes_*.tflite, feeds and TensorFlow's results beside them, as run_tflite.py reads them."""
+"""make_tflite_nodes.py OUT [OTHERS]: TensorFlow Lite files with operators that run as nodes of a graph (strings, tables, TensorFlow's own without
+a compiled form) between compiled ones: OUT/nodes_*.tflite, feeds and TensorFlow's results beside them, as run_tflite.py reads them. In OTHERS
+those of test/cli/hosted-tflite.test: one with several signatures, and some that no object is made of."""
 import base64
 import json
 import os
 import sys
+import tempfile
 
 import numpy as np
 import tensorflow as tf
@@ -23,15 +25,58 @@ def text(values):
     return np.array(json.dumps({"shape": list(np.shape(values)), "values": [base64.b64encode(v).decode() for v in raw]}))
 
 
+def convert(converter, path, variables=False):
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+    converter.experimental_enable_resource_variables = variables
+    with open(path, "wb") as f:
+        f.write(converter.convert())
+
+
+class Signatures(tf.Module):
+    """Three signatures: two share tables, one has a variable that is read and written on both sides of a node."""
+    def __init__(self):
+        super().__init__()
+        self.ids = table(WORDS, range(1, 8), (S, I64), 0)
+        self.words = table(range(1, 8), WORDS, (I64, S), "?")
+        self.total = tf.Variable([10.0, 20.0])
+
+    @tf.function(input_signature=[tf.TensorSpec([None], S, name="text")])
+    def encode(self, text):
+        ids = self.ids.lookup(text)
+        return {"ids": ids, "sum": tf.reduce_sum(tf.cast(ids, F32) * 0.5)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], I64, name="numbers")])
+    def decode(self, numbers):
+        return {"words": self.words.lookup(numbers * 2 - 1)}
+
+    @tf.function(input_signature=[tf.TensorSpec([2], S, name="amounts")])
+    def count(self, amounts):
+        self.total.assign(self.total.read_value() * 0.5 + 1.0)
+        whole = tf.strings.as_string(tf.cast(self.total.read_value(), I32))
+        self.total.assign_add(tf.strings.to_number(tf.strings.join([whole, amounts])))
+        return {"total": self.total.read_value(), "whole": whole}
+
+
+def make_others(out):
+    signatures = Signatures()
+    with tempfile.TemporaryDirectory() as folder:
+        keys = ["encode", "decode", "count"]
+        tf.saved_model.save(signatures, folder, signatures={key: getattr(signatures, key) for key in keys})
+        convert(tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=keys), os.path.join(out, "nodes_signatures.tflite"), True)
+
+    def refused(name, fn, *specs):
+        f = tf.function(fn, input_signature=specs).get_concrete_function()
+        convert(tf.lite.TFLiteConverter.from_concrete_functions([f]), os.path.join(out, f"nodes_{name}.tflite"))
+    refused("loop", lambda s: tf.while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, tf.strings.join([t, "x"])), (0, s))[1], tf.TensorSpec([2], S, name="s"))
+    refused("sizes", lambda s, x: tf.reshape(x, tf.strings.to_number(s, I32)), tf.TensorSpec([2], S, name="s"), tf.TensorSpec([6], F32, name="x"))
+
+
 def make(out, name, fn, feeds, keep=()):
     """`feeds`: name -> (value, shape, type)."""
     module = tf.Module()
     module.keep = list(keep)
     module.f = tf.function(fn, input_signature=[tf.TensorSpec(shape, kind, name=n) for n, (_, shape, kind) in feeds.items()])
-    converter = tf.lite.TFLiteConverter.from_concrete_functions([module.f.get_concrete_function()], module)
-    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
-    with open(os.path.join(out, f"nodes_{name}.tflite"), "wb") as f:
-        f.write(converter.convert())
+    convert(tf.lite.TFLiteConverter.from_concrete_functions([module.f.get_concrete_function()], module), os.path.join(out, f"nodes_{name}.tflite"))
     results = tf.nest.flatten(module.f(*[tf.constant(v, kind) for v, _, kind in feeds.values()]))
     arrays = {n: text(v) if kind == S else np.asarray(v, kind.as_numpy_dtype) for n, (v, _, kind) in feeds.items()}
     # a single result has the same name as the first of several
@@ -46,6 +91,8 @@ def table(keys, values, kinds, default):
 
 def main():
     out = sys.argv[1]
+    if len(sys.argv) > 2:
+        make_others(sys.argv[2])
     rows, weights, names = tf.constant(rnd(12, 4)), tf.constant(rnd(6, 2)), tf.constant(rnd(5, 9))
 
     ids = table(WORDS, range(1, 8), (S, I64), 0)

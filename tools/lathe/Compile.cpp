@@ -54,6 +54,13 @@ std::string hostLibraryFolder() {
   return folder.str().str();
 }
 
+std::vector<std::string> hostKernels() {
+  std::vector<std::string> kernels;
+  for (std::string_view op : rt::allKernels())
+    kernels.emplace_back(op);
+  return kernels;
+}
+
 /// What does not compile as a whole, with --allow-host.
 int compileWithHost(CompileArgs &a, const std::set<std::string> &wanted) {
   for (const char *kind : {"so", "hlo", "graph", "kernel", "ptx", "tflite"})
@@ -61,9 +68,7 @@ int compileWithHost(CompileArgs &a, const std::set<std::string> &wanted) {
       return fail(std::string("--emit ") + kind + ": not for a model with host operations; obj, header, a, asm and llvm are");
   if (a.model.options.weights != "embed")
     return fail("--weights FILE: not for a model with host operations");
-  std::vector<std::string> kernels, builtin;
-  for (std::string_view op : rt::allKernels())
-    kernels.emplace_back(op);
+  std::vector<std::string> kernels = hostKernels(), builtin;
   for (std::string_view op : rt::allExecutorOps())
     builtin.emplace_back(op);
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
@@ -158,7 +163,7 @@ int execute(CompileArgs &a) {
   std::string needsHost;
   auto failed = [&](const std::string &message) -> int {
     std::string all = std::exchange(errors, std::string()) + (message.empty() ? "" : "lathe: error: " + message + "\n");
-    if (needsHost.empty() && !isForSession(options.model, all)) {
+    if (needsHost.empty() && !isForSession(options.model, all) && !couldBeHosted(*context, options, hostKernels(), "error: ", needsHost)) {
       return failWith(a.model, compiler, all);
     }
     if (!options.allowHost) {

@@ -1,10 +1,10 @@
 #include "tools/lathe/PartsRun.h"
 
 #include "compiler/jit/ClusterCompiler.h"
+#include "graph/tflite/Strings.h"
 #include "runtime/abi/load_model.h"
 #include "runtime/session/CompilerLibrary.h"
 #include "runtime/tflite_api/Interpreter.h"
-#include "runtime/tflite_api/Strings.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -58,7 +58,7 @@ absl::Status setInput(Slot &slot, const Tensor &value) {
   size_t size = static_cast<size_t>(value.sizeBytes());
   absl::StatusOr<std::string> buffer = std::string();
   if (value.dtype() == DType::String) {
-    buffer = writeStrings(value.strings());
+    buffer = tflgraph::writeStrings(value.strings());
     if (!buffer.ok())
       return buffer.status();
     bytes = buffer->data();
@@ -78,7 +78,7 @@ absl::StatusOr<Tensor> outputOf(const Slot &slot) {
   for (int64_t d : dims)
     count *= d;
   if (t.type == kTfLiteString) {
-    auto values = readStrings(t.data.data, t.bytes, count);
+    auto values = tflgraph::readStrings(t.data.data, t.bytes, count);
     return values.ok() ? absl::StatusOr<Tensor>(Tensor::fromStrings(dims, *std::move(values))) : values.status();
   }
   auto value = Tensor::tryAllocate(dtypeOf(t.type), dims, static_cast<int64_t>(t.bytes));

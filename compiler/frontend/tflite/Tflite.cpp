@@ -12,12 +12,8 @@
 using namespace mlir;
 
 namespace lathe::tflite {
-namespace {
 
 using import::Problems;
-
-/// Bytes at an address that the flatbuffer's numbers are aligned at.
-std::unique_ptr<llvm::MemoryBuffer> aligned(StringRef bytes) { return llvm::MemoryBuffer::getMemBufferCopy(bytes); }
 
 std::unique_ptr<llvm::MemoryBuffer> readFile(StringRef path, const ImportOptions &options, Problems &problems) {
   auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
@@ -32,6 +28,11 @@ std::unique_ptr<llvm::MemoryBuffer> readFile(StringRef path, const ImportOptions
   }
   return std::move(*file);
 }
+
+namespace {
+
+/// Bytes at an address that the flatbuffer's numbers are aligned at.
+std::unique_ptr<llvm::MemoryBuffer> aligned(StringRef bytes) { return llvm::MemoryBuffer::getMemBufferCopy(bytes); }
 
 FailureOr<ImportedModel> importVerified(MLIRContext *context, StringRef bytes, StringRef name,
                                         const ImportOptions &options, Problems &problems) {

@@ -3,12 +3,19 @@
 #define LATHE_COMPILER_FRONTEND_TFLITE_TFLITE_H
 
 #include "compiler/frontend/Frontend.h"
+#include "compiler/import/Problems.h"
+
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <map>
+#include <memory>
 
 namespace lathe::tflite {
 
 const Frontend &frontend();
+
+/// The bytes of a file; null after problems, which are reported.
+std::unique_ptr<llvm::MemoryBuffer> readFile(llvm::StringRef path, const ImportOptions &options, import::Problems &problems);
 
 /// What of a file compiles, operator by operator, without an end at the first that does not.
 struct Problem {

@@ -252,7 +252,28 @@ LogicalResult Translator::runOperator(const tfl::Operator &op) {
   return success();
 }
 
+static SmallVector<int32_t> listOf(const flatbuffers::Vector<int32_t> *list) {
+  return list ? SmallVector<int32_t>(list->begin(), list->end()) : SmallVector<int32_t>();
+}
+
+/// The operators of a subgraph but those that `leaves` says.
+static SmallVector<unsigned> operatorsOf(const ModelFile &file, unsigned subgraph,
+                                         llvm::function_ref<bool(tfl::BuiltinOperator)> leaves = nullptr) {
+  SmallVector<unsigned> operators;
+  const tfl::SubGraph &graph = file.subgraph(subgraph);
+  for (unsigned i = 0; graph.operators() && i < graph.operators()->size(); ++i)
+    if (!leaves || !leaves(ModelFile::builtin(file.code(*graph.operators()->Get(i)))))
+      operators.push_back(i);
+  return operators;
+}
+
 LogicalResult Translator::runSubgraph(unsigned index, ArrayRef<GraphValue> args, SmallVectorImpl<GraphValue> &results) {
+  const tfl::SubGraph &graph = file.subgraph(index);
+  return runOperators(index, operatorsOf(file, index), listOf(graph.inputs()), args, listOf(graph.outputs()), results);
+}
+
+LogicalResult Translator::runOperators(unsigned index, ArrayRef<unsigned> operators, ArrayRef<int32_t> given, ArrayRef<GraphValue> args,
+                                       ArrayRef<int32_t> wanted, SmallVectorImpl<GraphValue> &results) {
   const tfl::SubGraph &graph = file.subgraph(index);
   auto fail = [&](const Twine &text) {
     sawError = true;
@@ -260,23 +281,23 @@ LogicalResult Translator::runSubgraph(unsigned index, ArrayRef<GraphValue> args,
   };
   if (frames.size() >= kMaxDepth)
     return fail("subgraphs call each other too deeply");
-  size_t expected = graph.inputs() ? graph.inputs()->size() : 0;
-  if (expected != args.size())
-    return fail("expected " + Twine(expected) + " inputs, found " + Twine(args.size()));
+  if (given.size() != args.size())
+    return fail("expected " + Twine(given.size()) + " inputs, found " + Twine(args.size()));
   frames.push_back({index, {}, {}});
   frames.back().values.resize(file.numTensors(index));
-  for (size_t i = 0; i < expected; ++i)
-    frames.back().values[graph.inputs()->Get(i)] = args[i];
+  for (auto [tensor, value] : llvm::zip_equal(given, args))
+    frames.back().values[tensor] = value;
   bool ok = true;
-  if (graph.operators())
-    for (const tfl::Operator *op : *graph.operators())
-      if (failed(runOperator(*op))) {
-        ok = false;
-        if (op->outputs())
-          frames.back().failed.insert(op->outputs()->begin(), op->outputs()->end());
-      }
-  if (ok && graph.outputs())
-    for (int32_t t : *graph.outputs()) {
+  for (unsigned i : operators) {
+    const tfl::Operator &op = *graph.operators()->Get(i);
+    if (failed(runOperator(op))) {
+      ok = false;
+      if (op.outputs())
+        frames.back().failed.insert(op.outputs()->begin(), op.outputs()->end());
+    }
+  }
+  if (ok)
+    for (int32_t t : wanted) {
       auto &value = frames.back().values[t];
       if (!value) { // a constant, or nothing
         const TensorInfo &info = file.tensor(index, t);
@@ -302,7 +323,15 @@ LogicalResult Translator::initialize(OpContext &c, unsigned index) {
   GraphValues results;
   auto before = state;
   state.clear();
-  if (failed(runSubgraph(index, {}, results)))
+  // Tables may be filled by the same subgraph: those are nodes of a graph, and nothing that is compiled reads them.
+  auto isVariable = [](tfl::BuiltinOperator op) { return op == tfl::BuiltinOperator::ASSIGN_VARIABLE; };
+  auto isTable = [](tfl::BuiltinOperator op) {
+    return op == tfl::BuiltinOperator::HASHTABLE || op == tfl::BuiltinOperator::HASHTABLE_IMPORT;
+  };
+  SmallVector<unsigned> operators = operatorsOf(file, index);
+  if (operatorsOf(file, index, isVariable).size() < operators.size())
+    operators = operatorsOf(file, index, isTable);
+  if (failed(runOperators(index, operators, {}, {}, {}, results)))
     return failure();
   auto written = std::exchange(state, before);
   for (auto &[name, value] : written) {
@@ -369,21 +398,26 @@ LogicalResult Translator::translate(const EntryPlan &plan) {
   beginEntry(plan.name, loc, inputs);
   const tfl::SubGraph &graph = file.subgraph(plan.subgraph);
   // In the order of the subgraph; names of a signature may be in another.
-  GraphValues args, results, wanted;
+  GraphValues args, wanted;
   unsigned next = 0;
   std::map<unsigned, GraphValue> byTensor;
   for (const EntryPlan::Port &p : plan.inputs)
     byTensor[p.tensor] = GraphValue::ofTensor(p.value ? hlo::makeConstant(builder, loc, *p.value)
                                                       : Value(function.getBody().front().getArgument(next++)));
-  if (graph.inputs())
-    for (int32_t t : *graph.inputs())
-      args.push_back(byTensor[t]);
-  if (failed(runSubgraph(plan.subgraph, args, results)))
+  SmallVector<int32_t> given, made;
+  if (plan.operators)
+    for (const EntryPlan::Port &p : plan.inputs)
+      given.push_back(p.tensor);
+  else
+    given = listOf(graph.inputs());
+  for (int32_t t : given)
+    args.push_back(byTensor[t]);
+  for (const EntryPlan::Port &p : plan.outputs)
+    made.push_back(p.tensor);
+  const SmallVector<unsigned> operators =
+      plan.operators ? SmallVector<unsigned>(plan.operators->begin(), plan.operators->end()) : operatorsOf(file, plan.subgraph);
+  if (failed(runOperators(plan.subgraph, operators, given, args, made, wanted)))
     return failure();
-  for (const EntryPlan::Port &p : plan.outputs) {
-    auto at = llvm::find(*graph.outputs(), int32_t(p.tensor));
-    wanted.push_back(results[at - graph.outputs()->begin()]);
-  }
   if (failed(finishEntry(outputs, wanted)))
     return failure();
   // what the integers stand for, for headers and tables

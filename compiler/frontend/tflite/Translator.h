@@ -21,6 +21,8 @@ struct EntryPlan {
     std::optional<Tensor> value;
   };
   std::vector<Port> inputs, outputs;
+  /// Some of the subgraph's operators, in their order, instead of all: inputs and outputs may then be any tensors.
+  std::optional<std::vector<unsigned>> operators;
 };
 
 /// Entries as the options ask for them: one for each signature (or the one that is named), or the first subgraph.
@@ -66,6 +68,9 @@ private:
     llvm::DenseSet<int32_t> failed;
   };
   LogicalResult runOperator(const tfl::Operator &op);
+  /// Some operators of a subgraph, between tensors that are given and tensors that are wanted.
+  LogicalResult runOperators(unsigned index, ArrayRef<unsigned> operators, ArrayRef<int32_t> given, ArrayRef<GraphValue> args,
+                             ArrayRef<int32_t> wanted, SmallVectorImpl<GraphValue> &results);
   LogicalResult tensorOf(OpContext &c, int32_t tensor, GraphValue &value);
   std::string stateName(unsigned tensor);
   /// What the integers of a tensor stand for, as a type of the quant dialect; null for other tensors.

@@ -1,12 +1,12 @@
 // Operators mean what the reference kernels do with them; only forms that strings and tables come in are here.
-#include "runtime/tflite_api/GraphTable.h"
+#include "graph/tflite/NodeTable.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include <flatbuffers/flexbuffers.h>
 
-namespace lathe::tflite_api {
+namespace lathe::tflgraph {
 
 using Op = tfl::BuiltinOperator;
 
@@ -249,4 +249,4 @@ absl::StatusOr<std::vector<Val>> translate(Emitter &e, const tfl::OperatorCode &
   return results;
 }
 
-} // namespace lathe::tflite_api
+} // namespace lathe::tflgraph

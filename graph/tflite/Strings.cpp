@@ -1,4 +1,4 @@
-#include "runtime/tflite_api/Strings.h"
+#include "graph/tflite/Strings.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace lathe::tflite_api {
+namespace lathe::tflgraph {
 
 absl::StatusOr<std::vector<std::string>> readStrings(const void *data, size_t bytes, int64_t count) {
   const char *base = static_cast<const char *>(data);
@@ -52,4 +52,4 @@ absl::StatusOr<std::string> writeStrings(const std::vector<std::string> &values)
   return buffer;
 }
 
-} // namespace lathe::tflite_api
+} // namespace lathe::tflgraph

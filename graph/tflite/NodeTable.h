@@ -1,11 +1,11 @@
 // Which node of a graph stands for an operator of a TensorFlow Lite file.
-#ifndef LATHE_RUNTIME_TFLITE_API_GRAPHTABLE_H
-#define LATHE_RUNTIME_TFLITE_API_GRAPHTABLE_H
+#ifndef LATHE_GRAPH_TFLITE_NODETABLE_H
+#define LATHE_GRAPH_TFLITE_NODETABLE_H
 
 #include "graph/Emit.h"
 #include "proto/tflite_generated.h"
 
-namespace lathe::tflite_api {
+namespace lathe::tflgraph {
 
 using graphdef::Emitter;
 using graphdef::Val;
@@ -23,6 +23,6 @@ absl::StatusOr<std::vector<Val>> translate(Emitter &e, const tfl::OperatorCode &
 /// The node that a Flex operator holds. INVALID_ARGUMENT where its options are something else.
 absl::StatusOr<tf::NodeDef> flexNode(const tfl::Operator &op);
 
-} // namespace lathe::tflite_api
+} // namespace lathe::tflgraph
 
 #endif

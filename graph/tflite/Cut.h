@@ -1,0 +1,43 @@
+// A subgraph of a TensorFlow Lite file cut into steps: operators that are nodes of a graph, operators of a program's own, and what lies
+// between them, which is compiled. The interpreter and objects with host kernels both go by it.
+#ifndef LATHE_GRAPH_TFLITE_CUT_H
+#define LATHE_GRAPH_TFLITE_CUT_H
+
+#include "graph/tflite/NodeMaker.h"
+
+#include <set>
+
+namespace lathe::tfl {
+struct OperatorCode;
+}
+
+namespace lathe::tflgraph {
+
+/// Operators that run together. Steps run in their order.
+struct Step {
+  enum class Kind { Program, Nodes, Compiled } kind = Kind::Compiled;
+  unsigned first = 0, last = 0; ///< the operators [first, last) of the subgraph; one where it is the program's
+  /// Of a compiled part: its operators, with those in front that give it the handles and first values of variables.
+  std::vector<unsigned> operators;
+  bool usesVariables = false;
+  std::vector<int> inputs, outputs; ///< of a compiled part: tensors of numbers
+  NodePart nodes;
+};
+
+struct CutOptions {
+  /// Whether the program has an operator for this code; none where empty.
+  std::function<bool(const tfl::OperatorCode &)> isPrograms;
+  /// Operators that are nodes although they have a compiled form.
+  std::set<unsigned> more;
+};
+
+/// The steps of the maker's subgraph; none where everything is compiled. INVALID_ARGUMENT for indices that are out of range,
+/// UNIMPLEMENTED naming what cannot be handed from one step to another.
+absl::StatusOr<std::vector<Step>> cut(NodeMaker &maker, const CutOptions &options);
+
+/// Operators of [first, last) that could be nodes.
+std::set<unsigned> nodesOf(const NodeMaker &maker, unsigned first, unsigned last);
+
+} // namespace lathe::tflgraph
+
+#endif
