@@ -150,6 +150,8 @@ private:
       return node->numInputs() == 1 ? input(0) : std::nullopt;
     if (op == "Shape" || op == "ShapeN" || op == "Rank" || op == "Size")
       return ofShape(op, shapes.shape(node->input(e.index)));
+    if (op == "VariableShape")
+      return ofShape(op, shapes.handleShape(node->input(0)));
     if (op == "Pack" || op == "ConcatV2")
       return joined(node, depth);
     if (op == "StridedSlice" && node->numInputs() == 4)

@@ -1,6 +1,7 @@
 #include "graph/builder/Scope.h"
 
 #include "graph/Emit.h"
+#include "graph/Shapes.h"
 #include "graph/gradients/Gradients.h"
 
 #include "absl/strings/str_cat.h"
@@ -74,9 +75,58 @@ Output outputOf(const Operation &op, std::string_view arg) {
 // Scope
 //===----------------------------------------------------------------------===//
 
+namespace {
+
+/// Shapes of a graph that others may add to, change and take from.
+class KnownShapes {
+public:
+  explicit KnownShapes(const Graph &graph) : graph(graph) { catchUp(); }
+
+  /// INVALID_ARGUMENT, and nothing of the node, when its inputs cannot go together.
+  absl::Status add(const Node *node) {
+    catchUp(node->id());
+    next = node->id() + 1;
+    return shapes.add(node);
+  }
+  /// A node that was just taken away again.
+  void remove(const Node *node) {
+    shapes.remove(node);
+    ++changes;
+  }
+  PartialShape of(Endpoint e) {
+    catchUp();
+    return shapes.shape(e);
+  }
+
+private:
+  /// Takes in what came since; of those nodes a shape that cannot be told is unknown.
+  void catchUp(int until = -1) {
+    if (changes != graph.changes() || next == 0) {
+      shapes = graphdef::Shapes();
+      if (auto order = graphdef::topologicalOrder(graph); order.ok())
+        for (const Node *node : *order)
+          if (until < 0 || node->id() != until)
+            (void)shapes.add(node);
+      next = graph.maxId();
+      changes = graph.changes();
+    }
+    for (; next < (until < 0 ? graph.maxId() : until); ++next)
+      if (const Node *node = graph.node(next))
+        (void)shapes.add(node);
+  }
+
+  const Graph &graph;
+  graphdef::Shapes shapes;
+  int next = 0;        ///< node ids below this are in
+  int64_t changes = 0; ///< of the graph when they were
+};
+
+} // namespace
+
 struct Scope::State {
   std::shared_ptr<Graph> graph;
   std::shared_ptr<absl::Status> status;
+  std::shared_ptr<KnownShapes> shapes;
   std::string prefix, opName, device;
   std::vector<Node *> controls;
   std::vector<std::string> colocate;
@@ -88,6 +138,7 @@ Scope Scope::ForGraph(std::shared_ptr<Graph> graph) {
   auto state = std::make_shared<State>();
   state->graph = std::move(graph);
   state->status = std::make_shared<absl::Status>();
+  state->shapes = std::make_shared<KnownShapes>(*state->graph);
   return Scope(std::move(state));
 }
 
@@ -155,6 +206,10 @@ std::string Scope::nameFor(std::string_view op) const {
 }
 
 std::string Scope::GetUniqueNameForOp(std::string_view name) const { return state->graph->uniqueName(nameFor(name)); }
+
+PartialShape Scope::ShapeOf(const Output &output) const {
+  return output.node() ? state->shapes->of({output.node(), output.index()}) : std::nullopt;
+}
 
 namespace {
 
@@ -237,6 +292,11 @@ Operation Scope::AddOp(const char *op, const std::vector<InputList> &args, const
   auto made = state->graph->add(std::move(spec));
   if (!made.ok())
     return failed(made.status());
+  if (absl::Status s = state->shapes->add(*made); !s.ok()) {
+    state->shapes->remove(*made);
+    state->graph->remove({*made});
+    return failed(s);
+  }
   return Operation(*made);
 }
 
@@ -278,8 +338,16 @@ Output Const(const Scope &scope, const Initializer &value, const std::vector<int
 // Gradients
 //===----------------------------------------------------------------------===//
 
-absl::Status AddSymbolicGradients(const Scope &scope, const std::vector<Output> &outputs, const std::vector<Output> &inputs,
-                                  const std::vector<Output> &grad_inputs, std::vector<Output> *grad_outputs) {
+namespace {
+
+Output toOutput(const Endpoint &e) { return e ? Output(e.node, e.index) : Output(); }
+Output toResult(const Endpoint &e, const Output *) { return toOutput(e); }
+Gradient toResult(const graphdef::Gradient &g, const Gradient *) { return {toOutput(g.values), toOutput(g.indices), toOutput(g.shape)}; }
+
+/// Found is what graphdef has for Result.
+template <typename Found, typename Result>
+absl::Status addGradients(const Scope &scope, const std::vector<Output> &outputs, const std::vector<Output> &inputs,
+                          const std::vector<Output> &grad_inputs, std::vector<Result> *grad_outputs) {
   if (!scope.ok())
     return scope.status();
   auto ends = [](const std::vector<Output> &list) {
@@ -288,20 +356,48 @@ absl::Status AddSymbolicGradients(const Scope &scope, const std::vector<Output> 
       out.push_back({o.node(), o.index()});
     return out;
   };
-  std::vector<Endpoint> grads;
+  std::vector<Found> grads;
   graphdef::GradientOptions options;
   options.prefix = scope.GetUniqueNameForOp("gradients");
   absl::Status s = graphdef::addGradients(*scope.graph(), ends(outputs), ends(inputs), ends(grad_inputs), options, &grads);
   grad_outputs->clear();
-  for (const Endpoint &e : grads)
-    grad_outputs->push_back(e ? Output(e.node, e.index) : Output());
+  for (const Found &g : grads)
+    grad_outputs->push_back(toResult(g, static_cast<const Result *>(nullptr)));
   scope.UpdateStatus(s);
   return s;
 }
 
+} // namespace
+
+absl::Status AddSymbolicGradients(const Scope &scope, const std::vector<Output> &outputs, const std::vector<Output> &inputs,
+                                  const std::vector<Output> &grad_inputs, std::vector<Output> *grad_outputs) {
+  return addGradients<Endpoint>(scope, outputs, inputs, grad_inputs, grad_outputs);
+}
+
 absl::Status AddSymbolicGradients(const Scope &scope, const std::vector<Output> &outputs, const std::vector<Output> &inputs,
                                   std::vector<Output> *grad_outputs) {
-  return AddSymbolicGradients(scope, outputs, inputs, {}, grad_outputs);
+  return addGradients<Endpoint>(scope, outputs, inputs, {}, grad_outputs);
+}
+
+absl::Status AddSymbolicGradients(const Scope &scope, const std::vector<Output> &outputs, const std::vector<Output> &inputs,
+                                  const std::vector<Output> &grad_inputs, std::vector<Gradient> *grad_outputs) {
+  return addGradients<graphdef::Gradient>(scope, outputs, inputs, grad_inputs, grad_outputs);
+}
+
+absl::Status AddSymbolicGradients(const Scope &scope, const std::vector<Output> &outputs, const std::vector<Output> &inputs,
+                                  std::vector<Gradient> *grad_outputs) {
+  return addGradients<graphdef::Gradient>(scope, outputs, inputs, {}, grad_outputs);
+}
+
+Output ConvertToTensor(const Scope &scope, const Gradient &gradient) {
+  if (!gradient.is_rows())
+    return gradient.values;
+  Scope inside = scope.NewSubScope("whole");
+  auto constant = [&](std::initializer_list<int32_t> values) { return ops::Const(inside, values); };
+  Output count(inside.AddOp("StridedSlice", {InputList{gradient.dense_shape}, InputList{constant({0})}, InputList{constant({1})}, InputList{constant({1})}},
+                            {{"shrink_axis_mask", int64_t{1}}}),
+               0);
+  return Output(inside.AddOp("UnsortedSegmentSum", {InputList{gradient.values}, InputList{gradient.indices}, InputList{count}}, {}), 0);
 }
 
 } // namespace lathe

@@ -172,9 +172,12 @@ public:
   /// The bytes of a GraphDef; the first error if there was one.
   absl::Status ToGraphDef(std::string *bytes) const;
   std::string GetUniqueNameForOp(std::string_view name) const;
+  /// What is known of an output's shape while the graph is built.
+  PartialShape ShapeOf(const Output &output) const;
   const std::string &device() const;
 
-  /// Adds a node; arguments are in the order of the op table. Null after an error, which the scope keeps.
+  /// Adds a node; arguments are in the order of the op table. Null after an error, which the scope keeps: of types and attributes, and of
+  /// shapes that cannot go together.
   Operation AddOp(const char *op, const std::vector<InputList> &args, const AttrArgs &attrs) const;
   /// The output that an input stands for, which may make a Const node.
   Output Resolve(const Input &input) const;
@@ -201,12 +204,33 @@ Output Const(const Scope &scope, std::initializer_list<T> values) {
 }
 } // namespace ops
 
+/// A gradient: a tensor or, as TensorFlow's IndexedSlices, rows of one that is zero elsewhere. Then values[i] belongs to row indices[i],
+/// the values of equal indices add up, and dense_shape is the shape of the whole.
+struct Gradient {
+  Gradient() = default;
+  Gradient(const Output &whole) : values(whole) {}
+  Gradient(const Output &values, const Output &indices, const Output &dense_shape)
+      : values(values), indices(indices), dense_shape(dense_shape) {}
+  /// Whether there is one.
+  explicit operator bool() const { return values.node(); }
+  bool is_rows() const { return indices.node(); }
+
+  Output values, indices, dense_shape;
+};
+
 /// Adds nodes that compute the derivatives of `outputs` by `inputs`; a gradient that does not exist has no node. With
 /// `grad_inputs` one gradient an output comes in, otherwise ones.
 absl::Status AddSymbolicGradients(const Scope &scope, const std::vector<Output> &outputs, const std::vector<Output> &inputs,
                                   const std::vector<Output> &grad_inputs, std::vector<Output> *grad_outputs);
 absl::Status AddSymbolicGradients(const Scope &scope, const std::vector<Output> &outputs, const std::vector<Output> &inputs,
                                   std::vector<Output> *grad_outputs);
+/// The same, where gradients of gathers are rows; TensorFlow's Python does so. By a variable's handle they are those of all its reads.
+absl::Status AddSymbolicGradients(const Scope &scope, const std::vector<Output> &outputs, const std::vector<Output> &inputs,
+                                  const std::vector<Output> &grad_inputs, std::vector<Gradient> *grad_outputs);
+absl::Status AddSymbolicGradients(const Scope &scope, const std::vector<Output> &outputs, const std::vector<Output> &inputs,
+                                  std::vector<Gradient> *grad_outputs);
+/// The tensor that a gradient stands for.
+Output ConvertToTensor(const Scope &scope, const Gradient &gradient);
 
 } // namespace lathe
 

@@ -8,11 +8,11 @@ namespace {
 void addHandedOn(Rules &r) {
   r.add({"Identity", "RefIdentity", "PlaceholderWithDefault", "EnsureShape", "DebugGradientIdentity", "Copy", "CopyHost", "DeepCopy",
          "Print", "CheckPinned"},
-        [](Grad &g) { g.set(0, g.dy()); });
+        [](Grad &g) { g.set(0, g.handedOn()); });
   r.add({"IdentityN"}, [](Grad &g) {
     for (int i = 0; i < g.node.numInputs(); ++i)
       if (g.has(i))
-        g.set(i, g.dy(i));
+        g.set(i, g.handedOn(i));
   });
   r.add({"CheckNumerics", "CheckNumericsV2"}, [](Grad &g) { g.set(0, call(g.node.op().c_str(), {g.dy()}, g.attrs({"message"}))); });
   r.add({"PreventGradient"}, [](Grad &g) { g.fail("refuses to be differentiated: " + g.node.stringAttr("message")); });

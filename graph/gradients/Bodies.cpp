@@ -130,7 +130,7 @@ absl::StatusOr<std::string> FunctionWriter::finish(const std::string &name) {
 }
 
 absl::StatusOr<BodyGradient> differentiate(const std::shared_ptr<Library> &library, const tf::NameAttrList &function,
-                                           const std::vector<DType> &dyTypes, const std::string &prefix) {
+                                           const std::vector<DType> &dyTypes, const std::string &prefix, bool rows) {
   BodyGradient out;
   auto body = instantiate(library, function);
   if (!body.ok())
@@ -154,14 +154,18 @@ absl::StatusOr<BodyGradient> differentiate(const std::shared_ptr<Library> &libra
   for (Node *arg : out.body.args)
     if (isDifferentiable(arg->outputType(0)))
       xs.push_back(arg->output(0));
-  std::vector<Endpoint> found;
+  std::vector<Gradient> found;
+  std::vector<Endpoint> wholes;
   GradientOptions options;
   options.prefix = prefix;
-  if (absl::Status s = addGradients(graph, ys, xs, dys, options, &found); !s.ok())
+  absl::Status s = rows ? addGradients(graph, ys, xs, dys, options, &found) : addGradients(graph, ys, xs, dys, options, &wholes);
+  if (!s.ok())
     return absl::Status(s.code(), absl::StrCat("in function '", function.name(), "': ", s.message()));
+  for (const Endpoint &e : wholes)
+    found.push_back({e, {}, {}});
   size_t next = 0;
   for (Node *arg : out.body.args)
-    out.grads.push_back(isDifferentiable(arg->outputType(0)) ? found[next++] : Endpoint());
+    out.grads.push_back(isDifferentiable(arg->outputType(0)) ? found[next++] : Gradient());
   out.isForward = ancestors(graph, old);
   std::set<Endpoint> seen;
   auto capture = [&](const Endpoint &e) {
@@ -172,9 +176,10 @@ absl::StatusOr<BodyGradient> differentiate(const std::shared_ptr<Library> &libra
     if (!out.isForward[node->id()])
       for (const Endpoint &e : node->inputs())
         capture(e);
-  for (const Endpoint &e : out.grads)
-    if (e)
-      capture(e); // a gradient may be a forward value as it is
+  for (const Gradient &g : out.grads)
+    for (const Endpoint &e : {g.values, g.indices, g.shape})
+      if (e)
+        capture(e); // a gradient may be a forward value as it is
   return out;
 }
 

@@ -14,16 +14,16 @@ namespace lathe::graphdef {
 struct BodyGradient {
   FunctionBody body;
   std::vector<Node *> dys;                  ///< _Arg nodes, one a result; null for results without gradient
-  std::vector<Endpoint> grads;              ///< one an argument; none where nothing flows
+  std::vector<Gradient> grads;              ///< one an argument; none where nothing flows
   std::vector<bool> isForward;              ///< by node id
   /// Values of forward nodes that backward nodes read, in order; arguments and constants are among them.
   std::vector<Endpoint> captures;
 };
 
 /// Differentiates the body of a function by all its differentiable arguments. `dyTypes` has, for each result, the type of the
-/// gradient that comes in, or Invalid.
+/// gradient that comes in, or Invalid. Gradients are rows only where `rows` allows it.
 absl::StatusOr<BodyGradient> differentiate(const std::shared_ptr<Library> &library, const tf::NameAttrList &function,
-                                           const std::vector<DType> &dyTypes, const std::string &prefix);
+                                           const std::vector<DType> &dyTypes, const std::string &prefix, bool rows = false);
 
 /// Copies nodes from one graph to another; endpoints in `known` stand for others there and are added to as nodes come. Control
 /// edges from nodes that are not copied are dropped.

@@ -84,8 +84,8 @@ void switchGradient(Grad &g) {
 } // namespace
 
 void addFlowRules(Rules &r) {
-  r.add({"Merge"}, merge);
-  r.add({"Switch"}, switchGradient);
+  r.add({"Merge", "RefMerge"}, merge);
+  r.add({"Switch", "RefSwitch"}, switchGradient);
   // loops have become While before any rule is asked
   r.add({"Enter", "Exit", "NextIteration", "LoopCond"}, [](Grad &g) { g.fail("it is part of no whole loop"); });
 }

@@ -116,16 +116,17 @@ absl::StatusOr<std::string> CallGradient::writeBackward(const std::string &name,
     }
   if (absl::Status s = copyNodes(*made.body.graph, which, writer.graph(), known); !s.ok())
     return s;
-  for (const Endpoint &e : made.grads)
-    if (e) {
-      writer.addResult(known.at(e));
-      results->push_back(e.type());
-    }
+  for (const Gradient &grad : made.grads)
+    for (const Endpoint &e : {grad.values, grad.indices, grad.shape})
+      if (e) {
+        writer.addResult(known.at(e));
+        results->push_back(e.type());
+      }
   return writer.finish(name);
 }
 
 absl::Status CallGradient::run(const tf::NameAttrList &f) {
-  auto differentiated = differentiate(g.e.graph.sharedLibrary(), f, incoming(g), functionScope(g));
+  auto differentiated = differentiate(g.e.graph.sharedLibrary(), f, incoming(g), functionScope(g), /*rows=*/true);
   if (!differentiated.ok())
     return differentiated.status();
   made = *std::move(differentiated);
@@ -164,9 +165,12 @@ absl::Status CallGradient::run(const tf::NameAttrList &f) {
     return absl::OkStatus();
   Val d = g.e.op(op, {args}, {{"f", functionAttr(*backward)}, {"Tout", results}});
   int next = 0;
-  for (size_t i = 0; i < made.grads.size(); ++i)
-    if (made.grads[i])
-      g.set(static_cast<int>(i), d.at(next++));
+  auto nextResult = [&](const Endpoint &e) { return e ? d.at(next++) : Val(); };
+  for (size_t i = 0; i < made.grads.size(); ++i) {
+    const Gradient &grad = made.grads[i];
+    Val values = nextResult(grad.values), indices = nextResult(grad.indices);
+    g.set(static_cast<int>(i), {values, indices, nextResult(grad.shape)});
+  }
   return absl::OkStatus();
 }
 
@@ -215,9 +219,9 @@ absl::StatusOr<std::string> Conditional::write(const BodyGradient &branch, const
   FunctionWriter writer(g.e.graph.sharedLibrary());
   std::map<Endpoint, Endpoint> known;
   std::vector<Node *> roots;
-  for (const Endpoint &e : branch.grads)
-    if (e)
-      roots.push_back(e.node);
+  for (const Gradient &grad : branch.grads)
+    if (grad)
+      roots.push_back(grad.values.node);
   std::vector<bool> which = ancestors(*branch.body.graph, roots);
   for (Node *arg : branch.body.args) {
     known[arg->output(0)] = writer.addArg(arg->outputType(0), arg->name());
@@ -233,7 +237,7 @@ absl::StatusOr<std::string> Conditional::write(const BodyGradient &branch, const
   for (size_t i = 0; i < flows.size(); ++i) {
     if (!flows[i])
       continue;
-    const Endpoint &e = branch.grads[i];
+    const Endpoint &e = branch.grads[i].values;
     Val arg(writer.emit(), known.at(branch.body.args[i]->output(0)));
     writer.addResult(e ? known.at(e) : zerosFor(arg, types[i]).end);
   }
@@ -258,7 +262,7 @@ absl::Status Conditional::run(const std::vector<tf::NameAttrList> &functions) {
     for (size_t i = 0; i < std::min(count, branch.grads.size()); ++i)
       if (branch.grads[i]) {
         flows[i] = true;
-        types[i] = branch.grads[i].type();
+        types[i] = branch.grads[i].values.type();
       }
   std::vector<std::string> names;
   for (size_t b = 0; b < branches.size(); ++b) {

@@ -19,19 +19,17 @@ Val gathered(Val dy, Val shape, Val indices, Val axis) {
   return Transpose(sums, InvertPermutation(perm));
 }
 
-/// The same along the first dimension.
-Val gatheredRows(Val dy, Val shape, Val indices) {
-  Val rows = Reshape(dy, Concat({asVector(Size(indices)), part(shape, 1)}, intOf(dy, 0)));
-  return call("UnsortedSegmentSum", {rows, flat(indices), element(shape, 0)});
+/// The same along the first dimension, as rows.
+GradVal gatheredRows(Val dy, Val shape, Val indices) {
+  return {Reshape(dy, Concat({asVector(Size(indices)), part(shape, 1)}, intOf(dy, 0))), flat(indices), shape};
 }
 
 /// With batch dimensions: one gather from rows of all batches, at indices moved by the batch's start.
-Val gatheredBatches(Val dy, Val shape, Val indices, Val axis, int64_t batchDims) {
+Val gatheredBatches(Val dy, Val shape, Val indices, Val axis, Val batchDims) {
   Val zero = intOf(dy, 0), one = intOf(dy, 1), rank = Size(shape);
-  int b = static_cast<int>(batchDims);
-  Val batch = part(shape, 0, b), count = call("Prod", {batch, zero});
   auto piece = [&](Val from, Val to) { return gather(shape, Range(from, to, one)); };
-  Val outer = piece(intOf(dy, b), axis), inner = piece(axis + 1, rank);
+  Val batch = piece(zero, batchDims), count = call("Prod", {batch, zero});
+  Val outer = piece(batchDims, axis), inner = piece(axis + 1, rank);
   Val size = gather(shape, axis), perBatch = FloorDiv(Size(indices), Maximum(count, one));
   auto prod = [&](Val v) { return call("Prod", {v, zero}); };
   // [batch, outer, indices, inner] with indices in front of outer
@@ -43,18 +41,45 @@ Val gatheredBatches(Val dy, Val shape, Val indices, Val axis, int64_t batchDims)
   return Reshape(back, shape);
 }
 
-void gatherV2(Grad &g) {
-  Val shape = Shape(g.in(0)), indices = g.in(1);
-  Val rank = Size(shape), axis = Reshape(FloorMod(Cast(g.in(2), DType::Int32) + rank, rank), g.e.int32s({}));
-  int64_t batch = g.intAttr("batch_dims");
-  if (batch < 0) {
-    g.fail("batch_dims counted from the end have no gradient");
-    return;
-  }
-  g.set(0, batch ? gatheredBatches(g.dy(), shape, indices, axis, batch) : gathered(g.dy(), shape, indices, axis));
+Val variableShape(Val handle, DType type) { return call("VariableShape", {handle}, {{"out_type", type}}); }
+
+/// The shape of what was gathered from. That of a variable is asked of its handle, so that no function need hand on its value.
+Val paramsShape(Grad &g) {
+  Endpoint params = g.node.input(0);
+  return params.node->op() == "ReadVariableOp" ? variableShape(g.e.val(params.node->input(0)), DType::Int32) : Shape(g.in(0));
 }
 
-Val variableShape(Grad &g, DType type) { return call("VariableShape", {g.in(0)}, {{"out_type", type}}); }
+/// Indices of a type that segments have.
+Val gatherIndices(Grad &g) {
+  Val indices = g.in(1);
+  return indices.type() == DType::Int16 ? Cast(indices, DType::Int32) : indices;
+}
+
+/// How many dimensions are batches; those counted from the end are by the rank of the indices.
+Val batchCount(Grad &g) {
+  Val given = g.e.int32(static_cast<int32_t>(g.intAttr("batch_dims")));
+  return g.intAttr("batch_dims") < 0 ? Rank(g.in(1)) + given : given;
+}
+
+bool isConstantZero(Endpoint e) {
+  if (e.node->op() != "Const")
+    return false;
+  auto value = decodeTensor(e.node->attr("value")->tensor(), sizeof(int64_t));
+  if (!value.ok() || value->numElements() != 1)
+    return false;
+  return value->dtype() == DType::Int32   ? *value->data<int32_t>() == 0
+         : value->dtype() == DType::Int64 ? *value->data<int64_t>() == 0
+                                          : false;
+}
+
+void gatherV2(Grad &g) {
+  const bool batches = g.intAttr("batch_dims") != 0;
+  Val shape = paramsShape(g), indices = gatherIndices(g);
+  if (!batches && isConstantZero(g.node.input(2)))
+    return g.set(0, gatheredRows(g.dy(), shape, indices));
+  Val rank = Size(shape), axis = Reshape(FloorMod(Cast(g.in(2), DType::Int32) + rank, rank), g.e.int32s({}));
+  g.set(0, batches ? gatheredBatches(g.dy(), shape, indices, axis, batchCount(g)) : gathered(g.dy(), shape, indices, axis));
+}
 
 /// Elements equal to the result share its gradient.
 void tensorScatterExtreme(Grad &g) {
@@ -87,21 +112,19 @@ void approxTopK(Grad &g) {
 } // namespace
 
 void addGatherRules(Rules &r) {
-  r.add({"Gather"}, [](Grad &g) { g.set(0, gatheredRows(g.dy(), Shape(g.in(0)), g.in(1))); });
+  r.add({"Gather"}, [](Grad &g) { g.set(0, gatheredRows(g.dy(), paramsShape(g), g.in(1))); });
   r.add({"GatherV2"}, gatherV2);
   r.add({"GatherNd"}, [](Grad &g) {
     DType type = g.node.inputType(1);
     Val indices = type == DType::Int16 ? Cast(g.in(1), DType::Int32) : g.in(1);
     g.set(0, ScatterNd(indices, g.dy(), Shape(g.in(0), indices.type())));
   });
-  r.add({"ReadVariableOp"}, [](Grad &g) { g.set(0, g.dy()); });
+  r.add({"ReadVariableOp"}, [](Grad &g) { g.set(0, g.handedOn()); });
   r.add({"ResourceGather"}, [](Grad &g) {
-    Val shape = variableShape(g, DType::Int32);
-    int64_t batch = g.intAttr("batch_dims");
-    g.set(0, batch > 0 ? gatheredBatches(g.dy(), shape, g.in(1), g.e.int32(static_cast<int32_t>(batch)), batch)
-                       : gatheredRows(g.dy(), shape, g.in(1)));
+    Val shape = variableShape(g.in(0), DType::Int32), batch = batchCount(g);
+    g.set(0, g.intAttr("batch_dims") ? gatheredBatches(g.dy(), shape, g.in(1), batch, batch) : gatheredRows(g.dy(), shape, g.in(1)));
   });
-  r.add({"ResourceGatherNd"}, [](Grad &g) { g.set(0, ScatterNd(g.in(1), g.dy(), variableShape(g, g.node.inputType(1)))); });
+  r.add({"ResourceGatherNd"}, [](Grad &g) { g.set(0, ScatterNd(g.in(1), g.dy(), variableShape(g.in(0), g.node.inputType(1)))); });
   r.add({"ScatterNd"}, [](Grad &g) { g.set(1, GatherNd(g.dy(), g.in(0))); });
   r.add({"ScatterNdNonAliasingAdd", "TensorScatterAdd"}, [](Grad &g) {
     g.set(0, g.dy());

@@ -19,20 +19,20 @@ public:
   }
 
   absl::Status run(const std::vector<Endpoint> &ys, const std::vector<Endpoint> &xs, const std::vector<Endpoint> &dys,
-                   std::vector<Endpoint> *grads);
+                   bool rows, std::vector<Gradient> *grads);
 
 private:
   absl::Status check(const std::vector<Endpoint> &ys, const std::vector<Endpoint> &xs, const std::vector<Endpoint> &dys);
   absl::Status seed(const std::vector<Endpoint> &ys, const std::vector<Endpoint> &dys);
   std::vector<bool> reachedFrom(const std::vector<Endpoint> &xs);
   absl::Status visit(Node *node);
-  Val total(Endpoint e);
+  GradVal total(Endpoint e);
 
   Graph &graph;
   Emitter emitter;
   const GradientOptions &options;
   std::string prefix;
-  std::map<Endpoint, std::vector<Val>> sums;
+  std::map<Endpoint, std::vector<GradVal>> sums;
   std::vector<bool> reached;
 };
 
@@ -92,21 +92,42 @@ std::vector<bool> Walk::reachedFrom(const std::vector<Endpoint> &xs) {
   return seen;
 }
 
-Val Walk::total(Endpoint e) {
+/// All rows of several gradients, one after the other.
+GradVal joinRows(const std::vector<GradVal> &parts) {
+  std::vector<Val> values, indices;
+  bool wide = false;
+  for (const GradVal &part : parts)
+    wide |= part.indices.type() != parts.front().indices.type();
+  for (const GradVal &part : parts) {
+    values.push_back(part.values);
+    indices.push_back(wide ? Cast(part.indices, DType::Int64) : part.indices);
+  }
+  Val axis = intOf(parts.front().values, 0);
+  return {Concat(values, axis), Concat(indices, axis), parts.front().shape};
+}
+
+GradVal Walk::total(Endpoint e) {
   auto it = sums.find(e);
   if (it == sums.end())
-    return Val();
-  if (it->second.size() > 1) {
-    Val sum = emitter.op("AddN", {it->second});
-    it->second = {sum};
+    return GradVal();
+  std::vector<GradVal> &parts = it->second;
+  if (parts.size() > 1) {
+    if (std::all_of(parts.begin(), parts.end(), [](const GradVal &part) { return part.isRows(); })) {
+      parts = {joinRows(parts)};
+    } else {
+      std::vector<Val> wholes;
+      for (const GradVal &part : parts)
+        wholes.push_back(part.whole());
+      parts = {emitter.op("AddN", {wholes})};
+    }
   }
-  return it->second.empty() ? Val() : it->second.front();
+  return parts.empty() ? GradVal() : parts.front();
 }
 
 absl::Status Walk::visit(Node *node) {
   emitter.scope = absl::StrCat(prefix, "/", node->name(), "_grad");
   emitter.device = node->device();
-  std::vector<Val> dys;
+  std::vector<GradVal> dys;
   bool any = false;
   for (int i = 0; i < node->numOutputs(); ++i) {
     dys.push_back(total(node->output(i)));
@@ -131,12 +152,12 @@ absl::Status Walk::visit(Node *node) {
   (*rule)(grad);
   if (!emitter.ok())
     return emitter.status;
-  std::vector<Val> found = grad.take();
+  std::vector<GradVal> found = grad.take();
   for (size_t i = 0; i < found.size() && i < inputs.size(); ++i) {
     if (!found[i])
       continue;
-    if (found[i].type() != inputs[i].type() && inputs[i].type() != DType::Resource)
-      return absl::InternalError(absl::StrCat("the gradient of input ", i, " is of type ", dtypeName(found[i].type()), ", expected ",
+    if (found[i].values.type() != inputs[i].type() && inputs[i].type() != DType::Resource)
+      return absl::InternalError(absl::StrCat("the gradient of input ", i, " is of type ", dtypeName(found[i].values.type()), ", expected ",
                                               dtypeName(inputs[i].type())));
     sums[inputs[i]].push_back(found[i]);
   }
@@ -144,7 +165,7 @@ absl::Status Walk::visit(Node *node) {
 }
 
 absl::Status Walk::run(const std::vector<Endpoint> &ys, const std::vector<Endpoint> &xs, const std::vector<Endpoint> &dys,
-                       std::vector<Endpoint> *grads) {
+                       bool rows, std::vector<Gradient> *grads) {
   if (absl::Status s = check(ys, xs, dys); !s.ok())
     return s;
   std::vector<Node *> roots;
@@ -177,7 +198,8 @@ absl::Status Walk::run(const std::vector<Endpoint> &ys, const std::vector<Endpoi
   emitter.scope = prefix;
   for (const Endpoint &x : xs) {
     emitter.device = x.node->device();
-    grads->push_back(total(x).end);
+    GradVal found = total(x);
+    grads->push_back(rows ? found.ends() : Gradient{found.whole().end, {}, {}});
   }
   return emitter.status;
 }
@@ -205,7 +227,17 @@ bool isDifferentiable(DType type) {
 
 absl::Status addGradients(Graph &graph, const std::vector<Endpoint> &ys, const std::vector<Endpoint> &xs,
                           const std::vector<Endpoint> &dys, const GradientOptions &options, std::vector<Endpoint> *grads) {
-  return Walk(graph, options).run(ys, xs, dys, grads);
+  std::vector<Gradient> found;
+  absl::Status s = Walk(graph, options).run(ys, xs, dys, false, &found);
+  grads->clear();
+  for (const Gradient &g : found)
+    grads->push_back(g.values);
+  return s;
+}
+
+absl::Status addGradients(Graph &graph, const std::vector<Endpoint> &ys, const std::vector<Endpoint> &xs,
+                          const std::vector<Endpoint> &dys, const GradientOptions &options, std::vector<Gradient> *grads) {
+  return Walk(graph, options).run(ys, xs, dys, true, grads);
 }
 
 GradientInfo gradientInfo(std::string_view op) {
@@ -235,13 +267,18 @@ std::vector<Val> Grad::ins(std::string_view arg) {
   return ins(start, count);
 }
 
+Val GradVal::whole() const {
+  return isRows() ? call("UnsortedSegmentSum", {values, indices, element(shape, 0)}) : values;
+}
+
 Val Grad::dy(int i) {
   if (i >= static_cast<int>(dys.size()))
     return Val();
-  if (!dys[i])
-    dys[i] = ZerosLike(out(i));
-  return dys[i];
+  dys[i] = dys[i] ? dys[i].whole() : ZerosLike(out(i));
+  return dys[i].values;
 }
+
+GradVal Grad::handedOn(int i) { return has(i) ? dys[i] : GradVal(dy(i)); }
 
 void Grad::fail(std::string_view why) { e.fail(absl::UnimplementedError(std::string(why))); }
 

@@ -15,6 +15,14 @@ struct GradientOptions {
   std::vector<Endpoint> stop;
 };
 
+/// A gradient: an endpoint or, as a gather has it, *rows* of one that is zero elsewhere (TensorFlow's IndexedSlices). Row indices[i] of
+/// it gets values[i], those of equal indices add up; `shape` is the shape of the whole.
+struct Gradient {
+  Endpoint values, indices, shape;
+  explicit operator bool() const { return static_cast<bool>(values); }
+  bool isRows() const { return static_cast<bool>(indices); }
+};
+
 /// Adds nodes that compute, for each of `xs`, the sum over all `ys` of dy times the derivative of y by x. `dys` is empty or has
 /// one entry a y; an entry without a node is ones. (*grads)[i] is none where no y depends on x in a differentiable way.
 ///
@@ -23,6 +31,9 @@ struct GradientOptions {
 /// UNIMPLEMENTED naming the node when an op on the way has no gradient, INVALID_ARGUMENT for a complex y without dy.
 absl::Status addGradients(Graph &graph, const std::vector<Endpoint> &ys, const std::vector<Endpoint> &xs,
                           const std::vector<Endpoint> &dys, const GradientOptions &options, std::vector<Endpoint> *grads);
+/// The same with rows where all of a gradient comes from gathers of rows, so that no node is as large as what was gathered from.
+absl::Status addGradients(Graph &graph, const std::vector<Endpoint> &ys, const std::vector<Endpoint> &xs,
+                          const std::vector<Endpoint> &dys, const GradientOptions &options, std::vector<Gradient> *grads);
 
 /// What is known of an op's gradient.
 struct GradientInfo {

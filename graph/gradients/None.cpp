@@ -54,9 +54,8 @@ void addNotDifferentiable(Rules &r) {
                            "MergeSummary", "TensorSummary", "TensorSummaryV2", "PrintV2"});
   r.addNone("keeps something for another session", {"GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor", "DeleteSessionTensor"});
   r.addNone("keeps what gradients of loops of the first kind need", {"StackPush", "StackPushV2", "StackPop", "StackPopV2"});
-  r.addMissing("references to variables do not pass loops and conditionals",
-               {"RefEnter", "RefExit", "RefMerge", "RefNextIteration", "RefSwitch"});
-  r.addMissing("the derivative of its samples by their parameters is not there", {"StatelessParameterizedTruncatedNormal"});
+  r.addMissing("references to variables do not pass loops",
+               {"RefEnter", "RefExit", "RefNextIteration"});
   r.addNone("calls out of the graph", {"PyFunc", "PyFuncStateless", "EagerPyFunc"});
 }
 

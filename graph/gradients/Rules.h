@@ -9,10 +9,24 @@
 
 namespace lathe::graphdef {
 
+/// A Gradient of values.
+struct GradVal {
+  Val values, indices, shape;
+
+  GradVal() = default;
+  GradVal(Val whole) : values(whole) {}
+  GradVal(Val values, Val indices, Val shape) : values(values), indices(indices), shape(shape) {}
+  explicit operator bool() const { return static_cast<bool>(values); }
+  bool isRows() const { return static_cast<bool>(indices); }
+  /// The tensor that it stands for.
+  Val whole() const;
+  Gradient ends() const { return {values.end, indices.end, shape.end}; }
+};
+
 /// What a rule sees. Inputs whose gradient a rule does not set have none.
 class Grad {
 public:
-  Grad(Node &node, Emitter &emitter, std::vector<Val> dys) : node(node), e(emitter), dys(std::move(dys)), grads(node.numInputs()) {}
+  Grad(Node &node, Emitter &emitter, std::vector<GradVal> dys) : node(node), e(emitter), dys(std::move(dys)), grads(node.numInputs()) {}
 
   Node &node;
   Emitter &e;
@@ -23,8 +37,10 @@ public:
   std::vector<Val> ins(std::string_view arg);
   /// The gradient of an output; zeros where there is none.
   Val dy(int i = 0);
+  /// The same for rules that hand it on: rows stay rows.
+  GradVal handedOn(int i = 0);
   bool has(int i) const { return i < static_cast<int>(dys.size()) && dys[i]; }
-  void set(int i, Val v) { grads[i] = v; }
+  void set(int i, const GradVal &v) { grads[i] = v; }
   /// Whether gradients flow into this input, so that a rule may leave out what nobody reads.
   bool wants(int i) const { return isDifferentiable(node.inputType(i)); }
   void fail(std::string_view why);
@@ -34,10 +50,10 @@ public:
   /// Attributes of the node to hand on under their own names.
   NamedAttrs attrs(std::initializer_list<const char *> names) const;
 
-  std::vector<Val> take() { return std::move(grads); }
+  std::vector<GradVal> take() { return std::move(grads); }
 
 private:
-  std::vector<Val> dys, grads;
+  std::vector<GradVal> dys, grads;
 };
 
 using Rule = void (*)(Grad &g);

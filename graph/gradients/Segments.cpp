@@ -81,7 +81,13 @@ void addSegmentRules(Rules &r) {
           std::string op = g.node.op();
           if (size_t with = op.find("WithNumSegments"); with != std::string::npos)
             op.resize(with);
-          g.set(0, call((op + "Grad").c_str(), {g.dy(), g.in(1), g.in(2), element(Shape(g.in(0)), 0)}));
+          Val shape = Shape(g.in(0));
+          if (!g.boolAttr("sparse_gradient")) {
+            g.set(0, call((op + "Grad").c_str(), {g.dy(), g.in(1), g.in(2), element(shape, 0)}));
+            return;
+          }
+          Val rows = call((op + "GradV2").c_str(), {g.dy(), g.in(1), g.in(2), element(shape, 0)});
+          g.set(0, {rows, rows.at(1), shape});
         });
 }
 

@@ -173,7 +173,7 @@ absl::StatusOr<std::string> WhileGradient::writeBackward(const std::string &name
   if (absl::Status s = copyNodes(*made.body.graph, which, writer.graph(), known); !s.ok())
     return s;
   for (size_t i = 0; i < differentiated.size(); ++i) {
-    const Endpoint &grad = made.grads[differentiated[i]];
+    const Endpoint &grad = made.grads[differentiated[i]].values;
     // the incoming gradient is as large as the variable
     results.push_back(grad ? Val(e, known.at(grad)) : ZerosLike(args[1 + i]));
   }

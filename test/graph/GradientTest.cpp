@@ -127,6 +127,109 @@ TEST(Gradients, CallsKeepTheirNodesAndGiveMore) {
   EXPECT_TRUE(again.ok()) << again.status();
 }
 
+TEST(Gradients, PassSwitchesOfReferences) {
+  Fixture f;
+  Node *variable = f.e.node("VariableV2", {}, {{"dtype", DType::Float32}, {"shape", PartialShape({2})}}, "v");
+  ASSERT_TRUE(variable) << f.e.status;
+  Val v(f.e, variable->output(0)), yes = call("Greater", {f.x, f.y});
+  Val sides = f.e.op("RefSwitch", {v, yes});
+  Val merged = call("Merge", {std::vector<Val>{call("Neg", {sides}), call("Square", {sides.at(1)})}});
+  auto grads = f.gradients({merged}, {v});
+  ASSERT_TRUE(grads.ok()) << grads.status();
+  EXPECT_EQ((*grads)[0].node->op(), "Merge");
+}
+
+/// The gradients by xs of the sum of ys, rows or not.
+std::vector<Gradient> rowGradients(Fixture &f, const std::vector<Val> &ys, const std::vector<Val> &xs) {
+  std::vector<Endpoint> yEnds, xEnds;
+  for (const Val &v : ys)
+    yEnds.push_back(v.end);
+  for (const Val &v : xs)
+    xEnds.push_back(v.end);
+  std::vector<Gradient> grads;
+  absl::Status s = addGradients(f.graph, yEnds, xEnds, {}, {}, &grads);
+  EXPECT_TRUE(s.ok()) << s;
+  return grads;
+}
+
+Val gatherAt(Val params, Val indices, int axis) { return call("GatherV2", {params, indices, params.emitter->int32(axis)}); }
+
+TEST(GradientRows, OfGathersAlongTheFirstDimension) {
+  Fixture f;
+  Val indices = f.e.int32s({2, 0, 2});
+  std::vector<Gradient> grads = rowGradients(f, {gatherAt(call("Identity", {f.x}), indices, 0), gatherAt(f.y, indices, 1)}, {f.x, f.y});
+  ASSERT_EQ(grads.size(), 2u);
+  EXPECT_TRUE(grads[0].isRows());
+  EXPECT_EQ(grads[0].indices.type(), DType::Int32);
+  EXPECT_TRUE(grads[1]);
+  EXPECT_FALSE(grads[1].isRows());
+  // the same by endpoints alone is a tensor
+  auto whole = f.gradients({gatherAt(f.x, indices, 0)}, {f.x});
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ((*whole)[0].node->op(), "UnsortedSegmentSum");
+}
+
+TEST(GradientRows, OneAfterTheOtherOrWholeBesideATensor) {
+  Fixture f;
+  Val narrow = f.e.int32s({1}), wide = call("Cast", {narrow}, {{"DstT", DType::Int64}});
+  std::vector<Gradient> both = rowGradients(f, {gatherAt(f.x, narrow, 0), call("Gather", {f.x, wide})}, {f.x});
+  ASSERT_TRUE(both.size() == 1 && both[0].isRows());
+  EXPECT_EQ(both[0].values.node->op(), "ConcatV2");
+  EXPECT_EQ(both[0].indices.type(), DType::Int64);
+  std::vector<Gradient> mixed = rowGradients(f, {gatherAt(f.x, narrow, 0), call("Square", {f.x})}, {f.x});
+  ASSERT_EQ(mixed.size(), 1u);
+  EXPECT_FALSE(mixed[0].isRows());
+  EXPECT_EQ(mixed[0].values.node->op(), "AddN");
+  // what computes with rows gets a tensor
+  std::vector<Gradient> through = rowGradients(f, {gatherAt(call("Exp", {f.x}), narrow, 0)}, {f.x});
+  EXPECT_TRUE(through.size() == 1 && through[0] && !through[0].isRows());
+}
+
+TEST(GradientRows, OfVariablesByTheirHandles) {
+  Fixture f;
+  Node *node = f.e.node("VarHandleOp", {}, {{"dtype", DType::Float32}, {"shape", PartialShape({100, 4})}}, "table");
+  ASSERT_TRUE(node) << f.e.status;
+  Val table(f.e, node->output(0)), indices = f.e.int32s({7, 3});
+  Val read = call("ReadVariableOp", {table}, {{"dtype", DType::Float32}});
+  Val direct = call("ResourceGather", {table, indices}, {{"dtype", DType::Float32}});
+  std::vector<Gradient> grads = rowGradients(f, {gatherAt(read, indices, 0), direct}, {table, read});
+  ASSERT_EQ(grads.size(), 2u);
+  EXPECT_TRUE(grads[0].isRows() && grads[1].isRows());
+  EXPECT_EQ(grads[0].values.node->op(), "ConcatV2");
+  // the shape comes from the handle
+  EXPECT_EQ(grads[1].shape.node->op(), "VariableShape");
+}
+
+TEST(GradientRows, ComeOutOfCalls) {
+  Fixture f;
+  tf::FunctionDef def;
+  def.mutable_signature()->set_name("look_up");
+  auto arg = [](tf::OpDef::ArgDef *a, const char *name, tf::DataType type) {
+    a->set_name(name);
+    a->set_type(type);
+  };
+  arg(def.mutable_signature()->add_input_arg(), "params", tf::DT_FLOAT);
+  arg(def.mutable_signature()->add_input_arg(), "indices", tf::DT_INT32);
+  arg(def.mutable_signature()->add_output_arg(), "r", tf::DT_FLOAT);
+  tf::NodeDef *node = def.add_node_def();
+  node->set_name("gather");
+  node->set_op("Gather");
+  node->add_input("params");
+  node->add_input("indices");
+  (*node->mutable_attr())["Tparams"].set_type(tf::DT_FLOAT);
+  (*node->mutable_attr())["Tindices"].set_type(tf::DT_INT32);
+  (*def.mutable_ret())["r"] = "gather:output:0";
+  ASSERT_TRUE(f.graph.library().add(def).ok());
+  Node *called = f.e.node("look_up", {f.x, f.e.int32s({1, 0})}, {}, "call");
+  ASSERT_TRUE(called) << f.e.status;
+  std::vector<Gradient> grads = rowGradients(f, {Val(f.e, called->output(0))}, {f.x});
+  ASSERT_TRUE(grads.size() == 1 && grads[0].isRows());
+  EXPECT_EQ(grads[0].values.node, grads[0].indices.node);
+  EXPECT_EQ(grads[0].values.node->op(), "PartitionedCall");
+  auto again = Graph::fromProto(f.graph.toProto());
+  EXPECT_TRUE(again.ok()) << again.status();
+}
+
 TEST(Gradients, TheTableIsConsistent) {
   int yes = 0, none = 0, missing = 0;
   for (const ops::OpInfo &op : ops::allOps()) {
