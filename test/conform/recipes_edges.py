@@ -152,3 +152,13 @@ def patches_between(dtype):
     fetches = [raw.ExtractVolumePatches(input=x, ksizes=[1, *k, 1], strides=[1, *s, 1], padding=p)
                for k, s in sizes for p in ("SAME", "VALID")]
     return [{"feeds": feeds, "fetches": fetches}]
+
+
+@edge("ResizeNearestNeighborGrad", "wraps", ["int8", "uint8", "int32"])
+def gradient_of_integers(dtype):
+    """Sums of the gradients of one pixel leave the type."""
+    feeds = Feeds()
+    grads = feeds.add(np.full((1, 6, 4, 2), np.iinfo(dtype).max - 3, dtype))
+    fetches = [raw.ResizeNearestNeighborGrad(grads=grads, size=size, align_corners=align)
+               for size, align in (([2, 2], False), ([3, 1], True))]
+    return [{"feeds": feeds, "fetches": fetches}]

@@ -101,11 +101,11 @@ def unsorted_rows(o, operands, want, got):
 
 KNOWN = [
     ('MaxPool3D MaxPool3DGrad', nan_among_maxima, 'NaN in three-dimensional max pooling'),
-    ('Conv2D Conv3D DepthwiseConv2dNative Conv2DBackpropInput Conv2DBackpropFilter ResizeBilinear ResizeBicubic ResizeArea',
-     nan_of_zero_weight, '0 times infinity in convolutions and resizes'),
+    ('LRN LRNGrad Conv2D Conv3D DepthwiseConv2dNative Conv2DBackpropInput Conv2DBackpropFilter ResizeBilinear ResizeBicubic ResizeArea',
+     nan_of_zero_weight, '0 times infinity in convolutions, resizes and response normalization'),
     ('Conv Conv2DBackpropInput Conv2DBackpropFilter Conv3DBackpropInput Conv3DBackpropFilter Conv3DBackpropInputV2 Conv3DBackpropFilterV2 '
-     'DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter ResizeBilinearGrad ResizeBicubicGrad ResizeNearestNeighborGrad '
-     'ScaleAndTranslate ScaleAndTranslateGrad', zero_times_infinity, '0 times infinity in gradients of convolutions and resizes'),
+     'DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter ResizeBilinearGrad ResizeBicubicGrad '
+     'ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad', zero_times_infinity, '0 times infinity in gradients of convolutions and resizes'),
     ('SegmentMax SegmentMin', nan_among_maxima, 'NaN in whole vectors of the largest of sorted segments'),
     ('Round', integers, 'Round of integers, which TensorFlow makes 0'),
     ('Cast', leaves_integer, 'casts out of range'),
@@ -131,7 +131,8 @@ def rule_for(o, operands, want, got, wrong):
 
 # --- what TensorFlow gives in a wider type
 
-WIDER = {tf.float16: [tf.float64, tf.float32], tf.bfloat16: [tf.float64, tf.float32], tf.float32: [tf.float64], tf.complex64: [tf.complex128]}
+WIDER = {tf.float16: [tf.float64, tf.float32], tf.bfloat16: [tf.float64, tf.float32], tf.float32: [tf.float64],
+         tf.complex64: [tf.complex128]}
 
 
 def in_wider_type(o, operands):
@@ -153,8 +154,8 @@ def in_wider_type(o, operands):
             del node.input[:]
             node.input.extend('operand%d' % i for i in range(len(operands)))
             try:
-                made, = tf.import_graph_def(tf.compat.v1.GraphDef(node=[node]), {'operand%d' % i: p for i, p in enumerate(feeds)}, [node.name],
-                                            name='wider')
+                given = {'operand%d' % i: p for i, p in enumerate(feeds)}
+                made, = tf.import_graph_def(tf.compat.v1.GraphDef(node=[node]), given, [node.name], name='wider')
                 with graphs.session_of(graph) as s, np.errstate(all='ignore'):
                     return [np.asarray(v).astype(t.dtype.as_numpy_dtype) for v, t in zip(s.run(made.outputs, feeds), o.outputs)]
             except (tf.errors.OpError, ValueError, TypeError):
@@ -208,8 +209,8 @@ def judge_operations(case, order, own, whole):
         if not has_state(o) and (any(v is None for v in feeds.values()) or len(results) != len(o.outputs)):
             return None
         if has_state(o):  # it does not run by itself
-            if any(np.any(tf_fuzz.wrong_elements(tf_fuzz.stored(own[t.name]), tf_fuzz.stored(whole[t.name]), whole[t.name].dtype.name, None, 0))
-                   for t in results):
+            pairs = [(own[t.name], whole[t.name]) for t in results]
+            if any(np.any(tf_fuzz.wrong_elements(tf_fuzz.stored(a), tf_fuzz.stored(b), b.dtype.name, None, 0)) for a, b in pairs):
                 return None
             continue
         alone = graphs.finish(graph, case.name, feeds, results, case.steps)

@@ -256,6 +256,8 @@ LogicalResult lowerResizeGrad(NodeContext &c, TapsFn taps, ArrayRef<int64_t> inS
   for (int d = 0; d < 2; ++d)
     std::swap(s->in[d], s->out[d]);
   Type element = c.resultType(0), wide = element.isF64() ? element : Type(c.b.getF32Type());
+  if (isa<IntegerType>(element)) // of the nearest pixel, whose weights are 0 and 1: sums wrap
+    wide = c.b.getI32Type();
   grad = c.convert(grad, wide);
   for (int d = 0; d < 2; ++d)
     if (grad)
