@@ -14,7 +14,7 @@ namespace {
 
 TEST(Builder, NodesGetNamesAttributesAndInputs) {
   Scope root = Scope::NewRootScope();
-  Output x = ops::Placeholder(root.WithOpName("x"), DType::Float32, ops::Placeholder::Shape(PartialShape({-1, 4})));
+  Output x = ops::Placeholder(root.WithOpName("x"), DType::Float32, ops::Placeholder::Shape(PartialShape({-1, 2})));
   Scope layer = root.NewSubScope("layer").WithDevice("/cpu:0");
   auto product = ops::MatMul(layer, x, {{1.0f, 2.0f}, {3.0f, 4.0f}}, ops::MatMul::TransposeB(true));
   Output sum = ops::Add(layer.WithOpName("sum").WithControlDependencies(x), product, 1.0f);
@@ -74,6 +74,29 @@ TEST(Builder, TheFirstErrorStaysAndNamesItsNode) {
   EXPECT_FALSE(root.ToGraphDef(&bytes).ok());
 }
 
+TEST(Builder, ShapesAreKnownAsTheGraphGrows) {
+  Scope root = Scope::NewRootScope();
+  Output x = ops::Placeholder(root, DType::Float32, ops::Placeholder::Shape(PartialShape({-1, 2})));
+  Output y = ops::MatMul(root, x, {{1.0f, 2.0f, 3.0f}, {4.0f, 5.0f, 6.0f}});
+  EXPECT_EQ(root.ShapeOf(y), PartialShape({-1, 3}));
+  EXPECT_EQ(root.ShapeOf(ops::Sum(root, y, 0)), PartialShape({3}));
+  EXPECT_EQ(root.ShapeOf(Output()), PartialShape());
+  // nodes that gradients added are known, too
+  std::vector<Output> grads;
+  ASSERT_TRUE(AddSymbolicGradients(root, {y}, {x}, &grads).ok());
+  EXPECT_EQ(root.ShapeOf(grads[0]), PartialShape({-1, 2}));
+  // and a graph from elsewhere
+  Scope other = Scope::ForGraph(root.shared_graph());
+  EXPECT_EQ(other.ShapeOf(y), PartialShape({-1, 3}));
+  // an error is at the call, and the node is not there
+  Output square = ops::Const(root, {{1.0f, 2.0f}, {3.0f, 4.0f}});
+  const size_t before = root.graph()->nodes().size();
+  Output bad = ops::MatMul(root.WithOpName("bad"), y, square);
+  EXPECT_EQ(bad.node(), nullptr);
+  EXPECT_EQ(root.graph()->nodes().size(), before);
+  EXPECT_NE(std::string(root.status().message()).find("node 'bad' (MatMul)"), std::string::npos) << root.status();
+}
+
 TEST(Builder, GradientsOfWhatIsBuilt) {
   Scope root = Scope::NewRootScope();
   Output x = ops::Placeholder(root.WithOpName("x"), DType::Float32), y = ops::Placeholder(root.WithOpName("y"), DType::Float32);
@@ -100,6 +123,10 @@ TEST(Builder, OptimizersUpdateEveryVariable) {
     ASSERT_TRUE(root.ok()) << root.status();
     EXPECT_EQ(step.name(), "train");
     EXPECT_EQ(optimizer->inits().size(), kind == 0 ? 0u : kind == 1 ? 1u : 4u);
+    if (kind == 2) { // named as TensorFlow's checkpoints have them
+      EXPECT_EQ(optimizer->slots()[2].handle.op().name(), "w/Adam");
+      EXPECT_EQ(optimizer->slots()[3].handle.op().name(), "w/Adam_1");
+    }
     train::Variable unused = train::MakeVariable(root, "unused", {1.0f}, {1});
     optimizer->Minimize(root, loss, {unused});
     EXPECT_NE(std::string(root.status().message()).find("'unused' has no gradient"), std::string::npos) << root.status();
