@@ -4,11 +4,14 @@
 // A tensor of a device's memory is a Tensor whose owner gives the memory back to it, and memoryOf() tells it from the host's:
 // nothing but sizes and types may be asked of one elsewhere. On a device with a memory of its own a value may lie in either, so
 // that small ones need not travel: compiled code takes both, whatever reads elements on the host asks for hostTensor() first.
-// Copies and runs of one device happen in the order of the calls, and are over when these return.
+// Copies and runs of one device happen in the order of the calls. They may still be under way when these return: a device waits for
+// what it depends on, the host where it is to have elements (toHost), and with settle() at the end of a step.
 #ifndef LATHE_RUNTIME_DEVICE_H
 #define LATHE_RUNTIME_DEVICE_H
 
 #include "runtime/abi/module_abi.h"
+
+#include "runtime/abi/device_abi.h"
 #include "runtime/core/Resource.h"
 
 #include "absl/status/status.h"
@@ -50,16 +53,20 @@ public:
   /// The tensor itself where it lies in this memory, else a copy of it here: from the host, or from another device, directly
   /// where both know a way, else through the host.
   absl::StatusOr<Tensor> fromAny(const Tensor &tensor);
+  /// Waits for all copies and runs that were asked for before. Nothing of them looks at memory of the host afterwards, also where
+  /// the device failed meanwhile, which it tells.
+  virtual absl::Status settle() { return absl::OkStatus(); }
 
 protected:
   enum class Way { ToDevice, ToHost, Within };
   /// At least one byte, aligned to LATHE_ALIGNMENT.
   virtual absl::StatusOr<void *> obtain(int64_t bytes) = 0;
+  /// What uses the memory may still be under way.
   virtual void giveBack(void *memory, int64_t bytes) = 0;
-  /// Over when it returns.
-  virtual absl::Status copy(Way way, void *to, const void *from, int64_t bytes) = 0;
+  /// All of `from`, which has at least one byte. Over when it returns where the host gets it; else it keeps `from` as long as it must.
+  virtual absl::Status copy(Way way, void *to, const Tensor &from) = 0;
   /// The same from another device's memory; UNIMPLEMENTED where there is no direct way.
-  virtual absl::Status copyFrom(DeviceMemory &other, void *to, const void *from, int64_t bytes);
+  virtual absl::Status copyFrom(DeviceMemory &other, void *to, const Tensor &from);
 
 private:
   struct GiveBack;
@@ -82,10 +89,18 @@ absl::StatusOr<Tensor> hostTensor(const Tensor &tensor);
 /// critical section, since a module on a device may have taken the value there at any time before. No value is no error.
 absl::Status valueToHost(Variable &variable);
 
+/// What a device keeps of a compiled module for its runs. Goes before the module does; waits for them.
+class DeviceRuns {
+public:
+  virtual ~DeviceRuns() = default;
+};
+
 /// Which pointers of lathe_run_args are addresses of a device: a byte each, 1 for those that are.
 struct RunPlaces {
   const uint8_t *inputs = nullptr, *outputs = nullptr, *variables = nullptr;
   int numVariables = 0;
+  const Tensor *const *tensors = nullptr; ///< the inputs
+  DeviceRuns *runs = nullptr;             ///< the module's; null: none were made
 };
 
 class Device {
@@ -100,7 +115,10 @@ public:
   virtual std::shared_ptr<DeviceMemory> memory() { return nullptr; }
   /// What compiles for it, as `lathe compile --backend`; "": whatever the session compiles with.
   virtual std::string backend() const { return ""; }
-  /// Runs an entry compiled for it; `places` says what lies in memory(). As lathe_entry's run() otherwise.
+  /// What runs of a module there need; null: nothing.
+  virtual std::unique_ptr<DeviceRuns> prepareRuns(const lathe_device_module &) { return nullptr; }
+  /// Runs an entry compiled for it; `places` says what lies in memory(). As lathe_entry's run() otherwise, but it may still be under way
+  /// when this returns 0. What nodes can do wrong is known by then; a device that fails later says so at settle().
   virtual int32_t run(const lathe_entry &entry, const lathe_run_args &args, const RunPlaces &) { return entry.run(&args); }
 
   using Moved = std::function<void(absl::StatusOr<Tensor>)>;

@@ -265,7 +265,8 @@ void emitDevice(TableBuilder &t, const lower::LoweredModule &lowered, const std:
        function("lathe_cuda_finish_2", t.i32Type, {t.ptr, t.ptr}),
        function("lathe_cuda_get_memory_2", t.i32Type, {t.ptr, t.ptr, t.i64Type, t.ptr}),
        function("lathe_cuda_free_memory_2", t.i32Type, {t.ptr, t.ptr, t.ptr}),
-       function("lathe_cuda_transfer_2", t.i32Type, {t.ptr, t.ptr, t.i32Type, t.ptr, t.i32Type, t.i64Type, t.ptr})},
+       function("lathe_cuda_transfer_2", t.i32Type, {t.ptr, t.ptr, t.i32Type, t.ptr, t.i32Type, t.i64Type, t.ptr}),
+       t.i32(lowered.cells), t.i32(0)},
       sizeof(lathe_device_module));
   IRBuilder<> b(BasicBlock::Create(t.c, "", exported(t, prefix + "_device", t.ptr, {})));
   b.CreateRet(device);

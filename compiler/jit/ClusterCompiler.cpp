@@ -114,12 +114,14 @@ int32_t compile(void *context, const lathe_compile_request *request, lathe_compi
   compiled->module = nullptr;
   compiled->constant = compiled->dynamic = nullptr;
   compiled->failed_node = nullptr;
+  compiled->device = nullptr;
   compiled->num_args = request->num_args;
   CompileFailure failure;
   held->cluster = cache.get(*request, failure);
   int32_t code = LATHE_OK;
   if (held->cluster) {
     compiled->module = &held->cluster->module->abi();
+    compiled->device = held->cluster->module->deviceModule();
     compiled->constant = held->cluster->constant.data();
     compiled->dynamic = held->cluster->dynamic.data();
   } else {
@@ -139,6 +141,7 @@ void releaseCompiled(void *, lathe_compiled *compiled) {
   delete static_cast<Held *>(compiled->owner);
   compiled->owner = nullptr;
   compiled->module = nullptr;
+  compiled->device = nullptr;
 }
 
 } // namespace

@@ -20,12 +20,17 @@ Error checkModule(const lathe_module *m) {
   return Error::success();
 }
 
-/// PREFIX_unload of modules that hold memory of a device.
+/// PREFIX_unload and PREFIX_device of modules that hold memory of a device.
 using Unload = void (*)();
+using DeviceQuery = const lathe_device_module *(*)();
 
 class JitModule : public LoadedModule {
 public:
-  JitModule(std::unique_ptr<orc::LLJIT> j, const lathe_module *m, Unload unload) : jit(std::move(j)), unload(unload) { module = m; }
+  JitModule(std::unique_ptr<orc::LLJIT> j, const lathe_module *m, const lathe_device_module *d, Unload unload)
+      : jit(std::move(j)), unload(unload) {
+    module = m;
+    device = d;
+  }
   ~JitModule() override {
     if (unload)
       unload();
@@ -115,11 +120,17 @@ Expected<std::shared_ptr<LoadedModule>> loadObject(StringRef object, StringRef p
   if (Error e = checkModule(m))
     return std::move(e);
   Unload unload = nullptr;
-  if (auto symbol = (*jit)->lookup((prefix + "_unload").str()))
+  const lathe_device_module *device = nullptr;
+  if (auto symbol = (*jit)->lookup((prefix + "_unload").str())) {
     unload = symbol->toPtr<Unload>();
-  else
+    auto query = (*jit)->lookup((prefix + "_device").str());
+    if (!query)
+      return query.takeError();
+    device = query->toPtr<DeviceQuery>()();
+  } else {
     consumeError(symbol.takeError()); // it holds nothing
-  return std::make_shared<JitModule>(std::move(*jit), m, unload);
+  }
+  return std::make_shared<JitModule>(std::move(*jit), m, device, unload);
 }
 
 Expected<std::shared_ptr<LoadedModule>> loadSharedLibrary(StringRef path) {

@@ -5,6 +5,8 @@
 
 #include "base/Tensor.h"
 #include "runtime/abi/module_abi.h"
+
+#include "runtime/abi/device_abi.h"
 #include "llvm/Support/Error.h"
 #include <memory>
 #include <string>
@@ -49,6 +51,8 @@ class LoadedModule {
 public:
   virtual ~LoadedModule();
   const lathe_module &abi() const { return *module; }
+  /// Of modules from objects for a device with a memory of its own, else null.
+  const lathe_device_module *deviceModule() const { return device; }
   /// Index of the entry called `name`, or -1.
   int findEntry(llvm::StringRef name) const;
   /// For modules with external weights: the content of the file, kept by the caller.
@@ -58,6 +62,7 @@ public:
 
 protected:
   const lathe_module *module = nullptr;
+  const lathe_device_module *device = nullptr;
 
 private:
   std::vector<Tensor> variableTensors;

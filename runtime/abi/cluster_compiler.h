@@ -15,6 +15,8 @@
 
 #include "runtime/abi/module_abi.h"
 
+#include "runtime/abi/device_abi.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -85,6 +87,7 @@ typedef struct lathe_compiled {
   /* Of a compilation that failed: a node of the main graph of the function that it failed at, for the flag
    * "isolate=NODE" of another cluster(), or NULL. Valid until release_compiled, which then is to be called too. */
   const char *failed_node;
+  const lathe_device_module *device; /* of a module for a device with a memory of its own, else NULL */
 } lathe_compiled;
 
 typedef struct lathe_cluster_compiler {

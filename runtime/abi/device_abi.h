@@ -44,6 +44,9 @@ typedef struct lathe_device_module {
   /* Copies after all runs of the instance and waits; *_on_device tells which of the two are addresses on the device. */
   int32_t (*copy)(lathe_device_instance *instance, void *to, int32_t to_on_device, const void *from, int32_t from_on_device,
                   int64_t bytes, lathe_error *error);
+  /* The most places of a run where kernels can fail. 0: once it is in a stream, only the device itself can. Absent in tables that
+   * end before it. */
+  int32_t num_cells, reserved;
 } lathe_device_module;
 
 #ifdef __cplusplus

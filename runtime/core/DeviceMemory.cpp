@@ -68,7 +68,7 @@ absl::StatusOr<Tensor> DeviceMemory::allocate(DType type, std::vector<int64_t> d
 
 absl::StatusOr<Tensor> DeviceMemory::filled(absl::StatusOr<Tensor> made, Way way, const Tensor &from) {
   if (made.ok() && from.sizeBytes() > 0)
-    if (absl::Status s = copy(way, made->data(), from.data(), from.sizeBytes()); !s.ok())
+    if (absl::Status s = copy(way, made->data(), from); !s.ok())
       return s;
   return made;
 }
@@ -94,7 +94,7 @@ absl::StatusOr<Tensor> DeviceMemory::fromAny(const Tensor &tensor) {
   auto made = allocate(tensor.dtype(), tensor.dims());
   if (!made.ok() || tensor.sizeBytes() == 0)
     return made;
-  absl::Status direct = copyFrom(*from, made->data(), tensor.data(), tensor.sizeBytes());
+  absl::Status direct = copyFrom(*from, made->data(), tensor);
   if (direct.ok())
     return made;
   if (direct.code() != absl::StatusCode::kUnimplemented)
@@ -103,7 +103,7 @@ absl::StatusOr<Tensor> DeviceMemory::fromAny(const Tensor &tensor) {
   return host.ok() ? filled(std::move(made), Way::ToDevice, *host) : host;
 }
 
-absl::Status DeviceMemory::copyFrom(DeviceMemory &other, void *, const void *, int64_t) {
+absl::Status DeviceMemory::copyFrom(DeviceMemory &other, void *, const Tensor &) {
   return absl::UnimplementedError(absl::StrCat("no copies from ", other.deviceName(), " to ", deviceName()));
 }
 

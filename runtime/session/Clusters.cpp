@@ -28,6 +28,7 @@ struct ClusterVariant {
   std::vector<Arg> args; ///< arguments, then variables
   lathe_compiled compiled = {};
   std::unique_ptr<ModuleCall> call;
+  std::unique_ptr<DeviceRuns> runs; ///< of the device, if it has some
   std::vector<int> inputs;    ///< the module's inputs as arguments
   std::vector<int> variables; ///< the module's variables as variables of the cluster
   const ClusterVariant *next = nullptr;
@@ -141,6 +142,7 @@ Cluster::~Cluster() {
   for (const ClusterVariant *v = newest.load(); v;) {
     const ClusterVariant *next = v->next;
     auto *own = const_cast<ClusterVariant *>(v);
+    own->runs.reset(); // before the module
     compiler->release_compiled(compiler->context, &own->compiled);
     delete own;
     v = next;
@@ -266,6 +268,8 @@ absl::StatusOr<const ClusterVariant *> Cluster::compile(const std::vector<Tensor
       return refuse(absl::StrCat("has a variable '", module.variables[i]->tensor->name, "'"));
     made->variables.push_back(n);
   }
+  if (options.device && made->compiled.device)
+    made->runs = options.device->prepareRuns(*made->compiled.device);
   made->next = newest.load(std::memory_order_relaxed);
   newest.store(made.get(), std::memory_order_release);
   return made.release();
@@ -346,7 +350,7 @@ absl::Status Cluster::runOn(const ClusterVariant &variant, const std::vector<Ten
   absl::InlinedVector<const Tensor *, 8> inputs;
   for (int n : variant.inputs)
     inputs.push_back(&args[n]);
-  return variant.call->run(inputs, pointers, options.intraOp, results, options.device);
+  return variant.call->run(inputs, pointers, options.intraOp, results, options.device, variant.runs.get());
 }
 
 /// Gives a variable, whose mutex is held, a buffer of its own in the memory of the module that is about to change it.

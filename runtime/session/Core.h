@@ -119,6 +119,9 @@ struct Prepared {
   int numResults = 0;
 };
 
+/// Ends a step on its devices: see DeviceMemory::settle.
+absl::Status settle(const Prepared &prepared);
+
 class PartialRun;
 
 class SessionCore : public std::enable_shared_from_this<SessionCore> {

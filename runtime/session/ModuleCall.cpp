@@ -143,16 +143,16 @@ absl::Status ModuleCall::check(absl::Span<const Tensor *const> inputs, const int
   return absl::OkStatus();
 }
 
-int32_t ModuleCall::runThere(Device &device, const DeviceMemory *memory, absl::Span<const Tensor *const> inputs,
+int32_t ModuleCall::runThere(Device &device, DeviceRuns *runs, const DeviceMemory *memory, absl::Span<const Tensor *const> inputs,
                              const lathe_run_args &args) const {
   absl::InlinedVector<uint8_t, 16> inputPlaces(e->num_inputs + 1), others(std::max(e->num_outputs, module->num_variables) + 1, 1);
   for (int i = 0; i < e->num_inputs; ++i)
     inputPlaces[i] = memoryOf(*inputs[i]) == memory;
-  return device.run(*e, args, {inputPlaces.data(), others.data(), others.data(), module->num_variables});
+  return device.run(*e, args, {inputPlaces.data(), others.data(), others.data(), module->num_variables, inputs.data(), runs});
 }
 
 absl::Status ModuleCall::run(absl::Span<const Tensor *const> inputs, void *const *variables, const IntraOp &intraOp,
-                             std::vector<Tensor> *outputs, Device *device) const {
+                             std::vector<Tensor> *outputs, Device *device, DeviceRuns *runs) const {
   if (static_cast<int>(inputs.size()) != e->num_inputs)
     return absl::InvalidArgumentError(absl::StrCat("expected ", e->num_inputs, " inputs, got ", inputs.size()));
   absl::InlinedVector<int64_t, 16> sizes(module->num_symbols + 1, -1);
@@ -209,7 +209,7 @@ absl::Status ModuleCall::run(absl::Span<const Tensor *const> inputs, void *const
   args.error = &error;
   bool wasBusy = workspace.busy;
   workspace.busy = true;
-  int32_t code = memory ? runThere(*device, memory.get(), inputs, args) : e->run(&args);
+  int32_t code = memory ? runThere(*device, runs, memory.get(), inputs, args) : e->run(&args);
   workspace.busy = wasBusy;
   if (code != 0) {
     absl::Status s = moduleStatus(code, error.message);

@@ -14,6 +14,7 @@ namespace lathe::rt {
 
 class Device;
 class DeviceMemory;
+class DeviceRuns;
 
 /// How parallel kernels of modules run.
 struct IntraOp {
@@ -29,15 +30,16 @@ public:
 
   /// `inputs` in the entry's order, `variables` pointers in the module's. INVALID_ARGUMENT when types or shapes do not fit,
   /// else the module's own error, which names the node. With a device that has a memory of its own, the module is for it, inputs
-  /// lie there or on the host, and variables and outputs there.
+  /// lie there or on the host, and variables and outputs there; `runs` is what the device prepared for the module, and the run may
+  /// still be under way at the end.
   absl::Status run(absl::Span<const Tensor *const> inputs, void *const *variables, const IntraOp &intraOp,
-                   std::vector<Tensor> *outputs, Device *device = nullptr) const;
+                   std::vector<Tensor> *outputs, Device *device = nullptr, DeviceRuns *runs = nullptr) const;
 
   const lathe_entry &entry() const { return *e; }
 
 private:
   absl::Status solve(absl::Span<const Tensor *const> inputs, int64_t *sizes) const;
-  int32_t runThere(Device &device, const DeviceMemory *memory, absl::Span<const Tensor *const> inputs,
+  int32_t runThere(Device &device, DeviceRuns *runs, const DeviceMemory *memory, absl::Span<const Tensor *const> inputs,
                    const lathe_run_args &args) const;
   absl::Status check(absl::Span<const Tensor *const> inputs, const int64_t *dims) const;
 

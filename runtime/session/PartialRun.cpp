@@ -73,6 +73,9 @@ public:
   }
 
   void stepDone(absl::Status s) {
+    // nothing of this run is under way once it is over
+    if (absl::Status settled = settle(*prepared); s.ok())
+      s = std::move(settled);
     {
       std::lock_guard<std::mutex> lock(mutex);
       // what the others say once they are cancelled is not the cause

@@ -2,6 +2,7 @@
 #include "runtime/session/Core.h"
 
 #include "runtime/core/Compute.h"
+#include "runtime/device.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -123,6 +124,15 @@ absl::StatusOr<std::shared_ptr<const Prepared>> SessionCore::prepare(const std::
   std::unique_lock<std::shared_mutex> lock(mutex);
   prepared[key] = made;
   return std::shared_ptr<const Prepared>(std::move(made));
+}
+
+absl::Status settle(const Prepared &prepared) {
+  absl::Status status;
+  for (const Prepared::OnDevice &part : prepared.parts)
+    if (std::shared_ptr<DeviceMemory> memory = part.device ? part.device->memory() : nullptr)
+      if (absl::Status s = memory->settle(); status.ok())
+        status = std::move(s);
+  return status;
 }
 
 absl::Status SessionCore::beginStep() {
@@ -284,10 +294,12 @@ absl::Status SessionCore::execute(const Prepared &p, const RunOptions &how, Simp
   }
   if (status.ok())
     for (const Tensor &result : frame.results)
-      if (!result.valid())
-        return absl::InternalError("a fetch was not computed: nodes wait for each other");
+      if (!result.valid() && status.ok())
+        status = absl::InternalError("a fetch was not computed: nodes wait for each other");
   if (status.ok())
     status = bringToHost(frame.results);
+  if (absl::Status s = settle(p); status.ok())
+    status = std::move(s);
   if (timedOut && !status.ok())
     return absl::DeadlineExceededError(absl::StrCat("Timed out waiting for notification after ", how.timeoutMs, " ms"));
   if (!status.ok() && running.load(std::memory_order_relaxed) >= kClosed && status.code() == absl::StatusCode::kCancelled)

@@ -45,13 +45,14 @@ protected:
     munmap(memory, static_cast<size_t>(bytes));
     --live;
   }
-  absl::Status copy(Way way, void *to, const void *from, int64_t bytes) override {
+  absl::Status copy(Way way, void *to, const Tensor &tensor) override {
+    const void *from = tensor.data();
     ++(way == Way::ToDevice ? toDevice : way == Way::ToHost ? toHost : within);
     if (way != Way::ToHost)
       open(to);
     if (way != Way::ToDevice)
       open(from);
-    std::memcpy(to, from, static_cast<size_t>(bytes));
+    std::memcpy(to, from, static_cast<size_t>(tensor.sizeBytes()));
     if (way != Way::ToHost)
       close(to);
     if (way != Way::ToDevice)

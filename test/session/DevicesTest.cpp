@@ -99,15 +99,15 @@ public:
     bool knowsAWay = true;
 
   protected:
-    absl::Status copyFrom(rt::DeviceMemory &other, void *to, const void *from, int64_t bytes) override {
+    absl::Status copyFrom(rt::DeviceMemory &other, void *to, const Tensor &from) override {
       auto *source = dynamic_cast<FakeMemory *>(&other);
       if (!source || !knowsAWay)
-        return FakeMemory::copyFrom(other, to, from, bytes);
+        return FakeMemory::copyFrom(other, to, from);
       ++direct;
       open(to);
-      source->open(from);
-      std::memcpy(to, from, static_cast<size_t>(bytes));
-      source->close(from);
+      source->open(from.data());
+      std::memcpy(to, from.data(), static_cast<size_t>(from.sizeBytes()));
+      source->close(from.data());
       close(to);
       return absl::OkStatus();
     }

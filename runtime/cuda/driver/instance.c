@@ -69,7 +69,9 @@ int32_t lathe_cuda_furnish(workplace *w, int64_t bytes) {
 void lathe_cuda_collect(workplace *w, int left) {
   const lathe_cuda_driver *d = w->module->driver;
   for (; w->pending > left; --w->pending, w->first = (w->first + 1) % MOST_PENDING) {
-    lathe_cu_result result = d->cuEventSynchronize(w->events[w->first]);
+    lathe_cu_result result = d->cuEventQuery(w->events[w->first]);
+    if (result != LATHE_CU_SUCCESS) /* most often it is over */
+      result = d->cuEventSynchronize(w->events[w->first]);
     if (result != LATHE_CU_SUCCESS) /* once more: the caller takes for over what this has waited for, and frees its memory */
       d->cuEventSynchronize(w->events[w->first]);
     if (w->failure)
