@@ -33,7 +33,8 @@ absl::Status process(const std::string &base) {
   std::shared_ptr<graphdef::Graph> shared = *std::move(graph);
   Output loss;
   std::vector<train::Variable> variables;
-  std::vector<Output> values, gradients;
+  std::vector<Output> values;
+  std::vector<Gradient> gradients; // those of embeddings are rows
   std::vector<Operation> inits;
   std::istringstream lines(readFile(base + ".txt"));
   auto output = [&](const std::string &name) {
@@ -56,7 +57,7 @@ absl::Status process(const std::string &base) {
   if (absl::Status s = AddSymbolicGradients(root, {loss}, values, &gradients); !s.ok())
     return s;
   for (size_t k = 0; k < gradients.size(); ++k)
-    ops::Identity(root.WithOpName("grad_" + std::to_string(k)), gradients[k]);
+    ops::Identity(root.WithOpName("grad_" + std::to_string(k)), ConvertToTensor(root, gradients[k]));
   ops::NoOp(root.WithOpName("init").WithControlDependencies(inits));
   train::GradientDescent(0.5f).Apply(root.NewSubScope("sgd"), gradients, variables);
   train::Adam adam(0.003f);

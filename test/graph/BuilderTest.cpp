@@ -133,6 +133,23 @@ TEST(Builder, OptimizersUpdateEveryVariable) {
   }
 }
 
+TEST(Builder, WeightsDecayUnlessExcluded) {
+  Scope root = Scope::NewRootScope();
+  train::Variable w = train::MakeVariable(root, "w", {1.0f}, {1}), b = train::MakeVariable(root, "layer/bias", {1.0f}, {1});
+  train::AdamW optimizer(0.1f);
+  optimizer.Exclude("bias");
+  optimizer.Minimize(root, ops::L2Loss(root, ops::Add(root, w.value, b.value)), {w, b});
+  ASSERT_TRUE(root.ok()) << root.status();
+  std::vector<std::string> decayed;
+  for (graphdef::Node *node : root.graph()->nodes())
+    if (node->op() == "AssignSubVariableOp")
+      decayed.push_back(node->input(0).node->name());
+  EXPECT_EQ(decayed, std::vector<std::string>{"w"});
+  // slots are there before a step, whatever it waits for
+  for (const Operation &init : optimizer.inits())
+    EXPECT_TRUE(init.node()->controls().empty()) << init.name();
+}
+
 TEST(Views, ElementsByIndex) {
   Tensor t = Initializer({{1.0f, 2.0f}, {3.0f, 4.0f}}).tensor;
   EXPECT_EQ(matrix<float>(t)(1, 0), 3);
