@@ -74,6 +74,7 @@ private:
   std::optional<Problem> addCompiled(const Step &step, int &parts);
   uint32_t addNode(const graphdef::Node *node);
   std::vector<Step> wholeSubgraph() const;
+  PartialShape saidOf(int tensor) const;
   PartialShape sizesOf(int tensor) const;
   const TensorInfo &info(int tensor) const { return file.tensor(plan.subgraph, static_cast<unsigned>(tensor)); }
   std::string tensorName(int tensor) const { return import::printable(info(tensor).name); }
@@ -132,14 +133,20 @@ std::optional<Problem> EntryBuilder::bindInputs() {
   return std::nullopt;
 }
 
-/// What is known of a tensor's sizes where a compiled part reads it.
-PartialShape EntryBuilder::sizesOf(int tensor) const {
+/// What the file says of a tensor's sizes, as far as that holds for the inputs that there are.
+PartialShape EntryBuilder::saidOf(int tensor) const {
   const tfl::Tensor &given = *file.subgraph(plan.subgraph).tensors()->Get(static_cast<unsigned>(tensor));
   PartialShape said;
   if (given.has_rank() || !info(tensor).dims.empty())
     said.emplace(info(tensor).dims.begin(), info(tensor).dims.end());
   if (said && !hasSizesOfFile)
     said->assign(said->size(), -1);
+  return said;
+}
+
+/// What is known of a tensor's sizes where a compiled part reads it.
+PartialShape EntryBuilder::sizesOf(int tensor) const {
+  PartialShape said = saidOf(tensor);
   PartialShape dims = known.at(tensor).dims;
   if (!dims)
     return said;
@@ -159,12 +166,17 @@ void EntryBuilder::addNodes(const Step &step) {
     if (at != known.end())
       (void)shapes.merge(feed, at->second.dims);
   }
+  std::map<const graphdef::Node *, std::vector<std::pair<int, graphdef::Endpoint>>> made;
+  for (auto [tensor, end] : part.made)
+    made[end.node].emplace_back(tensor, end);
   for (const graphdef::Node *node : part.nodes) {
     const uint32_t number = addNode(node);
     (void)shapes.add(node); // what cannot go together is an error when it runs
     // values of such tables are single elements, which the op does not tell
     if (node->op() == "LookupTableFindV2" && node->input(0).node->op() == "HashTableV2")
       (void)shapes.merge({const_cast<graphdef::Node *>(node), 0}, shapes.shape(node->input(1)));
+    for (auto [tensor, end] : made[node])
+      (void)shapes.merge(end, saidOf(tensor));
     if (!part.targets.empty() && node == part.targets.front() && lastEffect)
       entry.nodes.back().controls.push_back(*lastEffect);
     if (!part.targets.empty() && node == part.targets.back())
@@ -203,7 +215,7 @@ std::optional<Problem> EntryBuilder::addCompiled(const Step &step, int &parts) {
     PartialShape dims = sizesOf(t);
     if (!dims)
       return Problem{"tensor '" + tensorName(t) + "': its rank is not known when compiling, and compiled operators need it",
-                     tflgraph::nodesOf(maker, step.first, step.last)};
+                     tflgraph::nodesOf(maker, step.first, step.last, {})};
     input.dims.assign(dims->begin(), dims->end());
     part.inputs.push_back(std::move(input));
     launch.inputs.push_back(at->second.at);
@@ -217,7 +229,7 @@ std::optional<Problem> EntryBuilder::addCompiled(const Step &step, int &parts) {
       text = collected.text();
   }
   if (!text.empty() || translator.sawError)
-    return Problem{text, tflgraph::nodesOf(maker, step.first, step.last)};
+    return Problem{text, tflgraph::nodesOf(maker, step.first, step.last, text)};
   auto function = translator.module.lookupSymbol<func::FuncOp>(part.name);
   bool hasVariables = false;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -315,7 +327,7 @@ public:
 
 private:
   bool build(const ModelFile &file, const std::vector<EntryPlan> &plans, const ImportOptions &importOptions, MoreNodes &more, bool &again);
-  bool addAll(const ModelFile &file, const std::vector<EntryPlan> &plans, MoreNodes &more);
+  bool addMore(const ModelFile &file, const std::vector<EntryPlan> &plans, StringRef why, MoreNodes &more);
   LogicalResult payloadOf(std::vector<HostEntry> &entries);
   std::string placeOf(const ModelFile &file, const EntryPlan &plan, size_t entries) const;
 
@@ -449,11 +461,11 @@ LogicalResult TfliteCompiler::payloadOf(std::vector<HostEntry> &entries) {
   return success();
 }
 
-/// Makes everything a node that could be one; false where that changes nothing.
-bool TfliteCompiler::addAll(const ModelFile &file, const std::vector<EntryPlan> &plans, MoreNodes &more) {
+/// Makes more operators nodes for what later phases say; false where that changes nothing.
+bool TfliteCompiler::addMore(const ModelFile &file, const std::vector<EntryPlan> &plans, StringRef why, MoreNodes &more) {
   bool any = false;
   for (auto [i, plan] : llvm::enumerate(plans)) {
-    const std::set<unsigned> could = tflgraph::nodesOf({file.model(), plan.subgraph, kernelsOf(kernels)}, 0, UINT_MAX);
+    const std::set<unsigned> could = tflgraph::nodesOf({file.model(), plan.subgraph, kernelsOf(kernels)}, 0, UINT_MAX, why.str());
     const size_t before = more[i].size();
     more[i].insert(could.begin(), could.end());
     any |= more[i].size() > before;
@@ -492,8 +504,8 @@ llvm::Expected<HostedModel> TfliteCompiler::run(EmitWants wants) {
       warnings = collected.warnings();
       return made;
     }();
-    // later phases know of no operators: all that could be nodes are
-    if (!artifact && addAll(*file, *plans, more)) {
+    // later phases do not know where in the file they are
+    if (!artifact && addMore(*file, *plans, llvm::join(errors, "\n"), more)) {
       llvm::consumeError(artifact.takeError());
       continue;
     }
@@ -537,7 +549,7 @@ bool findTfliteNodes(MLIRContext &context, const CompilerOptions &options, llvm:
     for (unsigned i = 0; file->subgraph(plan.subgraph).operators() && i < file->subgraph(plan.subgraph).operators()->size(); ++i) {
       const tfl::Operator &op = *file->subgraph(plan.subgraph).operators()->Get(i);
       auto takes = maker.takes(op);
-      any |= maker.couldTake(op);
+      any |= maker.couldTake(op) == tflgraph::NodeMaker::CouldTake::Flex;
       if (!takes.ok() || !*takes || ++found > most)
         continue;
       StringRef name = op.outputs() && op.outputs()->size() ? file->tensor(plan.subgraph, op.outputs()->Get(0)).name : "";

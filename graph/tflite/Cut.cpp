@@ -3,6 +3,7 @@
 #include "graph/tflite/NodeTable.h"
 #include "graph/tflite/Operators.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -235,13 +236,21 @@ private:
 
 absl::StatusOr<std::vector<Step>> cut(NodeMaker &maker, const CutOptions &options) { return Cutter(maker, options).run(); }
 
-std::set<unsigned> nodesOf(const NodeMaker &maker, unsigned first, unsigned last) {
-  std::set<unsigned> nodes;
+std::set<unsigned> nodesOf(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why) {
+  std::set<unsigned> named, flex;
   auto *operators = maker.subgraph().operators();
-  for (unsigned i = first; operators && i < std::min(last, operators->size()); ++i)
-    if (maker.couldTake(*operators->Get(i)))
-      nodes.insert(i);
-  return nodes;
+  for (unsigned i = first; operators && i < std::min(last, operators->size()); ++i) {
+    const tfl::Operator &op = *operators->Get(i);
+    const NodeMaker::CouldTake could = maker.couldTake(op);
+    if (could == NodeMaker::CouldTake::No)
+      continue;
+    if (could == NodeMaker::CouldTake::Flex)
+      flex.insert(i);
+    const tfl::Tensor *result = op.outputs() && op.outputs()->size() ? tensorOf(maker.subgraph(), op.outputs()->Get(0)) : nullptr;
+    if (result && result->name() && absl::StrContains(why, absl::StrCat("node '", result->name()->c_str(), "'")))
+      named.insert(i);
+  }
+  return named.empty() ? flex : named;
 }
 
 } // namespace lathe::tflgraph

@@ -35,8 +35,8 @@ struct CutOptions {
 /// UNIMPLEMENTED naming what cannot be handed from one step to another.
 absl::StatusOr<std::vector<Step>> cut(NodeMaker &maker, const CutOptions &options);
 
-/// Operators of [first, last) that could be nodes.
-std::set<unsigned> nodesOf(const NodeMaker &maker, unsigned first, unsigned last);
+/// Operators of [first, last), which did not compile, that could be nodes: those that the message `why` names, else all of TensorFlow's own.
+std::set<unsigned> nodesOf(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why);
 
 } // namespace lathe::tflgraph
 

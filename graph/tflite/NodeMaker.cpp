@@ -129,12 +129,32 @@ absl::StatusOr<bool> NodeMaker::State::takes(const tfl::SubGraph &in, const tfl:
   return hasStrings;
 }
 
-bool NodeMaker::couldTake(const tfl::Operator &op) const {
+/// The inputs that say how large a result is, or where it lies.
+static std::vector<unsigned> sizesOf(Op op) {
+  switch (op) {
+  case Op::FILL: return {0};
+  case Op::RESHAPE:
+  case Op::BROADCAST_TO:
+  case Op::TILE: return {1};
+  case Op::SLICE:
+  case Op::STRIDED_SLICE: return {1, 2};
+  default: return {};
+  }
+}
+
+NodeMaker::CouldTake NodeMaker::couldTake(const tfl::Operator &op) const {
   const tfl::OperatorCode *code = codeOf(state->model, op);
-  if (!code || builtinOf(*code) != Op::CUSTOM || !absl::StartsWith(nameOf(*code), "Flex"))
-    return false;
-  auto node = flexNode(op);
-  return node.ok() && state->kernels.hasKernel(node->op());
+  if (!code)
+    return CouldTake::No;
+  if (builtinOf(*code) == Op::CUSTOM && absl::StartsWith(nameOf(*code), "Flex")) {
+    auto node = flexNode(op);
+    return node.ok() && state->kernels.hasKernel(node->op()) ? CouldTake::Flex : CouldTake::No;
+  }
+  for (unsigned i : sizesOf(builtinOf(*code)))
+    if (const tfl::Tensor *t = op.inputs() && i < op.inputs()->size() ? tensorOf(state->subgraph, op.inputs()->Get(i)) : nullptr)
+      if (!isConstant(state->model, *t))
+        return CouldTake::Sizes;
+  return CouldTake::No;
 }
 
 absl::StatusOr<Tensor> NodeMaker::State::constant(const tfl::Tensor &t) const {
@@ -235,7 +255,7 @@ absl::Status NodeMaker::State::add(Scope &scope, const tfl::Operator &op) {
     return absl::InvalidArgumentError("an operator has an operator code that is out of range");
   if (builtinOf(*code) == Op::CALL_ONCE) {
     absl::Status s = callOnce(scope, op);
-    return s.ok() ? s : named(s);
+    return s.ok() || absl::StartsWith(s.message(), "node ") ? s : named(s);
   }
   e.scope = absl::StrCat(prefix, wordOf(scope.graph, op, scope.part ? "node" : "once"));
   std::vector<Val> inputs;
@@ -284,7 +304,10 @@ absl::StatusOr<NodePart> NodeMaker::add(unsigned first, unsigned last, const std
   }
   for (int t : made) {
     auto value = scope.values.find(t);
-    if (value == scope.values.end() || !wanted(t) || value->second.type() == DType::Resource || value->second.type() == DType::Variant)
+    if (value == scope.values.end() || value->second.type() == DType::Resource || value->second.type() == DType::Variant)
+      continue;
+    part.made.emplace_back(t, value->second.end);
+    if (!wanted(t))
       continue;
     part.outputs.push_back(t);
     part.fetches.push_back(value->second.end);

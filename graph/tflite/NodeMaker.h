@@ -35,6 +35,7 @@ struct OncePart {
 struct NodePart {
   std::vector<int> inputs, outputs; ///< tensors of the subgraph: arrays and strings that are read and made
   std::vector<graphdef::Endpoint> feeds, fetches; ///< in the same order; what is fed are placeholders
+  std::vector<std::pair<int, graphdef::Endpoint>> made; ///< all tensors that the nodes make
   std::vector<graphdef::Node *> nodes;   ///< all of them, producers first, but for placeholders and what is in `once`
   std::vector<graphdef::Node *> targets; ///< those with effects, each after the one before
   std::vector<OncePart> once;
@@ -53,8 +54,10 @@ public:
   /// Whether an operator of the subgraph is a node: it has no compiled form where it stands. The kernels are asked about Flex operators,
   /// and about nothing else.
   absl::StatusOr<bool> takes(const tfl::Operator &op) const;
-  /// Whether an operator that has a compiled form could be a node too: what compiling refuses, sizes that depend on data among it.
-  bool couldTake(const tfl::Operator &op) const;
+  /// Whether an operator that has a compiled form could be a node too, for what compiling refuses where it stands.
+  enum class CouldTake { No, Flex, Sizes };
+  /// Flex: one of TensorFlow's own. Sizes: a builtin one with a size, or a place, that is a value of a tensor.
+  CouldTake couldTake(const tfl::Operator &op) const;
 
   /// Operators [first, last) as nodes. `wanted`: whether a tensor is read behind them. UNIMPLEMENTED for operators that no node stands
   /// for, with their names.

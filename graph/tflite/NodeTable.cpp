@@ -1,4 +1,4 @@
-// Operators mean what the reference kernels do with them; only forms that strings and tables come in are here.
+// Operators mean what the reference kernels do with them; only forms that strings, tables and computed sizes come in are here.
 #include "graph/tflite/NodeTable.h"
 
 #include "absl/strings/match.h"

@@ -182,8 +182,8 @@ static absl::StatusOr<std::string> partOf(const Model &model, const tflgraph::St
   return bytes;
 }
 
-std::set<unsigned> HostGraph::nodesOf(const Model &model, unsigned first, unsigned last) {
-  return tflgraph::nodesOf(GraphOps(*tfl::GetModel(model.data)).nodes, first, last);
+std::set<unsigned> HostGraph::nodesOf(const Model &model, unsigned first, unsigned last, const std::string &why) {
+  return tflgraph::nodesOf(GraphOps(*tfl::GetModel(model.data)).nodes, first, last, why);
 }
 
 absl::StatusOr<std::unique_ptr<HostGraph>> HostGraph::make(std::shared_ptr<const Model> model, const OperatorTable &operators,
@@ -333,7 +333,7 @@ absl::Status HostGraph::runPart(Step &step, bool run) {
       return s;
   }
   if (absl::Status s = r.allocate(); !s.ok()) {
-    couldBeNodes = nodesOf(*model, step.cut.first, step.cut.last);
+    couldBeNodes = nodesOf(*model, step.cut.first, step.cut.last, std::string(s.message()));
     return s;
   }
   if (run) {

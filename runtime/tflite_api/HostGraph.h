@@ -21,8 +21,8 @@ public:
   static absl::StatusOr<std::unique_ptr<HostGraph>> make(std::shared_ptr<const Model> model, const OperatorTable &operators,
                                                          const std::set<unsigned> &more, int threads, const Reporter &reporter,
                                                          const Interpreter::CompileOptions &options);
-  /// Operators of [first, last) of the first subgraph that could be nodes of a graph.
-  static std::set<unsigned> nodesOf(const Model &model, unsigned first, unsigned last);
+  /// Operators of [first, last) of the first subgraph that could be nodes of a graph, where compiling failed with a message.
+  static std::set<unsigned> nodesOf(const Model &model, unsigned first, unsigned last, const std::string &why);
   ~HostGraph();
 
   /// Sizes from the inputs on; results are bound to their slots.

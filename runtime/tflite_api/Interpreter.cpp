@@ -136,8 +136,8 @@ absl::Status Runner::allocate() {
     if (!owner.isStale && isAllocated)
       return absl::OkStatus();
     absl::Status s = owner.isStale ? owner.compile() : absl::OkStatus();
-    // TensorFlow's operators that do not compile as they stand here may still have a kernel
-    if (s.ok() || callable.subgraph != 0 || !owner.hostMore(HostGraph::nodesOf(*owner.file, 0, UINT_MAX)))
+    // operators that do not compile as they stand here may still have a kernel
+    if (s.ok() || callable.subgraph != 0 || !owner.hostMore(HostGraph::nodesOf(*owner.file, 0, UINT_MAX, std::string(s.message()))))
       return s.ok() ? bind(*owner.loaded.module) : s;
   }
   absl::Status s = owner.hosted->allocate(*this);

@@ -68,7 +68,7 @@ def make_others(out):
         f = tf.function(fn, input_signature=specs).get_concrete_function()
         convert(tf.lite.TFLiteConverter.from_concrete_functions([f]), os.path.join(out, f"nodes_{name}.tflite"))
     refused("loop", lambda s: tf.while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, tf.strings.join([t, "x"])), (0, s))[1], tf.TensorSpec([2], S, name="s"))
-    refused("sizes", lambda s, x: tf.reshape(x, tf.strings.to_number(s, I32)), tf.TensorSpec([2], S, name="s"), tf.TensorSpec([6], F32, name="x"))
+    refused("range", lambda s: tf.cast(tf.range(tf.strings.length(s)), F32) * 0.5, tf.TensorSpec([], S, name="s"))
 
 
 def make(out, name, fn, feeds, keep=()):
@@ -117,6 +117,17 @@ def main():
     make(out, "split", lambda s: (tf.strings.split(s).to_tensor("-"), tf.cast(tf.strings.length(s), F32) * 0.5),
          {"s": (["a b c", "x", ""], [None], S)})
     make(out, "numbers", lambda s: tf.nn.relu(tf.strings.to_number(s) + 1.5), {"s": (["1.5", "-3"], [2], S)})
+    # sizes that nodes make: where compiled code cannot follow them, its operators become nodes as well
+    make(out, "sizes", lambda s, t, x: (tf.reshape(x, tf.strings.to_number(s, I32)) + 1.0, tf.zeros([tf.size(t) * 2, 3]) + x[:3]),
+         {"s": (["2", "3"], [2], S), "t": (["a", "b", "c"], [None], S), "x": (rnd(6), [6], F32)})
+    wide, narrow = tf.constant(rnd(12, 4)), tf.constant(rnd(4, 3))
+
+    def classify(s):
+        i = ids.lookup(tf.strings.split(tf.strings.regex_replace(tf.strings.lower(s), "[^a-z ]", "")).to_tensor("", shape=[None, 6]))
+        known = tf.cast(i > 0, F32)[..., None]
+        mean = tf.reduce_sum(tf.gather(wide, i) * known, 1) / tf.maximum(tf.reduce_sum(known, 1), 1.0)
+        return i, tf.nn.softmax(tf.matmul(tf.nn.relu(mean), narrow))
+    make(out, "classifier", classify, {"s": (["The film was good!", "a dull, dull thing", ""], [None], S)}, [ids])
     make(out, "ctc", lambda x: tf.sparse.to_dense(tf.nn.ctc_beam_search_decoder(tf.nn.relu(x), tf.constant([5, 5]), 4, 1)[0][0]),
          {"x": (rnd(5, 2, 4), [5, 2, 4], F32)})
     make(out, "boxes", lambda b, s: tuple(tf.image.combined_non_max_suppression(tf.nn.sigmoid(b), tf.nn.sigmoid(s), 3, 5)),

@@ -1,12 +1,14 @@
-// The target of TensorFlow Lite files: reader, translation and folding. Mutants are bytes of a flatbuffer changed in place, so
+// The target of TensorFlow Lite files: reader, translation and folding, and where files are cut. Mutants are bytes of a flatbuffer changed in place, so
 // that most of them still pass its verifier.
 #include "Mutator.h"
 #include "Targets.h"
 
+#include "compiler/frontend/tflite/ModelFile.h"
 #include "compiler/frontend/tflite/Tflite.h"
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/Graph.h"
 #include "dialects/hlo/Hlo.h"
+#include "graph/tflite/Cut.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -17,6 +19,24 @@
 namespace lathe::fuzz {
 namespace {
 
+/// The steps of every subgraph, as if all operators of TensorFlow had kernels for the host and nothing else.
+void cutTflite(mlir::MLIRContext &context, llvm::StringRef bytes) {
+  CollectedDiagnostics diagnostics(context);
+  import::Problems problems(&context);
+  auto copy = llvm::MemoryBuffer::getMemBufferCopy(bytes); // aligned
+  auto file = tflite::ModelFile::open(copy->getBuffer(), "model.tflite", problems);
+  const tflgraph::Kernels kernels = {[](const std::string &) { return true; }, [](const std::string &) { return false; }};
+  for (unsigned i = 0; file && i < file->numSubgraphs(); ++i) {
+    tflgraph::NodeMaker maker(file->model(), i, kernels);
+    auto steps = tflgraph::cut(maker, {});
+    if (!steps.ok())
+      expect(!steps.status().message().empty(), "a file was not cut, without a message");
+    else
+      for (const tflgraph::Step &step : *steps)
+        expect(step.first < step.last && (step.kind != tflgraph::Step::Kind::Compiled || !step.operators.empty()), "a step has no operators");
+  }
+}
+
 void runTflite(std::string_view bytes) {
   static std::unique_ptr<mlir::MLIRContext> context;
   static int runs = 0;
@@ -25,6 +45,7 @@ void runTflite(std::string_view bytes) {
     context->loadDialect<graph::GraphDialect, hlo::HloDialect, mlir::func::FuncDialect>();
     context->printOpOnDiagnostic(false);
   }
+  cutTflite(*context, llvm::StringRef(bytes.data(), bytes.size()));
   CollectedDiagnostics diagnostics(*context);
   auto model = tflite::frontend().importBytes(context.get(), llvm::StringRef(bytes.data(), bytes.size()), "model.tflite",
                                               smallOptions());

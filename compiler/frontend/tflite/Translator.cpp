@@ -281,6 +281,9 @@ LogicalResult Translator::runOperators(unsigned index, ArrayRef<unsigned> operat
   };
   if (frames.size() >= kMaxDepth)
     return fail("subgraphs call each other too deeply");
+  // translating it would not end, or only after all ways through it
+  if (llvm::any_of(frames, [&](const Frame &frame) { return frame.subgraph == index; }))
+    return fail("it calls itself");
   if (given.size() != args.size())
     return fail("expected " + Twine(given.size()) + " inputs, found " + Twine(args.size()));
   frames.push_back({index, {}, {}});
