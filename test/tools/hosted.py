@@ -53,7 +53,7 @@ class Model:
 
     def check(self, code):
         if code:
-            raise RuntimeError(self.lib.lathe_hosted_error(self.model).decode())
+            raise RuntimeError(self.lib.lathe_hosted_error(self.model).decode(errors="replace"))
 
     def entries(self):
         return [self.lib.lathe_hosted_entry_name(self.model, i).decode() for i in range(self.lib.lathe_hosted_num_entries(self.model))]
