@@ -595,11 +595,11 @@ def rows():
     """Gradients that TensorFlow has as IndexedSlices, and their sums."""
     indices = np.array([[0, 2], [2, 1]], np.int32)
     options = dict(second=False)
-    case("GatherV2", lambda x: R.GatherV2(params=x, indices=indices, axis=1, batch_dims=-1), u(2, 3, 2), **options)
-    case("GatherV2", lambda x: [R.GatherV2(params=x, indices=indices, axis=0), R.Gather(params=x, indices=np.array([1, 2], np.int64))], u(3, 2), **options)
-    case("GatherV2", lambda x: R.GatherV2(params=tf.identity(x), indices=indices, axis=0) + tf.reduce_sum(x * x), u(3, 2), **options)
+    case("GatherV2, batches from the end", lambda x: R.GatherV2(params=x, indices=indices, axis=1, batch_dims=-1), u(2, 3, 2), **options)
+    case("GatherV2 beside Gather", lambda x: [R.GatherV2(params=x, indices=indices, axis=0), R.Gather(params=x, indices=np.array([1, 2], np.int64))], u(3, 2), **options)
+    case("GatherV2 beside a tensor", lambda x: R.GatherV2(params=tf.identity(x), indices=indices, axis=0) + tf.reduce_sum(x * x), u(3, 2), **options)
     for op in "SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN".split():
-        case(op, lambda x, op=op: getattr(R, op)(data=x, indices=i(3, 1, 3, 0), segment_ids=i(0, 0, 1, 2), sparse_gradient=True), u(4, 2), **options)
+        case(op + ", rows", lambda x, op=op: getattr(R, op)(data=x, indices=i(3, 1, 3, 0), segment_ids=i(0, 0, 1, 2), sparse_gradient=True), u(4, 2), **options)
 
     case("StatelessParameterizedTruncatedNormal", lambda m, s, a, b: R.StatelessParameterizedTruncatedNormal(
         shape=i(4, 2, 3), seed=i(1, 2), means=m, stddevs=s, minvals=a, maxvals=b), u(2, 3), u(3, lo=0.5, hi=2.0), u(2, 1, lo=-3.0, hi=-1.0),
