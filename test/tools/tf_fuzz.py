@@ -386,13 +386,22 @@ def fails(lathe, mode, case):
     return failed.get(case.name)
 
 
+def node_draws(args, graphs):
+    """What makes a graph around a node of each operation of the registry, of some type."""
+    import tf_fuzz_coverage as coverage
+    kernels, rng = coverage.registered(coverage.compiled_operations(args.ops)), np.random.default_rng(args.seed)
+    for op in sorted(kernels):
+        dtype = str(rng.choice(sorted(kernels[op])))
+        yield lambda seed, op=op, dtype=dtype: graphs.make_node_case(seed, op, dtype)
+
+
 def make(args):
     import tf_fuzz_explain as explain
     import tf_fuzz_graphs as graphs
     n, covered = 0, set()
     with zipfile.ZipFile(args.output, 'w', zipfile.ZIP_DEFLATED) as z:
-        for s in range(args.seed, args.seed + args.count):
-            case = graphs.make_case(s, args.op, args.dtype)
+        for s, draw in enumerate(node_draws(args, graphs) if args.nodes else range(args.count), args.seed):
+            case = draw(s) if args.nodes else graphs.make_case(s, args.op, args.dtype)
             if case is None:
                 continue
             files = case.files()
@@ -417,6 +426,7 @@ def main():
         q.add_argument('--count', type=int, default=100)
         q.add_argument('--op', help='only graphs around this operation')
         q.add_argument('--dtype', help='only graphs that begin with this type')
+        q.add_argument('--ops', default='docs/generated/ops.md', help='the list of compiled operations')
     for q in (f, r):
         q.add_argument('--lathe', default='build/bin/lathe')
         q.add_argument('--modes', default='plain')
@@ -431,9 +441,9 @@ def main():
     f.add_argument('--cases', default='test/conform/cases', help='conformance cases to make mutants of')
     f.add_argument('--case', help='only mutants of this case ("SUITE NAME"), with --dtype')
     f.add_argument('--node', help='only graphs around a node of this operation of the registry, with --dtype')
-    f.add_argument('--ops', default='docs/generated/ops.md', help='the list of compiled operations')
     m.add_argument('--cover', action='store_true', help='only graphs with a pair of an operation and a type that none before them has, '
                    'and whose answer does not rest on a rounding')
+    m.add_argument('--nodes', action='store_true', help='a graph around a node of each operation of the registry instead')
     m.add_argument('--most', type=int, help='only graphs of at most so many bytes')
     m.add_argument('-o', '--output', required=True)
     r.add_argument('zip')

@@ -113,7 +113,8 @@ KNOWN = [
     ('Log Log1p Sign Square Reciprocal Sqrt Rsqrt Div RealDiv DivNoNan Xdivy Xlogy Xlog1py Pow Tanh Sigmoid Asin Acos Atan Asinh Acosh '
      'Atanh Mul Prod ComplexAbs', at_operands(squares_leave_range, results=True), 'complex numbers whose squares leave the range'),
     # operations that tell a denormal number from 0: TensorFlow makes every one a 0 on its way in or out
-    ('MulNoNan DivNoNan Xdivy Xlogy Xlog1py Equal NotEqual Less LessEqual Greater GreaterEqual Sign Reciprocal Rsqrt Log Div RealDiv Mod '
+    ('SqrtGrad RsqrtGrad InvGrad ReciprocalGrad '
+     'MulNoNan DivNoNan Xdivy Xlogy Xlog1py Equal NotEqual Less LessEqual Greater GreaterEqual Sign Reciprocal Rsqrt Log Div RealDiv Mod '
      'FloorMod FloorDiv ArgMax ArgMin TopKV2 Atan2 LowerBound UpperBound Ceil Floor Mul MatMul BatchMatMulV2 Einsum',
      at_operands(denormal, results=True), 'denormal numbers, which TensorFlow takes for 0'),
 ]

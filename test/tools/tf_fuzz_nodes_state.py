@@ -345,7 +345,7 @@ def stateless(g, d, op):
       'StatelessRandomUniformIntV2')
 def stateless_v2(g, d, op):
     args = dict(shape=ints(np.array(some(g), np.int64), g.pick(INDEX)), key=g.feed(g.rng.integers(0, 1 << 40, [1]).astype(np.uint64)),
-                counter=g.feed(g.rng.integers(0, 1 << 40, [2]).astype(np.uint64)), alg=ints(g.pick([1, 2])))
+                counter=g.feed(g.rng.integers(0, 1 << 40, [2]).astype(np.uint64)), alg=ints(g.pick([1, 3])))  # not ThreeFry, which Lathe refuses
     if op.endswith('UniformIntV2'):
         return call(op, minval=bounded(g, [], d, -9, 0), maxval=bounded(g, [], d, 1, 90), **args)
     return call(op, dtype=d, **args)
@@ -386,3 +386,31 @@ def xla_key_value(g, d, op):
     n = g.size()
     keys = g.rng.permutation(n).astype(d.as_numpy_dtype)
     return call(op, keys=g.feed(keys), values=g.free([n], g.pick(CHEAP)))
+
+
+@node('XlaReduceWindow')
+def xla_reduce_window(g, d, op):
+    shape, t = [max(1, n) for n in some(g, 1, 3, 500)], g.pick(INDEX)
+    # from what changes nothing: how often another value counts in padding is not said
+    sums = [(tf.logical_or, False), (tf.logical_and, True)] if d.is_bool else [(tf.add, 0)]
+    what, start = g.pick(sums + ([] if d.is_bool or d.is_complex else [(tf.maximum, d.min), (tf.minimum, d.max)]))
+
+    @function.Defun(d, d, func_name='combine%d' % g.next())
+    def combine(x, y):
+        return what(x, y)
+    vector = lambda draw: ints(np.array([draw(n) for n in shape], np.int64), t)
+    return call(op, input=g.free(shape, d), init_value=tf.constant(start, d), computation=combine,
+                window_dimensions=vector(lambda n: g.int(1, min(3, n))), window_strides=vector(lambda n: g.int(1, 2)),
+                base_dilations=vector(lambda n: 1), window_dilations=vector(lambda n: 1),
+                padding=ints(np.array([[g.int(0, 1), g.int(0, 1)] for _ in shape], np.int64), t))
+
+
+@node('XlaVariadicSort')
+def xla_variadic_sort(g, d, op):
+    shape = [max(1, n) for n in some(g, 1, 2, 500)]
+    keys = g.feed(g.rng.permutation(int(np.prod(shape))).reshape(shape).astype(np.int32))
+
+    @function.Defun(d, d, tf.int32, tf.int32, func_name='before%d' % g.next())
+    def before(x, y, a, b):
+        return a < b
+    return call(op, inputs=[g.free(shape, d), keys], dimension=ints(g.int(0, len(shape) - 1)), comparator=before, is_stable=g.coin())
