@@ -19,7 +19,7 @@ static Type sumType(Type result) {
 Accumulator::Accumulator(KernelBuilder &b, Type lhs, Type rhs, Type result)
     : b(b), lhs(lhs), rhs(rhs), result(result), acc(sumType(result)) {}
 
-Value Accumulator::zero() { return b.cstI(regType(acc), 0); }
+Value Accumulator::zero(unsigned lanes) { return b.cstI(regType(acc, lanes), 0); }
 
 Value Accumulator::step(Value sum, Value x, Value y) {
   x = emitConvert(b, x, lhs, acc);
@@ -153,10 +153,12 @@ std::optional<int64_t> ConvolutionSum::steps() const {
   return what.rhs.getNumElements() / std::max<int64_t>(1, what.rhs.getDimSize(what.rhsOutput));
 }
 
-Value ConvolutionSum::at(ValueRange index) {
+Value ConvolutionSum::at(ValueRange index, unsigned lanes) {
   Value features = resultSizes[what.resultFeature], channels = rhsSizes[what.rhsInput];
   Value f = index[what.resultFeature];
-  Value group = b.divU(b.mul(f, b.i64(what.groups)), features);
+  const bool own = what.result.getDimSize(what.resultFeature) == what.groups;
+  assert((own || lanes == 1) && "neighbours of several groups");
+  Value group = own ? f : b.divU(b.mul(f, b.i64(what.groups)), features);
   // with batch groups a feature reads its own part of the batch
   Value part = b.divU(b.mul(f, b.i64(what.batchGroups)), features);
   SmallVector<Value> l(what.lhs.getRank()), r(what.rhs.getRank());
@@ -167,8 +169,8 @@ Value ConvolutionSum::at(ValueRange index) {
       return accumulator.loop(b.i64(0), channels, 1, sum, [&](Value c, Value s) {
         l[what.lhsFeature] = b.add(b.mul(group, channels), c);
         r[what.rhsInput] = c;
-        return accumulator.step(s, b.loadElem(what.lhs.getElementType(), b.operands[0], b.linearize(l, lhsSizes)),
-                                b.loadElem(what.rhs.getElementType(), b.operands[1], b.linearize(r, rhsSizes)));
+        return accumulator.step(s, b.loadElem(what.lhs.getElementType(), b.operands[0], b.linearize(l, lhsSizes), lanes),
+                                b.loadElem(what.rhs.getElementType(), b.operands[1], b.linearize(r, rhsSizes), lanes));
       });
     const Convolution::Spatial &d = what.spatial[i];
     Value taps = rhsSizes[d.rhs];
@@ -191,7 +193,7 @@ Value ConvolutionSum::at(ValueRange index) {
       }, [&] { return SmallVector<Value>{s}; })[0];
     });
   };
-  return accumulator.finish(nest(0, accumulator.zero()));
+  return accumulator.finish(nest(0, accumulator.zero(lanes)));
 }
 
 } // namespace lathe::codegen

@@ -18,7 +18,7 @@ namespace lathe::codegen {
 class Accumulator {
 public:
   Accumulator(KernelBuilder &b, mlir::Type lhs, mlir::Type rhs, mlir::Type result);
-  mlir::Value zero();
+  mlir::Value zero(unsigned lanes = 1);
   mlir::Value step(mlir::Value sum, mlir::Value x, mlir::Value y);
   mlir::Value finish(mlir::Value sum);
   /// As KernelBuilder::loop, for one sum: those of floats in blocks (LongSums.h). `additions`: of a step of the loop.
@@ -74,7 +74,8 @@ struct Convolution {
 class ConvolutionSum {
 public:
   ConvolutionSum(KernelBuilder &b, Convolution what);
-  mlir::Value at(mlir::ValueRange index);
+  /// `lanes`: of as many neighbours from `index` on. Features have to be last everywhere, each a group of its own.
+  mlir::Value at(mlir::ValueRange index, unsigned lanes = 1);
   std::optional<int64_t> steps() const;
 
 private:

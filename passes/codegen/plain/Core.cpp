@@ -60,14 +60,14 @@ codegen::Convolution convolutionOf(kernel::ConvOp op) { return convolutionOfImag
 codegen::Convolution convolutionOf(kernel::DepthwiseConvOp op) { return convolutionOfImages(op); }
 
 namespace {
-/// One result of a kernel.pool.
+/// Results of a kernel.pool, one or several neighbours.
 class Pool {
 public:
   Pool(kernel::PoolOp op, KernelBuilder &b)
       : op(op), b(b), kind(op.getKind()), input(hlo::tensorType(op.getInput())), acc(op.getAccType().getElementType()),
         sizes(b.dims(input)) {}
 
-  Value at(ArrayRef<Value> index);
+  Value at(ArrayRef<Value> index, unsigned lanes);
   int64_t steps() const {
     int64_t count = 1;
     for (int64_t taps : op.getWindow())
@@ -76,7 +76,7 @@ public:
   }
 
 private:
-  Value initial();
+  Value initial(unsigned lanes);
   Value combine(Value sum, Value x);
 
   mutable kernel::PoolOp op;
@@ -88,8 +88,8 @@ private:
 };
 } // namespace
 
-Value Pool::initial() {
-  Type t = codegen::regType(acc);
+Value Pool::initial(unsigned lanes) {
+  Type t = codegen::regType(acc, lanes);
   const bool isMax = kind != "min";
   if (kind == "max_number") {
     auto lowest = APFloat::getLargest(cast<FloatType>(input.getElementType()).getFloatSemantics(), /*Negative=*/true);
@@ -97,16 +97,16 @@ Value Pool::initial() {
   }
   if (kind == "sum" || kind == "avg")
     return b.cstI(t, 0);
-  if (isa<FloatType>(t))
+  if (isa<FloatType>(getElementTypeOrSelf(t)))
     return b.cst(t, isMax ? -INFINITY : INFINITY);
-  const unsigned width = t.getIntOrFloatBitWidth();
+  const unsigned width = getElementTypeOrSelf(t).getIntOrFloatBitWidth();
   const APInt limit = codegen::isUnsignedElem(acc) ? (isMax ? APInt::getMinValue(width) : APInt::getMaxValue(width))
                                                : (isMax ? APInt::getSignedMinValue(width) : APInt::getSignedMaxValue(width));
   return b.cstI(t, limit.getSExtValue());
 }
 
 Value Pool::combine(Value sum, Value x) {
-  const bool isFloat = isa<FloatType>(sum.getType()), isUnsigned = codegen::isUnsignedElem(acc), isMax = kind == "max";
+  const bool isFloat = isa<FloatType>(getElementTypeOrSelf(sum)), isUnsigned = codegen::isUnsignedElem(acc), isMax = kind == "max";
   if (kind == "max_number") // never a NaN
     return b.select(arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, sum), x, sum);
   if (kind != "max" && kind != "min") {
@@ -121,13 +121,13 @@ Value Pool::combine(Value sum, Value x) {
   return isMax ? arith::MaxSIOp::create(b, sum, x).getResult() : arith::MinSIOp::create(b, sum, x).getResult();
 }
 
-Value Pool::at(ArrayRef<Value> index) {
+Value Pool::at(ArrayRef<Value> index, unsigned lanes) {
   const size_t spatial = op.getWindow().size();
   SmallVector<Value> from(index);
   // carried: the sum, and how many elements of the input are in it
   std::function<SmallVector<Value>(size_t, ValueRange)> nest = [&](size_t i, ValueRange carried) -> SmallVector<Value> {
     if (i == spatial) {
-      Value x = b.loadElem(input.getElementType(), b.operands[0], b.linearize(from, sizes));
+      Value x = b.loadElem(input.getElementType(), b.operands[0], b.linearize(from, sizes), lanes);
       return {combine(carried[0], codegen::emitConvert(b, x, input.getElementType(), acc)), b.add(carried[1], b.i64(1))};
     }
     return b.loop(b.i64(0), b.i64(op.getWindow()[i]), b.i64(1), carried, [&](Value tap, ValueRange now) {
@@ -139,19 +139,24 @@ Value Pool::at(ArrayRef<Value> index) {
       }, [&] { return SmallVector<Value>(now); });
     });
   };
-  SmallVector<Value> done = nest(0, ValueRange{initial(), b.i64(0)});
+  SmallVector<Value> done = nest(0, ValueRange{initial(lanes), b.i64(0)});
   if (kind != "avg")
     return done[0];
-  Value count = codegen::emitConvert(b, b.max(done[1], b.i64(1)), b.getI64Type(), acc);
-  if (isa<FloatType>(done[0].getType()))
+  Value count = b.splatElem(acc, codegen::emitConvert(b, b.max(done[1], b.i64(1)), b.getI64Type(), acc), lanes);
+  if (isa<FloatType>(getElementTypeOrSelf(done[0])))
     return arith::DivFOp::create(b, done[0], count);
   return arith::DivSIOp::create(b, done[0], count);
 }
 
-/// `core`: anything with at(index).
+/// `core`: anything with at(index), or at(index, lanes).
 template <typename Core>
 static void bind(codegen::ElementEmitter &e, Value accumulator, std::shared_ptr<Core> core) {
-  e.bindElement(accumulator, [core](ArrayRef<Value> index, unsigned) -> FailureOr<Value> { return core->at(index); });
+  e.bindElement(accumulator, [core](ArrayRef<Value> index, unsigned lanes) -> FailureOr<Value> {
+    if constexpr (std::is_same_v<Core, codegen::ContractionSum>)
+      return lanes == 1 ? core->at(index) : Value();
+    else
+      return core->at(index, lanes);
+  });
 }
 
 FailureOr<int64_t> bindCore(Operation *op, KernelBuilder &b, codegen::ElementEmitter &e) {

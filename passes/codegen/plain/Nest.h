@@ -67,7 +67,8 @@ mlir::FailureOr<Nest> reduceNest(mlir::Operation *op, codegen::KernelBuilder &b,
 /// kernel.rows with reductions: a row a unit.
 mlir::FailureOr<Nest> rowsNest(mlir::Operation *op, codegen::KernelBuilder &b, Elements elements);
 
-/// Binds the accumulator of a product, convolution or pooling to the loops that compute it; returns their steps.
+/// Binds the accumulator of a product, convolution or pooling to the loops that compute it; returns their steps. Of poolings
+/// whose channels are a multiple of the lanes, and of convolutions as ConvolutionSum says, neighbours can be asked for together.
 mlir::FailureOr<int64_t> bindCore(mlir::Operation *op, codegen::KernelBuilder &b, codegen::ElementEmitter &e);
 
 } // namespace lathe::plain

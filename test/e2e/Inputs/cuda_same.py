@@ -1,5 +1,5 @@
 """cuda_same.py A B [PREFIX=BOUND...]: whether two files hold the same arrays up to roundings of sums. The bound is in terms of an array's
-largest element; arrays whose names begin with a prefix have one of their own."""
+largest element; arrays whose names begin with a prefix have one of their own, or are to be the same bits (PREFIX=bits)."""
 import sys
 
 import numpy as np
@@ -9,6 +9,11 @@ bounds = dict(arg.split("=") for arg in sys.argv[3:])
 bad = sorted(a) != sorted(b)
 for name in set(a) & set(b):
     usual = 1e-12 if a[name].dtype == np.float64 else 2e-6
+    if any(name.startswith(prefix) and v == "bits" for prefix, v in bounds.items()):
+        if a[name].shape != b[name].shape or a[name].dtype != b[name].dtype or a[name].tobytes() != b[name].tobytes():
+            print(name, "has other bits")
+            bad = True
+        continue
     bound = next((float(v) for prefix, v in bounds.items() if name.startswith(prefix)), usual) * max(1, np.abs(b[name]).max(initial=0))
     if a[name].shape != b[name].shape or a[name].dtype != b[name].dtype or np.abs(a[name] - b[name]).max(initial=0) > bound:
         print(name, a[name].shape, b[name].shape, np.abs(a[name] - b[name]).max(initial=0), "above", bound)
