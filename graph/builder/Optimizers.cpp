@@ -163,7 +163,8 @@ Output Optimizer::slot(const Scope &step, const Variable &like, std::string_view
 Output Optimizer::number(const Scope &step, std::string_view name, DType type, double value) {
   const Scope scope = step.WithNoControlDependencies();
   Output handle = handleOf(scope, name, type, PartialShape(std::vector<int64_t>()));
-  Operation init = ops::AssignVariableOp(scope.WithOpName(absl::StrCat(std::string(name), "_init")), handle, constantOf(scope, type, value));
+  Scope first = scope.WithOpName(absl::StrCat(std::string(name), "_init"));
+  Operation init = ops::AssignVariableOp(first, handle, constantOf(scope, type, value));
   return keep(scope, handle, type, init);
 }
 
@@ -200,8 +201,8 @@ Operation Adagrad::step(const Scope &scope, const Output &gradient, const Variab
 
 Operation Adagrad::stepRows(const Scope &scope, const Gradient &rows, const Variable &v) {
   Gradient g = unique(scope, rows);
-  return ops::ResourceSparseApplyAdagrad(scope, v.handle, slot(scope, v, "Adagrad", initial), rateOf(scope, rate, g.values.type()), g.values,
-                                         g.indices);
+  return ops::ResourceSparseApplyAdagrad(scope, v.handle, slot(scope, v, "Adagrad", initial), rateOf(scope, rate, g.values.type()),
+                                         g.values, g.indices);
 }
 
 Output AdagradDA::stepNumber(const Scope &scope) const {
@@ -395,8 +396,8 @@ Operation AdamW::stepRows(const Scope &scope, const Gradient &rows, const Variab
 Operation Adamax::step(const Scope &scope, const Output &gradient, const Variable &v) {
   DType type = gradient.type();
   Output m = slot(scope, v, kind()), largest = slot(scope, v, kind());
-  return ops::ResourceApplyAdaMax(scope, v.handle, m, largest, power1(scope, type), rateOf(scope, rate, type), constantOf(scope, type, beta1),
-                                  constantOf(scope, type, beta2), constantOf(scope, type, epsilon), gradient);
+  return ops::ResourceApplyAdaMax(scope, v.handle, m, largest, power1(scope, type), rateOf(scope, rate, type),
+                                  constantOf(scope, type, beta1), constantOf(scope, type, beta2), constantOf(scope, type, epsilon), gradient);
 }
 
 Operation Adamax::stepRows(const Scope &scope, const Gradient &rows, const Variable &v) {
@@ -441,7 +442,8 @@ Operation Nadam::step(const Scope &scope, const Output &gradient, const Variable
   Output mHandle = slot(scope, v, kind()), sHandle = slot(scope, v, kind());
   Output m = approach(scope, read(scope, mHandle, type), gradient, beta1);
   Output s = approach(scope, read(scope, sHandle, type), ops::Square(scope, gradient), beta2);
-  Output one = constantOf(scope, type, 1), w = rateOf(scope, now, type), ahead = rateOf(scope, next, type), all = rateOf(scope, productNow, type);
+  Output w = rateOf(scope, now, type), ahead = rateOf(scope, next, type), all = rateOf(scope, productNow, type);
+  Output one = constantOf(scope, type, 1);
   auto share = [&](const Output &x, const Output &weight, const Output &weights) {
     return ops::RealDiv(scope, ops::Multiply(scope, x, weight), ops::Subtract(scope, one, weights));
   };

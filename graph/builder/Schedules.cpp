@@ -41,7 +41,8 @@ Output InverseTimeDecay(const Scope &scope, float rate, const Output &step, floa
   return ops::RealDiv(s, rate, ops::Add(s, ops::Multiply(s, portion(s, step, decaySteps, staircase), decayRate), 1.0f));
 }
 
-Output PiecewiseConstantDecay(const Scope &scope, const Output &step, const std::vector<float> &boundaries, const std::vector<float> &values) {
+Output PiecewiseConstantDecay(const Scope &scope, const Output &step, const std::vector<float> &boundaries,
+                              const std::vector<float> &values) {
   if (values.size() != boundaries.size() + 1) {
     scope.UpdateStatus(absl::InvalidArgumentError(
         absl::StrCat(boundaries.size(), " boundaries part ", boundaries.size() + 1, " values, found ", values.size())));
@@ -105,7 +106,8 @@ Output LinearWarmup(const Scope &scope, float from, float to, const Output &step
   return ops::SelectV2(s, ops::Less(s, at, warmupSteps), line, then);
 }
 
-Output WarmupCosineDecay(const Scope &scope, float rate, float target, const Output &step, float warmupSteps, float decaySteps, float alpha) {
+Output WarmupCosineDecay(const Scope &scope, float rate, float target, const Output &step, float warmupSteps, float decaySteps,
+                         float alpha) {
   Scope s = scope.NewSubScope("warmup_cosine_decay");
   Output later = ops::Subtract(s, ops::Cast(s, step, DType::Float32), warmupSteps);
   return LinearWarmup(s, rate, target, step, warmupSteps, CosineDecay(s, target, later, decaySteps, alpha));

@@ -13,7 +13,8 @@ Output NaturalExpDecay(const Scope &scope, float rate, const Output &step, float
 /// rate / (1 + decayRate * step / decaySteps).
 Output InverseTimeDecay(const Scope &scope, float rate, const Output &step, float decaySteps, float decayRate, bool staircase = false);
 /// values[i] up to boundaries[i], the last value after all. INVALID_ARGUMENT in the scope unless there is one value more.
-Output PiecewiseConstantDecay(const Scope &scope, const Output &step, const std::vector<float> &boundaries, const std::vector<float> &values);
+Output PiecewiseConstantDecay(const Scope &scope, const Output &step, const std::vector<float> &boundaries,
+                              const std::vector<float> &values);
 /// From rate to endRate by (1 - step / decaySteps) ^ power. With `cycle` the steps are stretched to the next multiple of decaySteps.
 Output PolynomialDecay(const Scope &scope, float rate, const Output &step, float decaySteps, float endRate = 0.0001f, float power = 1,
                        bool cycle = false);

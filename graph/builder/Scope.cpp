@@ -394,9 +394,8 @@ Output ConvertToTensor(const Scope &scope, const Gradient &gradient) {
     return gradient.values;
   Scope inside = scope.NewSubScope("whole");
   auto constant = [&](std::initializer_list<int32_t> values) { return ops::Const(inside, values); };
-  Output count(inside.AddOp("StridedSlice", {InputList{gradient.dense_shape}, InputList{constant({0})}, InputList{constant({1})}, InputList{constant({1})}},
-                            {{"shrink_axis_mask", int64_t{1}}}),
-               0);
+  const std::vector<InputList> first{{gradient.dense_shape}, {constant({0})}, {constant({1})}, {constant({1})}};
+  Output count(inside.AddOp("StridedSlice", first, {{"shrink_axis_mask", int64_t{1}}}), 0);
   return Output(inside.AddOp("UnsortedSegmentSum", {InputList{gradient.values}, InputList{gradient.indices}, InputList{count}}, {}), 0);
 }
 
