@@ -162,3 +162,14 @@ def gradient_of_integers(dtype):
     fetches = [raw.ResizeNearestNeighborGrad(grads=grads, size=size, align_corners=align)
                for size, align in (([2, 2], False), ([3, 1], True))]
     return [{"feeds": feeds, "fetches": fetches}]
+
+
+@edge("SparseReduceMax", "nan", ["float32", "float64"])
+def sparse_reduce_of_nan(dtype):
+    """In rows too short for vectors a NaN stands until the next number."""
+    feeds = Feeds()
+    at = [[0, 0], [1, 0], [1, 1], [2, 0], [2, 1], [3, 1], [3, 2]]
+    v = feeds.add(np.array([np.nan, np.nan, 1, 2, np.nan, -np.inf, np.nan], dtype))
+    made = raw.SparseReduceMax(input_indices=np.array(at, np.int64), input_values=v, input_shape=np.array([5, 3], np.int64),
+                               reduction_axes=[1])
+    return [{"feeds": feeds, "fetches": [made]}]

@@ -90,7 +90,7 @@ def main():
             few[op] = n
     total = sum(map(len, cells.values()))
     seen = sum(counts[op, dtype] > 0 for op in cells for dtype in cells[op])
-    print('%d pairs of an operation and a type: %d with %d graphs or more, %d with one or more; %d of %d operations have no graph at all' % (
+    print('%d pairs of an operation and a type: %d with %d graphs or more, %d with one or more; %d of %d operations have no graph' % (
         total, enough, args.least, seen, len(never), len(cells)))
     if args.write:
         write_list(args, cells, counts)
@@ -106,7 +106,7 @@ def write_list(args, cells, counts):
     refused = {cell for (kind, cell), n in counts.items() if kind == '@refused'}
     with open(args.write, 'w') as out:
         out.write('# Pairs of an operation and a type that few random graphs have been through\n\n'
-                  'Made by `test/tools/tf_fuzz_coverage.py --write` from the table of the runs that [fuzzing.md](../fuzzing.md) tells of. '
+                  'Made by `test/tools/tf_fuzz_coverage.py --write` from the table of the runs that [fuzzing.md](fuzzing.md) tells of. '
                   'A pair has too few below %d\ngraphs. `-` stands before a type that no graph had, `!` where TensorFlow refused '
                   'what was tried.\n\n| op | graphs by type |\n| --- | --- |\n' % args.least)
         for op in sorted(cells):

@@ -105,8 +105,9 @@ KNOWN = [
      nan_of_zero_weight, '0 times infinity in convolutions, resizes and response normalization'),
     ('Conv Conv2DBackpropInput Conv2DBackpropFilter Conv3DBackpropInput Conv3DBackpropFilter Conv3DBackpropInputV2 Conv3DBackpropFilterV2 '
      'DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter ResizeBilinearGrad ResizeBicubicGrad '
-     'ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad', zero_times_infinity, '0 times infinity in gradients of convolutions and resizes'),
-    ('SegmentMax SegmentMin', nan_among_maxima, 'NaN in whole vectors of the largest of sorted segments'),
+     'ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad CropAndResizeGradImage', zero_times_infinity,
+     '0 times infinity in gradients of convolutions and resizes'),
+    ('SegmentMax SegmentMin SparseReduceMax', nan_among_maxima, 'NaN in whole vectors of the largest of sorted segments'),
     ('Round', integers, 'Round of integers, which TensorFlow makes 0'),
     ('Cast', leaves_integer, 'casts out of range'),
     ('LowerBound UpperBound', unsorted_rows, 'bounds in rows that are not sorted'),

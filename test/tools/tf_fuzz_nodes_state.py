@@ -344,8 +344,9 @@ def stateless(g, d, op):
 @node('StatelessRandomNormalV2 StatelessRandomUniformV2 StatelessTruncatedNormalV2 StatelessRandomUniformFullIntV2 '
       'StatelessRandomUniformIntV2')
 def stateless_v2(g, d, op):
+    # not ThreeFry (2), which Lathe refuses
     args = dict(shape=ints(np.array(some(g), np.int64), g.pick(INDEX)), key=g.feed(g.rng.integers(0, 1 << 40, [1]).astype(np.uint64)),
-                counter=g.feed(g.rng.integers(0, 1 << 40, [2]).astype(np.uint64)), alg=ints(g.pick([1, 3])))  # not ThreeFry, which Lathe refuses
+                counter=g.feed(g.rng.integers(0, 1 << 40, [2]).astype(np.uint64)), alg=ints(g.pick([1, 3])))
     if op.endswith('UniformIntV2'):
         return call(op, minval=bounded(g, [], d, -9, 0), maxval=bounded(g, [], d, 1, 90), **args)
     return call(op, dtype=d, **args)

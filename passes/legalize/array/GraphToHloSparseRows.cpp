@@ -269,7 +269,9 @@ LogicalResult lowerSparseReduce(NodeContext &c, bool maximum) {
       best = c.reduceMax(values, {0});
       any = c.reduceOr(ones, {0});
     } else {
-      best = scatterNd(c, c.broadcastInDim(c.lowest(element), kept, {}), at, values, combineMax);
+      // a NaN stands until the next number
+      auto later = [](OpBuilder &b, Location loc, Value x, Value y) { return chooseUnless(b, loc, x, y, Compare::GT); };
+      best = scatterNd(c, c.broadcastInDim(c.lowest(element), kept, {}), at, values, later);
       any = scatterNd(c, c.splatInt(0, kept, i1), at, ones, nullptr);
     }
     sum = best && any ? c.select(any, best, c.like(best, 0)) : Value();
