@@ -1,5 +1,7 @@
 #include "passes/quantize/Arithmetic.h"
 
+#include "dialects/hlo/Marks.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -122,17 +124,21 @@ static Value finishReal(Emitter &e, Value real, double most, int64_t zeroPoint, 
   // What does not fit i32 must not be converted; integers are clamped in one instruction, floats, for NaN, in several.
   if (most > double(int64_t(1) << 30))
     real = e.min(e.max(real, e.like(real, double(range.first - zeroPoint))), e.like(real, double(range.second - zeroPoint)));
-  return finish(e, e.convert(e.unary<hlo::RoundNearestEvenOp>(real), e.b.getI32Type()), zeroPoint, range, element);
+  return finish(e, convertInRange(e, e.unary<hlo::RoundNearestEvenOp>(real)), zeroPoint, range, element);
 }
 
 static double realOf(const Multiplier &m) { return std::ldexp(double(m.value), m.shift - 31); }
 
 static Value toReal(Emitter &e, Value x) { return e.convert(x, e.b.getF32Type()); }
 
-/// Whether results are rounded once: 16-bit elements with their i64 sums need more digits than f32 has.
-static bool isFast(Emitter &e, Type element) {
-  return e.ctx.fastQuantizedMath && element && element.isInteger(8);
+Value convertInRange(Emitter &e, Value x) {
+  x = e.convert(x, e.b.getI32Type());
+  if (auto op = x ? x.getDefiningOp<hlo::ConvertOp>() : hlo::ConvertOp())
+    op->setAttr(hlo::inRangeAttr, e.b.getUnitAttr());
+  return x;
 }
+
+bool isFast(Emitter &e, Type element) { return e.ctx.fastQuantizedMath && element && element.isInteger(8); }
 
 Value requantize(Emitter &e, Value sums, ArrayRef<Multiplier> factors, int64_t axis, int64_t zeroPoint, Range range, Type element) {
   if (!sums)

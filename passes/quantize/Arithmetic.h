@@ -47,6 +47,10 @@ Value roundingShift(Emitter &e, Value x, int exponent);
 /// do, or with HloContext::fastQuantizedMath in f32 (i32 sums alone), at most one step off.
 Value requantize(Emitter &e, Value sums, ArrayRef<Multiplier> factors, int64_t axis, int64_t zeroPoint, Range range, Type element);
 
+/// Whether results of this type are rounded once, in f32: those of 16 bits, with their i64 sums, need more digits than that has.
+bool isFast(Emitter &e, Type element);
+/// Whole numbers in floats as i32; they are known to fit.
+Value convertInRange(Emitter &e, Value x);
 /// x + zeroPoint clamped to the range, in the element type.
 Value finish(Emitter &e, Value x, int64_t zeroPoint, Range range, Type element);
 /// x as i32 (or `type`) plus a number.

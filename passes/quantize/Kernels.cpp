@@ -17,9 +17,10 @@ Value multiplyReal(Emitter &e, Value x, ArrayRef<double> factors) {
   if (factors.size() == 1)
     f = e.reshape(f, ArrayRef<AffineExpr>());
   Value rounded = e.unary<hlo::RoundOp>(e.mul(real, f));
-  // within what i32 holds, with room for the zero point
-  rounded = e.max(e.min(rounded, e.like(rounded, 1 << 30)), e.like(rounded, -(1 << 30)));
-  return e.convert(rounded, e.b.getI32Type());
+  // within what i32 holds, with room for the zero point; sums of 32 bits are, with the small factors that models have
+  if (!Emitter::elementType(x).isInteger(32) || llvm::any_of(factors, [](double v) { return !(std::abs(v) <= 0.5); }))
+    rounded = e.max(e.min(rounded, e.like(rounded, 1 << 30)), e.like(rounded, -(1 << 30)));
+  return convertInRange(e, rounded);
 }
 
 SmallVector<int64_t> functionTable(Params in, Range from, Params out, Range to, llvm::function_ref<float(float)> function) {

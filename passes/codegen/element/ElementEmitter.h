@@ -24,7 +24,7 @@ mlir::FailureOr<mlir::Value> emitElementwise(KernelBuilder &b, mlir::Operation *
 /// Whether emitElementwise knows the op.
 bool isElementwise(mlir::Operation *op);
 /// Element type conversion of register values.
-mlir::Value emitConvert(KernelBuilder &b, mlir::Value v, mlir::Type from, mlir::Type to);
+mlir::Value emitConvert(KernelBuilder &b, mlir::Value v, mlir::Type from, mlir::Type to, bool inRange = false);
 /// Evaluates a region body of scalar tensors (reducer, comparator, ...) on register values; `lanes` as above.
 mlir::FailureOr<mlir::SmallVector<mlir::Value>> emitScalarBody(KernelBuilder &b, mlir::Block &body,
                                                                mlir::ValueRange args, unsigned lanes = 1);

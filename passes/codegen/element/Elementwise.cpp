@@ -1,5 +1,6 @@
 // One elementwise hlo op on register values, scalar or vector.
 #include "dialects/hlo/Hlo.h"
+#include "dialects/hlo/Marks.h"
 #include "passes/codegen/element/Complex.h"
 #include "passes/codegen/element/ElementEmitter.h"
 #include "passes/codegen/element/Expr.h"
@@ -283,7 +284,7 @@ FailureOr<Value> emitElementwise(KernelBuilder &b, Operation *op, ValueRange arg
     return unsupported();
   Type in = hlo::elementType(op->getOperand(0)), out = hlo::elementType(op->getResult(0));
   if (isa<hlo::ConvertOp>(op))
-    return emitConvert(b, args[0], in, out);
+    return emitConvert(b, args[0], in, out, op->hasAttr(hlo::inRangeAttr));
   if (isa<ComplexType>(in) || isa<ComplexType>(out)) {
     FailureOr<Value> r = emitComplex(b, op, args);
     return failed(r) ? unsupported() : r;
@@ -317,9 +318,12 @@ FailureOr<Value> emitElementwise(KernelBuilder &b, Operation *op, ValueRange arg
 
 // --- conversions
 
-static Value convertToInt(KernelBuilder &b, E x, IntegerType to) {
+/// `inRange`: the numbers are known to fit.
+static Value convertToInt(KernelBuilder &b, E x, IntegerType to, bool inRange) {
   unsigned width = to.getWidth();
   bool isUnsigned = to.isUnsigned();
+  if (inRange && !isUnsigned && width >= 32)
+    return arith::FPToSIOp::create(b, x.intN(width), x.v);
   double lo = isUnsigned ? 0 : -std::ldexp(1.0, width - 1), hi = std::ldexp(1.0, isUnsigned ? width : width - 1);
   // NaN and everything outside goes through as 0, then the limits are put in
   E inside = (x >= lo) & (x < hi);
@@ -337,7 +341,7 @@ static Value convertToInt(KernelBuilder &b, E x, IntegerType to) {
   return r;
 }
 
-Value emitConvert(KernelBuilder &b, Value v, Type from, Type to) {
+Value emitConvert(KernelBuilder &b, Value v, Type from, Type to, bool inRange) {
   if (from == to)
     return v;
   if (auto cf = dyn_cast<ComplexType>(from)) {
@@ -359,7 +363,7 @@ Value emitConvert(KernelBuilder &b, Value v, Type from, Type to) {
     if (toInt.getWidth() == 1)
       return x.isFloat() ? (x != 0.0).v : (x != 0).v;
     if (x.isFloat())
-      return convertToInt(b, x, toInt);
+      return convertToInt(b, x, toInt, inRange);
     unsigned w = x.elem().getIntOrFloatBitWidth();
     if (w == toInt.getWidth())
       return v;
