@@ -3,6 +3,7 @@
 #define LATHE_COMPILER_DRIVER_COMPILER_H
 
 #include "compiler/driver/Options.h"
+#include "compiler/driver/Runnable.h"
 #include "compiler/driver/Timing.h"
 #include "compiler/driver/TuneFile.h"
 #include "compiler/emit/Target.h"
@@ -23,9 +24,6 @@ namespace lathe {
 namespace quantize {
 struct Report;
 }
-
-/// Runs a compiled function of tensors.
-using RunFunction = std::function<llvm::Expected<std::vector<Tensor>>(llvm::ArrayRef<Tensor>)>;
 
 struct PhaseTime {
   Phase phase;
@@ -70,7 +68,7 @@ public:
   /// With options().tune: finds plans for the module's kernels and adds them (compiler/jit/Tune.h).
   std::function<llvm::Error(mlir::ModuleOp, const EmitOptions &, std::map<std::string, TunedKernel> &)> search;
   /// With options().quantize: makes a module of hlo (its only entry) ready to run on this machine (compiler/jit/RunModule.h).
-  std::function<llvm::Expected<RunFunction>(mlir::OwningOpRef<mlir::ModuleOp>)> makeRunnable;
+  MakeRunnable makeRunnable;
 
 private:
   mlir::LogicalResult quantize();

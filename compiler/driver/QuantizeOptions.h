@@ -13,6 +13,7 @@ struct QuantizeOptions {
   std::string io = "float";           ///< inputs and outputs: float, int8, uint8
   std::string observer = "minmax";    ///< minmax, average, percentile or entropy
   double maxError = -1;               ///< largest error as a share of an output's range; negative: no bound
+  bool keepFaster = false;            ///< keep nodes float that are faster so on this machine
   std::string math = "tflite";        ///< how quantized results are rounded: tflite or fast
   std::string report;                 ///< JSON file for the table of nodes
 };

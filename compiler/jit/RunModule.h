@@ -1,4 +1,4 @@
-// A module of hlo as a function of tensors on this machine: for those who need its numbers at compile time.
+// A module of hlo as a function of tensors on this machine: for those who need its numbers or its time at compile time.
 #ifndef LATHE_COMPILER_JIT_RUNMODULE_H
 #define LATHE_COMPILER_JIT_RUNMODULE_H
 
@@ -6,8 +6,8 @@
 
 namespace lathe {
 
-/// Compiles the module's first entry for this CPU and one thread, and loads it.
-llvm::Expected<RunFunction> makeRunnable(mlir::OwningOpRef<mlir::ModuleOp> module);
+/// What Compiler::makeRunnable asks for; `target`: options that say which CPU the model is compiled for.
+llvm::Expected<Runnable> makeRunnable(mlir::OwningOpRef<mlir::ModuleOp> module, const CompilerOptions &target, bool forTarget);
 
 } // namespace lathe
 

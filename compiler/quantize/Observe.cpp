@@ -14,21 +14,23 @@ constexpr int64_t numBins = 2048;
 constexpr double percentile = 0.9999;
 
 LogicalResult runOn(OwningOpRef<ModuleOp> module, ArrayRef<Feed> feeds, const Session &session,
-                    llvm::function_ref<void(size_t, std::vector<Tensor> &)> seen) {
+                    llvm::function_ref<void(size_t, std::vector<Tensor> &)> seen, std::vector<KernelTime> *times, bool forTarget) {
   MLIRContext *context = module->getContext();
   auto say = [&](llvm::Error error) -> LogicalResult {
     std::string text = llvm::toString(std::move(error));
     return text.empty() ? failure() : emitError(UnknownLoc::get(context)) << "calibration: " << text;
   };
-  auto run = session.makeRunnable(std::move(module));
-  if (!run)
-    return say(run.takeError());
+  auto compiled = session.makeRunnable(std::move(module), forTarget);
+  if (!compiled)
+    return say(compiled.takeError());
   for (auto [i, feed] : llvm::enumerate(feeds)) {
-    auto results = (*run)(feed);
+    auto results = compiled->run(feed);
     if (!results)
       return say(results.takeError());
     seen(i, *results);
   }
+  if (times)
+    *times = compiled->times();
   return success();
 }
 

@@ -8,9 +8,10 @@
 namespace lathe::quantize {
 
 /// Runs a module made from a clone of the function's; false (said) where it cannot be compiled or a run fails. `seen` gets each
-/// feed's results.
+/// feed's results. `times`: those of the kernels.
 mlir::LogicalResult runOn(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::ArrayRef<Feed> feeds, const Session &session,
-                          llvm::function_ref<void(size_t, std::vector<Tensor> &)> seen);
+                          llvm::function_ref<void(size_t, std::vector<Tensor> &)> seen, std::vector<KernelTime> *times = nullptr,
+                          bool forTarget = false);
 
 /// Sets hlo.ranges on the chosen units of the module's function.
 mlir::LogicalResult observe(mlir::func::FuncOp function, llvm::ArrayRef<Feed> feeds, const Session &session);

@@ -9,10 +9,13 @@
 #include "passes/quantize/Taps.h"
 
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <tuple>
 
 using namespace mlir;
 
@@ -116,6 +119,8 @@ private:
   Report report;
   std::vector<Feed> calibration, heldOut;
   std::vector<std::vector<Tensor>> reference; ///< the float model's results on held-out feeds
+  std::vector<KernelTime> floatTimes, times;  ///< of the float model and of the form that was accepted
+  using Kept = std::vector<bool>;             ///< which units stay float
 
   /// No feeds are needed; where there are some, they say how much the outputs differ.
   FailureOr<Report> weightsOnly() {
@@ -200,10 +205,15 @@ private:
     // those in loops cannot be measured alone, and stand where a unit of middling quality would
     auto quality = [&](size_t i) { return std::isnan(report.units[i].sqnr) ? 25.0 : report.units[i].sqnr; };
     llvm::sort(order, [&](size_t a, size_t b) { return std::make_pair(quality(a), a) < std::make_pair(quality(b), b); });
-    auto best = search(units, order);
-    if (failed(best))
+    auto kept = search(units, order);
+    if (succeeded(kept) && session.options.keepFaster)
+      kept = keepFaster(units, *kept);
+    if (failed(kept))
       return failure();
-    keepFloat(units, order, *best);
+    std::vector<double> before = secondsOf(units, floatTimes, report.floatSeconds), after = secondsOf(units, times, report.seconds);
+    for (size_t i = 0; i < units.size(); ++i)
+      std::tie(report.units[i].floatSeconds, report.units[i].seconds) = {before[i], after[i]};
+    keepFloat(units, *kept);
     if (failed(select(module)))
       return failure();
     for (auto [unit, line] : llvm::zip_equal(units, report.units)) {
@@ -226,17 +236,17 @@ private:
         t = t.clone();
       reference.push_back(std::move(results));
     };
-    return runOn(OwningOpRef<ModuleOp>(module.clone()), heldOut, session, keep);
+    return runOn(OwningOpRef<ModuleOp>(module.clone()), heldOut, session, keep, &floatTimes);
   }
 
   /// Results of another form of the model against those.
-  LogicalResult compare(OwningOpRef<ModuleOp> other, std::vector<OutputReport> &outputs) {
+  LogicalResult compare(OwningOpRef<ModuleOp> other, std::vector<OutputReport> &outputs, std::vector<KernelTime> *took = nullptr) {
     std::vector<Comparison> all(function.getNumResults());
     auto take = [&](size_t i, std::vector<Tensor> &results) {
       for (size_t k = 0; k < all.size(); ++k)
         all[k].add(reference[i][k], results[k]);
     };
-    if (failed(runOn(std::move(other), heldOut, session, take)))
+    if (failed(runOn(std::move(other), heldOut, session, take, took)))
       return failure();
     for (auto [k, c] : llvm::enumerate(all)) {
       auto name = function.getResultAttrOfType<StringAttr>(k, "hlo.name");
@@ -257,7 +267,7 @@ private:
     line.multiplyAdds = multiplyAdds(unit);
     line.floatBytes = bytesOf(unit.weights);
     line.bytes = line.floatBytes / 4;
-    line.sqnr = line.largestError = NAN;
+    line.sqnr = line.largestError = line.seconds = line.floatSeconds = NAN;
     return line;
   }
 
@@ -305,44 +315,58 @@ private:
     return success();
   }
 
-  static void keepFloat(const std::vector<Unit> &units, ArrayRef<size_t> order, size_t count) {
-    for (auto [at, i] : llvm::enumerate(order)) {
-      if (at < count)
+  static void keepFloat(const std::vector<Unit> &units, const Kept &kept) {
+    for (size_t i = 0; i < units.size(); ++i) {
+      if (kept[i])
         units[i].last()->setAttr(keepAttr, UnitAttr::get(units[i].root->getContext()));
       else
         units[i].last()->removeAttr(keepAttr);
     }
   }
 
-  /// Compares the whole model, with the first `count` units of the order float, on held-out feeds.
-  FailureOr<std::vector<OutputReport>> attempt(const std::vector<Unit> &units, ArrayRef<size_t> order, size_t count) {
-    ++report.trials;
-    progress("compare with " + std::to_string(count) + " nodes kept float");
-    keepFloat(units, order, count);
+  /// The model with these units float and the others integers.
+  FailureOr<OwningOpRef<ModuleOp>> formWith(const std::vector<Unit> &units, const Kept &kept) {
+    keepFloat(units, kept);
     OwningOpRef<ModuleOp> clone = module.clone();
-    std::vector<OutputReport> outputs;
-    if (failed(select(*clone)) || failed(rewrite(*clone, "float", false)) || failed(compare(std::move(clone), outputs)))
+    if (failed(select(*clone)) || failed(rewrite(*clone, "float", false)))
       return failure();
-    return outputs;
+    return clone;
   }
 
-  /// How many units of the order stay float: the fewest with which the bound holds, by doubling and halving.
-  FailureOr<size_t> search(const std::vector<Unit> &units, ArrayRef<size_t> order) {
-    auto holds = [&](size_t count) -> FailureOr<bool> {
-      auto outputs = attempt(units, order, count);
-      if (failed(outputs))
-        return failure();
-      bool fine = true;
-      for (const OutputReport &o : *outputs)
-        fine &= o.exact || o.likelyError <= session.options.maxError;
-      if (fine || session.options.maxError < 0)
-        report.outputs = *outputs;
-      return fine || session.options.maxError < 0;
+  /// Whether the model keeps the bound on held-out feeds with these units float. Where it does, its errors and times are reported.
+  FailureOr<bool> holds(const std::vector<Unit> &units, const Kept &kept) {
+    ++report.trials;
+    progress("compare with " + std::to_string(llvm::count(kept, true)) + " nodes kept float");
+    auto form = formWith(units, kept);
+    std::vector<OutputReport> outputs;
+    std::vector<KernelTime> took;
+    if (failed(form) || failed(compare(std::move(*form), outputs, &took)))
+      return failure();
+    bool fine = true;
+    for (const OutputReport &o : outputs)
+      fine &= session.options.maxError < 0 || o.exact || o.likelyError <= session.options.maxError;
+    if (fine) {
+      report.outputs = std::move(outputs);
+      times = std::move(took);
+    }
+    return fine;
+  }
+
+  /// Which units stay float: the fewest of the order with which the bound holds, by doubling and halving.
+  FailureOr<Kept> search(const std::vector<Unit> &units, ArrayRef<size_t> order) {
+    auto firstOf = [&](size_t count) {
+      Kept kept(units.size(), false);
+      for (size_t i : order.take_front(count))
+        kept[i] = true;
+      return kept;
     };
+    auto holds = [&](size_t count) { return this->holds(units, firstOf(count)); };
     size_t bad = 0, good = 0;
     auto first = holds(0);
-    if (failed(first) || *first)
-      return failed(first) ? FailureOr<size_t>(failure()) : FailureOr<size_t>(size_t(0));
+    if (failed(first))
+      return failure();
+    if (*first)
+      return firstOf(0);
     for (good = 1;; good = std::min(2 * good, units.size())) {
       auto now = holds(good);
       if (failed(now))
@@ -360,7 +384,101 @@ private:
         return failure();
       (*now ? good : bad) = middle;
     }
-    return good;
+    return firstOf(good);
+  }
+
+  /// The time of each unit's kernels; NaN where it has none of its own. A kernel is that of the first product among the units whose
+  /// nodes it computes, or else of the first unit. `total`: of all kernels.
+  static std::vector<double> secondsOf(const std::vector<Unit> &units, ArrayRef<KernelTime> times, double &total) {
+    llvm::StringMap<size_t> owners;
+    for (size_t i = 0; i < units.size(); ++i)
+      for (Operation *op : units[i].ops) {
+        auto [known, added] = owners.try_emplace(graph::getNodeName(op->getLoc()), i);
+        if (!added && units[i].isProduct() && !units[known->second].isProduct())
+          known->second = i;
+      }
+    std::vector<double> seconds(units.size(), NAN);
+    total = 0;
+    for (const KernelTime &kernel : times) {
+      total += kernel.seconds;
+      SmallVector<StringRef> nodes;
+      StringRef(kernel.nodes).split(nodes, ';', -1, /*KeepEmpty=*/false);
+      std::optional<size_t> owner;
+      for (StringRef node : nodes)
+        if (auto known = owners.find(node); known != owners.end())
+          if (!owner || (units[known->second].isProduct() && !units[*owner].isProduct()))
+            owner = known->second;
+      if (owner)
+        seconds[*owner] = (std::isnan(seconds[*owner]) ? 0 : seconds[*owner]) + kernel.seconds;
+    }
+    return seconds;
+  }
+
+  /// How long a form's kernels take in code for the target.
+  FailureOr<std::vector<KernelTime>> timeOf(OwningOpRef<ModuleOp> form) {
+    constexpr int runs = 8;
+    std::vector<KernelTime> took;
+    if (failed(runOn(std::move(form), std::vector<Feed>(runs, heldOut.front()), session, [](size_t, std::vector<Tensor> &) {}, &took,
+                     /*forTarget=*/true)))
+      return failure();
+    return took;
+  }
+
+  /// Keeps float, beside `kept`, the units that are faster so, or all of them, or none more: what is fastest as a whole.
+  FailureOr<Kept> keepFaster(const std::vector<Unit> &units, const Kept &kept) {
+    constexpr double worth = 0.95; // of the time: less is noise
+    progress("measure times");
+    auto allFloat = timeOf(OwningOpRef<ModuleOp>(module.clone()));
+    if (failed(allFloat))
+      return failure();
+    struct Choice {
+      Kept kept;
+      std::vector<KernelTime> times;
+      double seconds = 0;
+      std::vector<double> units;
+    };
+    auto timed = [&](const Kept &set) -> FailureOr<Choice> {
+      auto form = formWith(units, set);
+      if (failed(form))
+        return failure();
+      auto took = timeOf(std::move(*form));
+      if (failed(took))
+        return failure();
+      Choice c{set, std::move(*took), 0, {}};
+      c.units = secondsOf(units, c.times, c.seconds);
+      return c;
+    };
+    auto best = timed(kept);
+    if (failed(best))
+      return failure();
+    double floatSeconds = 0;
+    const std::vector<double> floats = secondsOf(units, *allFloat, floatSeconds);
+    Kept more = kept;
+    for (size_t i = 0; i < units.size(); ++i)
+      more[i] = more[i] || floats[i] < worth * best->units[i];
+    if (more != kept) {
+      auto mixed = timed(more);
+      if (failed(mixed))
+        return failure();
+      if (mixed->seconds < worth * best->seconds) {
+        auto fine = holds(units, more);
+        if (failed(fine))
+          return failure();
+        if (*fine)
+          *best = std::move(*mixed);
+      }
+    }
+    if (floatSeconds < worth * best->seconds) {
+      const Kept all(units.size(), true);
+      auto fine = holds(units, all);
+      if (failed(fine))
+        return failure();
+      best->kept = all;
+      best->times = *allFloat;
+    }
+    floatTimes = std::move(*allFloat);
+    times = std::move(best->times);
+    return best->kept;
   }
 };
 

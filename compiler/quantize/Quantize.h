@@ -7,6 +7,7 @@
 
 #include "base/Tensor.h"
 #include "compiler/driver/QuantizeOptions.h"
+#include "compiler/driver/Runnable.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -25,7 +26,7 @@ struct Session {
   int64_t foldBytes = int64_t(1) << 30;
   int64_t maxBytes = int64_t(16) << 30; ///< of feeds
   bool annotate = false;                ///< leave the float model with hlo.quantized on each unit, for an exporter
-  std::function<llvm::Expected<std::function<llvm::Expected<std::vector<Tensor>>(llvm::ArrayRef<Tensor>)>>(mlir::OwningOpRef<mlir::ModuleOp>)> makeRunnable;
+  MakeRunnable makeRunnable;
   std::function<mlir::LogicalResult(mlir::PassManager &)> configurePassManager;
   std::function<void(const std::string &)> progress;
 };
@@ -38,6 +39,7 @@ struct UnitReport {
   int64_t floatBytes = 0, bytes = 0; ///< of its weights
   double sqnr = 0;            ///< decibels; of the unit alone, from float inputs; infinite where nothing differs, NaN in loops
   double largestError = 0;    ///< of the unit alone, as a share of its result's range
+  double floatSeconds = 0, seconds = 0; ///< of its kernels in the float model and in the final one; NaN where others' kernels do its work
 };
 
 /// An output compared with the float model over the held-out feeds.
@@ -55,6 +57,7 @@ struct Report {
   std::vector<OutputReport> outputs;
   int64_t feeds = 0, heldOut = 0;
   int trials = 0; ///< of the search for --max-error
+  double floatSeconds = 0, seconds = 0; ///< of all kernels of the float model and of the final one
   /// The share of all multiply-adds that is computed in integers.
   double share() const;
   std::string text() const;

@@ -30,6 +30,16 @@ static std::string decibelText(double v) {
   return text;
 }
 
+static std::string timeText(double seconds) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (std::isnan(seconds))
+    os << "-";
+  else
+    os << llvm::format("%.1f", seconds * 1e6);
+  return text;
+}
+
 static std::string errorText(double v) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -64,10 +74,12 @@ std::string Report::text() const {
   size_t width = 4;
   for (const UnitReport &u : units)
     width = std::max(width, std::min<size_t>(u.node.size(), 60));
-  os << llvm::format("%-*s %-12s %-6s %8s %9s %12s %10s\n", int(width), "node", "kind", "type", "SQNR dB", "error", "multiplyadds", "bytes");
+  os << llvm::format("%-*s %-12s %-6s %8s %9s %12s %10s %10s %10s\n", int(width), "node", "kind", "type", "SQNR dB", "error", "multiplyadds", "bytes",
+                     "us", "float us");
   for (const UnitReport &u : units)
-    os << llvm::format("%-*s %-12s %-6s %8s %9s %12lld %10lld\n", int(width), u.node.c_str(), u.kind.c_str(), u.quantized ? "int" : "float",
-                       decibelText(u.sqnr).c_str(), errorText(u.largestError).c_str(), (long long)u.multiplyAdds, (long long)u.bytes);
+    os << llvm::format("%-*s %-12s %-6s %8s %9s %12lld %10lld %10s %10s\n", int(width), u.node.c_str(), u.kind.c_str(), u.quantized ? "int" : "float",
+                       decibelText(u.sqnr).c_str(), errorText(u.largestError).c_str(), (long long)u.multiplyAdds, (long long)u.bytes, timeText(u.seconds).c_str(),
+                       timeText(u.floatSeconds).c_str());
   int64_t before = 0, after = 0;
   for (const UnitReport &u : units) {
     before += u.floatBytes;
@@ -75,6 +87,8 @@ std::string Report::text() const {
   }
   os << llvm::format("%s: %.1f %% of the multiply-adds in integers, weights %.2f MB instead of %.2f MB; errors over %lld of %lld feeds\n", kind.c_str(),
                      100 * share(), double(after) / 1e6, double(before) / 1e6, (long long)heldOut, (long long)feeds);
+  if (seconds > 0)
+    os << llvm::format("kernels on this machine, one thread: %.1f us, float %.1f us\n", seconds * 1e6, floatSeconds * 1e6);
   return all + outputText(outputs);
 }
 
@@ -89,6 +103,8 @@ std::string Report::json() const {
                                        {"largest_error", number(u.largestError)},
                                        {"multiply_adds", u.multiplyAdds},
                                        {"float_bytes", u.floatBytes},
+                                       {"seconds", number(u.seconds)},
+                                       {"float_seconds", number(u.floatSeconds)},
                                        {"bytes", u.bytes}});
   for (const OutputReport &o : outputs) {
     llvm::json::Object line{{"name", o.name}};
@@ -104,6 +120,7 @@ std::string Report::json() const {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::json::Value(llvm::json::Object{
       {"kind", kind}, {"nodes", std::move(nodes)}, {"outputs", std::move(results)}, {"integer_share", share()}, {"feeds", feeds}, {"held_out", heldOut},
+      {"seconds", seconds}, {"float_seconds", floatSeconds},
       {"trials", trials}});
   return text;
 }

@@ -114,6 +114,7 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
   app.add_option("--max-error", q.maxError, "Keep nodes float until no output is off by more than this share of its range")
       ->type_name("E")
       ->check(CLI::NonNegativeNumber);
+  app.add_flag("--keep-faster", q.keepFaster, "Keep nodes float that are faster so, as measured on this machine with code for --cpu");
   app.add_option("--quantize-report", q.report, "Write the table of quantized nodes as JSON")->type_name("FILE");
   app.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
   app.add_flag("--no-fuse", noFuse, "One kernel an operation");
@@ -175,12 +176,16 @@ bool ModelArgs::finish() {
     return false;
   }
   QuantizeOptions &q = options.quantize;
-  if (q.kind.empty() && (!q.calibrate.empty() || q.io != "float" || q.maxError >= 0 || !q.report.empty())) {
-    fail("--calibrate, --io, --max-error and --quantize-report: expected --quantize KIND as well");
+  if (q.kind.empty() && (!q.calibrate.empty() || q.io != "float" || q.maxError >= 0 || q.keepFaster || !q.report.empty())) {
+    fail("--calibrate, --io, --max-error, --keep-faster and --quantize-report: expected --quantize KIND as well");
     return false;
   }
   if ((q.kind == "int8" || q.kind == "int16x8") && q.calibrate.empty()) {
     fail("--quantize " + q.kind + ": expected --calibrate FEEDS.npz, inputs that say which numbers there are");
+    return false;
+  }
+  if ((q.kind == "dynamic" || q.kind == "float16") && q.keepFaster) {
+    fail("--keep-faster: expected --quantize int8 or int16x8");
     return false;
   }
   if ((q.kind == "dynamic" || q.kind == "float16") && q.maxError >= 0 && q.calibrate.empty()) {

@@ -62,7 +62,9 @@ void useTuning(Compiler &compiler) {
 }
 
 void useQuantizing(Compiler &compiler) {
-  compiler.makeRunnable = [](mlir::OwningOpRef<mlir::ModuleOp> module) { return lathe::makeRunnable(std::move(module)); };
+  compiler.makeRunnable = [&options = compiler.options()](mlir::OwningOpRef<mlir::ModuleOp> module, bool forTarget) {
+    return lathe::makeRunnable(std::move(module), options, forTarget);
+  };
 }
 
 bool tellQuantized(const quantize::Report &report, const std::string &path) {
