@@ -30,6 +30,7 @@ def draw(example, count, rng):
 
 
 def measure(args, name, work):
+    import lathe  # from args.lathe
     folder = os.path.join(args.zoo, name)
     model = os.path.join(folder, "saved_model")
     model = model if os.path.isdir(model) else os.path.join(folder, "graph.pb")
@@ -66,25 +67,29 @@ def measure(args, name, work):
             "largest_error": worst}
 
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--lathe", required=True)
-parser.add_argument("--zoo", required=True)
-parser.add_argument("--max-error", type=float, default=0.05)
-parser.add_argument("--math", default="tflite", choices=["tflite", "fast"])
-parser.add_argument("--inputs", type=int, default=500)
-parser.add_argument("--out")
-parser.add_argument("models", nargs="*", default=["resnet50", "mobilenet_v2", "efficientnet_b0", "bert_base", "lstm_multi_output"])
-args = parser.parse_args()
-sys.path.insert(0, os.path.join(args.lathe, "python"))
-import lathe  # noqa: E402
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lathe", required=True)
+    parser.add_argument("--zoo", required=True)
+    parser.add_argument("--max-error", type=float, default=0.05)
+    parser.add_argument("--math", default="tflite", choices=["tflite", "fast"])
+    parser.add_argument("--inputs", type=int, default=500)
+    parser.add_argument("--out")
+    parser.add_argument("models", nargs="*", default=["resnet50", "mobilenet_v2", "efficientnet_b0", "bert_base", "lstm_multi_output"])
+    args = parser.parse_args()
+    sys.path.insert(0, os.path.join(args.lathe, "python"))
 
-rows = []
-for name in args.models:
-    with tempfile.TemporaryDirectory() as work:
-        rows.append(measure(args, name, work))
-    r = rows[-1]
-    print(f"{r['model']:18} {100 * r['integer_share']:6.1f} % in integers, {r['float_units']} of {r['units']} units float; {100 * r['within']:.1f} % of "
-          f"{r['inputs']} inputs within {r['max_error']}, largest error {r['largest_error']:.4f} (held out {r['held_out_error']:.4f})", flush=True)
-if args.out:
-    with open(args.out, "w") as f:
-        json.dump(rows, f, indent=1)
+    rows = []
+    for name in args.models:
+        with tempfile.TemporaryDirectory() as work:
+            rows.append(measure(args, name, work))
+        r = rows[-1]
+        print(f"{r['model']:18} {100 * r['integer_share']:6.1f} % in integers, {r['float_units']} of {r['units']} units float; {100 * r['within']:.1f} % of "
+              f"{r['inputs']} inputs within {r['max_error']}, largest error {r['largest_error']:.4f} (held out {r['held_out_error']:.4f})", flush=True)
+    if args.out:
+        with open(args.out, "w") as f:
+            json.dump(rows, f, indent=1)
+
+
+if __name__ == "__main__":
+    main()
