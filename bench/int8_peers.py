@@ -40,10 +40,12 @@ def calibration(folder):
 def build_lathe(folder, threads, name):
     import lathe
     model, info = lathe.load(os.path.join(folder, f"{name}_{threads}.so")), peers.meta(folder)[0]
+    names = {k: v["tensor"].split(":")[0] for k, v in info["feeds"].items()}
+    fetches = [v["tensor"].removesuffix(":0") for v in info["fetches"].values()]
 
     def run(feeds):
-        out = model(**feeds)
-        return [out[k] for k in info["fetches"]] if isinstance(out, dict) else [out]
+        out = model(**{names[k]: v for k, v in feeds.items()})
+        return [out[k] for k in fetches]
     return run
 
 
