@@ -8,7 +8,8 @@ converter for LiteRT. All keep float inputs and outputs. On other inputs each on
 part of the output's range. Then all are timed in turn, round by round, each in a process of its own on the same cores, through its Python
 interface; a figure is the median over the rounds of a round's shortest run. A peer is ranked where its error is at most twice Lathe's.
 
-Needs a python with tensorflow, tf2onnx, onnxruntime, openvino, nncf and ai-edge-litert. Folders of --zoo are written to: use a copy.
+Needs a python with tensorflow, tf2onnx, onnxruntime, openvino, nncf and ai-edge-litert. Folders of --zoo are written to: use a copy. What
+is there of an earlier run (objects, quantized models) is used again.
 """
 import argparse
 import json
@@ -168,6 +169,8 @@ def prepare(args, folder, count):
     feeds = os.path.join(folder, "int8_calibrate.npz")
     np.savez(feeds, **many)
     for name, flags in OURS.items():
+        if os.path.exists(os.path.join(folder, f"{name}_{args.threads}.so")):
+            continue
         more = flags + (["--calibrate", feeds] if flags else [])
         subprocess.run([os.path.join(args.lathe, "bin/lathe"), "compile", os.path.join(folder, "graph.pb"), "--emit", "so", "--cpu", args.cpu,
                         "--threads", str(args.threads), "-o", os.path.join(folder, f"{name}_{args.threads}"), *more], check=True,
