@@ -40,7 +40,7 @@ def calibration(folder):
 
 def build_lathe(folder, threads, name):
     import lathe
-    model, info = lathe.load(os.path.join(folder, f"{name}_{threads}.so")), peers.meta(folder)[0]
+    model, info = lathe.load(os.path.join(folder, f"{name}_{threads}.so"), threads=threads), peers.meta(folder)[0]
     names = {k: v["tensor"].split(":")[0] for k, v in info["feeds"].items()}
     fetches = [v["tensor"].removesuffix(":0") for v in info["fetches"].values()]
 
