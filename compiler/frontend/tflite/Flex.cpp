@@ -2,39 +2,15 @@
 
 #include "compiler/frontend/tflite/Translator.h"
 #include "compiler/import/Attributes.h"
+#include "graph/tflite/NodeTable.h"
 #include "ops/Registry.h"
 #include "passes/legalize/HandlerTable.h"
-
-#include <flatbuffers/flexbuffers.h>
 
 using namespace mlir;
 
 namespace lathe::tflite {
 
 namespace {
-/// The node of the graph: a flexbuffer of its operation's name and a serialized NodeDef. Null if the bytes are something else.
-std::shared_ptr<tf::NodeDef> readNode(const tfl::Operator &op) {
-  constexpr size_t maxBytes = 64u << 20;
-  auto *given = op.custom_options();
-  if (!given || given->size() < 3 || given->size() > maxBytes)
-    return nullptr;
-  // a copy, whose numbers are aligned
-  std::vector<uint8_t> bytes(given->begin(), given->end()), seen;
-  if (!flexbuffers::VerifyBuffer(bytes.data(), bytes.size(), &seen))
-    return nullptr;
-  flexbuffers::Reference root = flexbuffers::GetRoot(bytes.data(), bytes.size());
-  if (!root.IsVector())
-    return nullptr;
-  flexbuffers::Vector list = root.AsVector();
-  if (list.size() < 2 || !list[1].IsString())
-    return nullptr;
-  flexbuffers::String text = list[1].AsString();
-  auto node = std::make_shared<tf::NodeDef>();
-  if (!node->ParseFromArray(text.c_str(), static_cast<int>(text.length())))
-    return nullptr;
-  return node;
-}
-
 /// One attribute, and TensorFlow's number of a type beside it.
 LogicalResult addAttribute(OpContext &c, import::AttributeReader &reader, StringRef name, const tf::AttrValue &value,
                            NamedAttrList &attrs) {
@@ -59,9 +35,9 @@ bool isFlex(const ModelFile &file, const tfl::Operator &op) {
 }
 
 std::string whyNotFlex(const tfl::Operator &op) {
-  std::shared_ptr<tf::NodeDef> node = readNode(op);
-  if (!node)
-    return "its options hold no node of a graph";
+  absl::StatusOr<tf::NodeDef> node = tflgraph::flexNode(op);
+  if (!node.ok())
+    return std::string(node.status().message());
   std::string name = import::printable(node->op());
   if (!ops::findOp(node->op()))
     return "TensorFlow's operation " + name + " is not known";
@@ -71,10 +47,11 @@ std::string whyNotFlex(const tfl::Operator &op) {
 }
 
 LogicalResult translateFlex(OpContext &c) {
-  std::shared_ptr<tf::NodeDef> node = readNode(c.op);
-  const ops::OpInfo *info = node ? ops::findOp(node->op()) : nullptr;
+  absl::StatusOr<tf::NodeDef> read = tflgraph::flexNode(c.op);
+  const ops::OpInfo *info = read.ok() ? ops::findOp(read->op()) : nullptr;
   if (!info)
     return c.error(whyNotFlex(c.op));
+  auto node = std::make_shared<tf::NodeDef>(*std::move(read));
   import::AttributeReader reader(c.b.getContext(), c.translator.importOptions.maxBytes, node);
   NamedAttrList attrs;
   for (const auto &[name, value] : node->attr())

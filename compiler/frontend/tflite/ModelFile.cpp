@@ -1,6 +1,8 @@
 // Checks of what a .tflite file says: the flatbuffer's structure by its verifier, then everything that refers to something.
 #include "compiler/frontend/tflite/ModelFile.h"
 
+#include "graph/tflite/NodeTable.h"
+
 #include "llvm/ADT/Twine.h"
 
 #include <cmath>
@@ -21,25 +23,13 @@ constexpr unsigned kSchemaVersion = 3;
 
 DType dtypeOf(tfl::TensorType type) {
   switch (type) {
-  case tfl::TensorType::FLOAT32: return DType::Float32;
-  case tfl::TensorType::FLOAT16: return DType::Float16;
-  case tfl::TensorType::BFLOAT16: return DType::BFloat16;
-  case tfl::TensorType::FLOAT64: return DType::Float64;
-  case tfl::TensorType::INT8:
   case tfl::TensorType::INT4:
   case tfl::TensorType::INT2: return DType::Int8;
-  case tfl::TensorType::UINT8:
   case tfl::TensorType::UINT4: return DType::UInt8;
-  case tfl::TensorType::INT16: return DType::Int16;
-  case tfl::TensorType::UINT16: return DType::UInt16;
-  case tfl::TensorType::INT32: return DType::Int32;
-  case tfl::TensorType::UINT32: return DType::UInt32;
-  case tfl::TensorType::INT64: return DType::Int64;
-  case tfl::TensorType::UINT64: return DType::UInt64;
-  case tfl::TensorType::BOOL: return DType::Bool;
-  case tfl::TensorType::COMPLEX64: return DType::Complex64;
-  case tfl::TensorType::COMPLEX128: return DType::Complex128;
-  default: return DType::Invalid;
+  default: {
+    const DType dtype = tflgraph::dtypeOf(type);
+    return dtypeSize(dtype) ? dtype : DType::Invalid; // strings and handles have no compiled form
+  }
   }
 }
 
