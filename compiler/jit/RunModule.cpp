@@ -30,13 +30,11 @@ llvm::Expected<Runnable> makeRunnable(mlir::OwningOpRef<mlir::ModuleOp> module, 
   mlir::MLIRContext *context = module->getContext();
   CompilerOptions options;
   options.cpu = "host";
-  if (forTarget) {
-    options.cpu = target.cpu;
-    options.triple = target.triple;
-  }
   options.symbolPrefix = "calibrated";
   options.profile = true;
   if (forTarget) {
+    options.cpu = target.cpu;
+    options.triple = target.triple;
     EmitOptions emit;
     emit.triple = options.triple;
     emit.cpu = options.cpu;

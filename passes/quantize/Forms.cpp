@@ -160,10 +160,9 @@ private:
     SmallVector<double> exact;
     for (float s : w.scales)
       exact.push_back(double(types.inputs[0].scale) * double(s) / double(types.output.scale));
-    if (real && !isFast(e, element))
-      return finish(e, multiplyReal(e, sums, exact), types.output.zeroPoint, range, element);
-    SmallVector<Multiplier> factors = llvm::map_to_vector(exact, multiplierOf);
-    return requantize(e, sums, factors, last, types.output.zeroPoint, range, element);
+    if (real)
+      return requantizeReal(e, sums, exact, types.output.zeroPoint, range, element);
+    return requantize(e, sums, llvm::map_to_vector(exact, multiplierOf), last, types.output.zeroPoint, range, element);
   }
 
   FailureOr<Weights> weights() {

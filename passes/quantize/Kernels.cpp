@@ -23,6 +23,12 @@ Value multiplyReal(Emitter &e, Value x, ArrayRef<double> factors) {
   return convertInRange(e, rounded);
 }
 
+Value requantizeReal(Emitter &e, Value sums, ArrayRef<double> factors, int64_t zeroPoint, Range range, Type element) {
+  if (sums && isFast(e, element) && Emitter::elementType(sums).isInteger(32))
+    return requantize(e, sums, llvm::map_to_vector(factors, multiplierOf), Emitter::rank(sums) - 1, zeroPoint, range, element);
+  return finish(e, multiplyReal(e, sums, factors), zeroPoint, range, element);
+}
+
 SmallVector<int64_t> functionTable(Params in, Range from, Params out, Range to, llvm::function_ref<float(float)> function) {
   const float inverse = 1 / out.scale;
   SmallVector<int64_t> table;

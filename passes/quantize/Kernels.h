@@ -10,6 +10,8 @@ namespace lathe::quantize {
 /// x (i32 or i64) times the factors as they are, in double and rounded once to i32, ties away from zero: the reference kernel of
 /// FULLY_CONNECTED. One factor, or one for each index of the last axis.
 Value multiplyReal(Emitter &e, Value x, ArrayRef<double> factors);
+/// Sums (i32 or i64) times real factors as quantized numbers: by multiplyReal, or with fast arithmetic as requantize does it.
+Value requantizeReal(Emitter &e, Value sums, ArrayRef<double> factors, int64_t zeroPoint, Range range, Type element);
 
 /// The table of a function on real numbers between two types of elements, rounded in float.
 SmallVector<int64_t> functionTable(Params in, Range from, Params out, Range to, llvm::function_ref<float(float)> function);

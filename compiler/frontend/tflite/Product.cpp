@@ -106,10 +106,7 @@ Value typedDot(OpContext &c, Value x, Value y, ArrayRef<int64_t> batch, int64_t 
 Value finishReal(OpContext &c, Value sums, unsigned bias, ArrayRef<double> factors, std::pair<float, int64_t> output,
                  std::pair<int64_t, int64_t> range, Value less) {
   sums = addBias(c, sums, bias, less);
-  Type element = c.elementOf(c.outputInfo(0));
-  if (sums && quantize::isFast(c, element) && Emitter::elementType(sums).isInteger(32))
-    return quantize::requantize(c, sums, llvm::map_to_vector(factors, quantize::multiplierOf), Emitter::rank(sums) - 1, output.second, range, element);
-  return finish(c, quantize::multiplyReal(c, sums, factors), output.second, range, element);
+  return quantize::requantizeReal(c, sums, factors, output.second, range, c.elementOf(c.outputInfo(0)));
 }
 
 LogicalResult quantizedFullyConnected(OpContext &c, Value x, Value weights, const Dims &resultDims, Activation activation) {
