@@ -100,12 +100,15 @@ StepRange rangeOfSums(NodeContext &c, const StepRange &x, bool signedInput, cons
   return {times(c, both, -2147483647.0), times(c, both, 2147483647.0)};
 }
 
-/// `v * (1 / scale)` rounded, within the result's type and not above `most`.
-Value roundedInto(NodeContext &c, Value v, Value scale, const Steps &out, std::optional<double> most = std::nullopt) {
-  v = c.unary<hlo::RoundNearestEvenOp>(c.mul(v, c.div(c.like(scale, 1), scale)));
+/// `v`, in steps, rounded within the result's type and not above `most`.
+Value roundedInto(NodeContext &c, Value v, const Steps &out, std::optional<double> most = std::nullopt) {
+  v = c.unary<hlo::RoundNearestEvenOp>(v);
   v = c.min(v, c.like(v, most.value_or(out.bits == 32 ? highestInt : out.highest)));
   return c.convert(c.max(v, c.like(v, out.lowest)), out.type);
 }
+
+/// In steps of `size`, by its reciprocal.
+Value inSteps(NodeContext &c, Value v, Value size) { return c.mul(v, c.div(c.like(size, 1), size)); }
 
 /// The bias, input 2, as floats for the channels of `v`; integers count as sums.
 FailureOr<Value> biasInput(NodeContext &c, Value v, Value scale) {
@@ -185,7 +188,7 @@ LogicalResult lowerFusedConv(NodeContext &c, FusedSteps steps) {
     // a signed summand's memory takes the result, whose steps end at 127 there
     auto most = steps.summand == FusedSteps::SignedBytes ? std::optional<double>(127) : std::nullopt;
     Value outStep = dividedBy(c, largestEnd(c, *asked), out->isSigned ? 127 : 255);
-    if (failed(c.setResult(0, roundedInto(c, v, outStep, *out, most))))
+    if (failed(c.setResult(0, roundedInto(c, inSteps(c, v, outStep), *out, most))))
       return failure();
     return setRange(c, *asked);
   }
@@ -193,7 +196,7 @@ LogicalResult lowerFusedConv(NodeContext &c, FusedSteps steps) {
   Value widest = step;
   if (range->perChannel)
     widest = dividedBy(c, c.max(absolute(c, c.reduceMin(range->ends.low, {0})), absolute(c, c.reduceMax(range->ends.high, {0}))), 127);
-  if (failed(c.setResult(0, roundedInto(c, v, c.mul(widest, inStep), *out))))
+  if (failed(c.setResult(0, roundedInto(c, inSteps(c, v, c.mul(widest, inStep)), *out))))
     return failure();
   StepRange result = rangeOfSums(c, in->range, in->steps.isSigned, range->ends);
   if (!range->perChannel && Emitter::rank(c.input(at + 2)) == 1)
@@ -243,11 +246,11 @@ LogicalResult lowerFusedMatMul(NodeContext &c, bool relu, Behind behind) {
     return c.error("only a result of " + Twine(behind == Behind::Bytes ? "unsigned bytes" : "32-bit integers") + " is supported");
   if (behind == Behind::Bytes) {
     auto asked = rangeInput(c, 7);
-    if (failed(asked) || failed(c.setResult(0, roundedInto(c, v, dividedBy(c, largestEnd(c, *asked), 255), *out))))
+    if (failed(asked) || failed(c.setResult(0, roundedInto(c, inSteps(c, v, dividedBy(c, largestEnd(c, *asked), 255)), *out))))
       return failure();
     return setRange(c, *asked);
   }
-  if (failed(c.setResult(0, roundedInto(c, v, scale, *out))))
+  if (failed(c.setResult(0, roundedInto(c, inSteps(c, v, scale), *out))))
     return failure();
   return setRange(c, rangeOfSums(c, x->range, /*signedInput=*/false, w->range));
 }
@@ -281,9 +284,7 @@ LogicalResult lowerRequantizePerChannel(NodeContext &c) {
     most = c.broadcastTo(most, c.dims(widest));
   Value scale = times(c, dividedBy(c, c.div(widest, most), 2147483648.0), out->isSigned ? 127 : 255);
   Value v = c.convert(c.input(0), c.b.getF32Type());
-  v = c.unary<hlo::RoundNearestEvenOp>(c.mul(v, overChannels(c, scale, v)));
-  v = c.convert(c.max(c.min(v, c.like(v, out->highest)), c.like(v, out->lowest)), out->type);
-  if (failed(c.setResult(0, v)))
+  if (failed(c.setResult(0, roundedInto(c, c.mul(v, overChannels(c, scale, v)), *out))))
     return failure();
   return setRange(c, *asked);
 }
