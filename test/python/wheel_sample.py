@@ -31,3 +31,11 @@ own = sorted(os.path.basename(file) for file in files if file.startswith(package
 assert "liblathe_compiler.so" in own and any(file.startswith("liblathe_proto.so") for file in own), own
 foreign = [file for file in files if file.startswith(os.path.realpath(build) + "/") and not file.startswith(prefix)]
 assert not foreign, foreign
+
+# a library for a device has in it what calls the driver, which is in the package too; the emulated driver alone is the build's
+lathe.compile(f"{sample}/graph.pb", "device", backend="cuda", emit="so",
+              inputs={v["tensor"]: (None, *v["shape"][1:]) for v in model["feeds"].values()},
+              outputs=[v["tensor"] for v in model["fetches"].values()])
+os.environ["LATHE_CUDA_DRIVER"] = f"{build}/lib/emulated-cuda/libcuda.so.1"
+results = lathe.load("device.so")(*(inputs[k] for k in model["feeds"]))
+check({k: results[v["tensor"]] for k, v in model["fetches"].items()})
