@@ -7,6 +7,7 @@
 #include "passes/codegen/cpu/passes/Chain.h"
 #include "passes/codegen/cpu/product/Amx.h"
 #include "passes/codegen/cpu/Emit.h"
+#include "passes/codegen/element/Special.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -30,6 +31,8 @@ FailureOr<func::FuncOp> emitKernel(Operation *op, ModuleOp module, llvm::StringR
   KernelBuilder b(op, module, name, own);
   if (Attribute noted = op->getAttr(codegen::fallbackAttribute))
     b.func->setAttr(codegen::fallbackAttribute, noted);
+  if (inTileRegisters(op, target))
+    chooseSpecial(b, isa<kernel::DotOp>(op) ? "tiles-product" : "tiles-conv", WhyNot::none());
   LogicalResult ok =
       llvm::TypeSwitch<Operation *, LogicalResult>(op)
           .Case<kernel::LoopOp>([&](auto) { return emitLoopKernel(op, b); })

@@ -9,15 +9,18 @@ using namespace mlir;
 
 namespace lathe::codegen {
 
-/// Notes a fallback on `noted`, which is a kernel op or the function of one.
+/// Notes a fallback on `noted`, which is a kernel op or the function of one. That a form is not meant for an op is an analysis, not
+/// something missed: who asks for these remarks sees each answer.
 static bool choose(Operation *noted, Location loc, llvm::StringRef kernel, llvm::StringRef form, const WhyNot &why) {
   const remark::RemarkOpts options = remark::RemarkOpts::name(form).category("kernel").function(kernel);
   if (why.takes()) {
     remark::passed(loc, options);
     return true;
   }
-  if (!why.isFallback())
+  if (!why.isFallback()) {
+    remark::analysis(loc, options) << remark::reason("{0}", why.reason());
     return false;
+  }
   remark::missed(loc, options) << remark::reason("{0}", why.reason());
   SmallVector<Attribute> all;
   if (auto before = noted->getAttrOfType<ArrayAttr>(fallbackAttribute))

@@ -17,17 +17,19 @@ bool gathersWindows(mlir::RankedTensorType acc, mlir::ArrayRef<int64_t> taps, in
 /// convolution becomes a product.
 std::optional<int64_t> rowsOfTiles(kernel::ConvOp op);
 
-/// Where a convolution with few output channels has the taps of a row as columns of its tiles: the share of
-/// the time that it would take otherwise.
-std::optional<double> spreadShare(kernel::ConvOp op, const KernelTarget &target);
+/// What keeps a convolution from having the taps of a row as columns of its tiles, as one with few output channels has; else sets
+/// `share`, of the time that it would take otherwise.
+WhyNot whyNotSpread(kernel::ConvOp op, const KernelTarget &target, double &share);
 
-/// Whether the vectors of a convolution hold channels of several groups: see EmitGroupedConv.cpp. Its filter stays as it is.
-bool hasNarrowGroups(kernel::ConvOp op, const KernelTarget &target);
+/// What keeps the vectors of a convolution from holding channels of several groups: see EmitGroupedConv.cpp. Its filter stays as it is.
+WhyNot whyNotNarrowGroups(kernel::ConvOp op, const KernelTarget &target);
+inline bool hasNarrowGroups(kernel::ConvOp op, const KernelTarget &target) { return whyNotNarrowGroups(op, target).takes(); }
 mlir::LogicalResult emitGroupedConv(kernel::ConvOp op, KernelBuilder &b);
 
-/// Whether a depthwise convolution is done as windows over images, as in Window.h: images without zeros
+/// What keeps a depthwise convolution from being done as windows over images, as in Window.h: images without zeros
 /// between the pixels.
-bool hasWindows(kernel::DepthwiseConvOp conv);
+WhyNot whyNotWindows(kernel::DepthwiseConvOp conv);
+inline bool hasWindows(kernel::DepthwiseConvOp conv) { return whyNotWindows(conv).takes(); }
 
 /// How the sum of a convolution is cut into runs of elements that lie together in the input. In panels of groups each run is padded
 /// by zeros. `isStatic`: whether all of that is known.

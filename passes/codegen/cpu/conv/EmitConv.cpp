@@ -582,9 +582,12 @@ LogicalResult ConvEmitter::emit() {
       b.setExtent(getAffineConstantExpr(0, b.getContext()));
       return success();
     }
-  if (isPointwise() || isGathered())
+  if (isPointwise() || isGathered()) {
+    chooseSpecial(b, isPointwise() ? "conv-product" : "conv-gathered", WhyNot::none());
     return emitPointwise();
+  }
   plan();
+  chooseSpecial(b, spread ? "conv-spread" : trimmed ? "conv-trimmed" : bordered ? "conv-bordered" : slab ? "conv-slab" : "conv-direct", WhyNot::none());
   Value firstGroup = b.divU(b.begin, panels);
   Value lastGroup = b.divU(b.add(b.end, b.sub(panels, b.i64(1))), panels);
   b.loop(firstGroup, lastGroup, [&](Value group) {

@@ -187,17 +187,23 @@ void ConvEmitter::sumTrimmed(TileShape shape, TileOperands operands, Value a) {
   });
 }
 
-std::optional<double> spreadShare(kernel::ConvOp op, const KernelTarget &target) {
+WhyNot whyNotSpread(kernel::ConvOp op, const KernelTarget &target, double &share) {
   auto input = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
   RankedTensorType acc = op.getAccType();
   const int64_t rank = filter.getRank(), lanes = target.lanes(acc.getElementType());
-  if (rank < 3 || !filter.hasStaticShape() || lanes < 4 || op.getGroups() != 1 || op.getBatchGroups() != 1 || op.getBf16() ||
-      !acc.getElementType().isF32() || !input.getElementType().isF32() || !filter.getElementType().isF32() ||
-      op.getStrides().back() != 1 || llvm::any_of(op.getLhsDilation(), [](int64_t d) { return d != 1; }))
-    return std::nullopt;
+  if (rank < 3 || !filter.hasStaticShape() || input.isDynamicDim(rank - 1))
+    return WhyNot::notMeant("there is no row of taps and channels of known sizes");
+  if (op.getBf16() || !acc.getElementType().isF32() || !input.getElementType().isF32() || !filter.getElementType().isF32())
+    return WhyNot::notMeant("operands are not f32, or rounded to bf16");
+  if (lanes < 4)
+    return WhyNot::notMeant("the target has no vectors of f32");
+  if (op.getGroups() != 1 || op.getBatchGroups() != 1)
+    return WhyNot::notMeant("it has groups");
+  if (op.getStrides().back() != 1 || llvm::any_of(op.getLhsDilation(), [](int64_t d) { return d != 1; }))
+    return WhyNot::notMeant("it has strides, or a dilated input");
   const int64_t taps = filter.getDimSize(rank - 3), oc = filter.getDimSize(rank - 1);
-  if (taps < 2 || oc < 1 || taps * oc > 4 * lanes || input.isDynamicDim(rank - 1))
-    return std::nullopt;
+  if (taps < 2 || oc < 1 || taps * oc > 4 * lanes)
+    return WhyNot::notMeant("rows of taps and channels are one, or more than four vectors");
   // multiply-adds of a pixel, and the additions behind them, which wait for memory
   const double steps = double(filter.getNumElements()) / (taps * oc);
   double direct = steps * taps * llvm::divideCeil(oc, lanes), spread = steps * llvm::divideCeil(taps * oc, lanes);
@@ -205,8 +211,8 @@ std::optional<double> spreadShare(kernel::ConvOp op, const KernelTarget &target)
     const double width = std::max<int64_t>(1, acc.getDimSize(rank - 2));
     spread *= (width + (taps - 1) * op.getRhsDilation().back()) / width;
   }
-  const double share = (spread + 3 * taps) / direct;
-  return share < 0.8 ? std::optional<double>(share) : std::nullopt;
+  share = (spread + 3 * taps) / direct;
+  return share < 0.8 ? WhyNot::none() : WhyNot::notMeant("channels fill vectors as well");
 }
 
 } // namespace lathe::cpu

@@ -142,6 +142,7 @@ int64_t WindowEmitter::rowsTogether() const {
 
 LogicalResult WindowEmitter::emit() {
   prepareRows();
+  chooseSpecial(b, rowsTogether() > 1 ? "windows-together" : hasTiles() ? "windows-tiles" : "windows-pixels", WhyNot::none());
   if (const int64_t together = rowsTogether(); together > 1)
     emitRowsTogether(pixelTiles(), together, [&](Value x, unsigned height, int64_t known, Value c, unsigned lanes) {
       emitTile(x, height, known, c, lanes);
@@ -156,15 +157,20 @@ LogicalResult WindowEmitter::emit() {
 
 } // namespace
 
-bool hasWindows(kernel::DepthwiseConvOp conv) {
+WhyNot whyNotWindows(kernel::DepthwiseConvOp conv) {
   RankedTensorType acc = conv.getAccType();
-  return llvm::all_of(conv.getLhsDilation(), [](int64_t d) { return d == 1; }) && acc.getRank() >= 3 &&
-         !isa<ComplexType>(acc.getElementType()) && conv.getBatchGroups() == 1 && !acc.getElementType().isInteger(1);
+  if (llvm::any_of(conv.getLhsDilation(), [](int64_t d) { return d != 1; }))
+    return WhyNot::notMeant("the input is dilated");
+  if (isa<ComplexType>(acc.getElementType()) || acc.getElementType().isInteger(1))
+    return WhyNot::notMeant("channels are complex numbers or bits");
+  if (acc.getRank() < 3 || conv.getBatchGroups() != 1)
+    return WhyNot::notMeant("there are no images, or groups of them");
+  return WhyNot::none();
 }
 
 LogicalResult emitDepthwiseConv(Operation *op, KernelBuilder &b) {
   auto conv = cast<kernel::DepthwiseConvOp>(op);
-  if (!hasWindows(conv))
+  if (!chooseSpecial(b, "windows", whyNotWindows(conv)))
     return emitConv(op, b);
   WindowEmitter emitter(op, b);
   emitter.readConv(conv);

@@ -163,18 +163,29 @@ LogicalResult GroupedEmitter::emit() {
 
 } // namespace
 
-bool hasNarrowGroups(kernel::ConvOp op, const KernelTarget &target) {
+WhyNot whyNotNarrowGroups(kernel::ConvOp op, const KernelTarget &target) {
   auto input = cast<RankedTensorType>(op.getInput().getType()), filter = cast<RankedTensorType>(op.getFilter().getType());
   RankedTensorType acc = op.getAccType();
   const int64_t rank = filter.getRank(), lanes = target.lanes(acc.getElementType()), groups = op.getGroups();
-  if (op.getLayout() || op.getBf16() || rank < 3 || groups < 2 || op.getBatchGroups() != 1 || !filter.hasStaticShape() || filter.getNumElements() == 0 ||
-      !acc.getElementType().isF32() || !input.getElementType().isF32() || !filter.getElementType().isF32())
-    return false;
+  if (groups < 2 || op.getBatchGroups() != 1)
+    return WhyNot::notMeant("it has no groups, or groups of the batch");
+  if (op.getLayout())
+    return WhyNot::notMeant("its filter is packed");
+  if (op.getBf16() || !acc.getElementType().isF32() || !input.getElementType().isF32() || !filter.getElementType().isF32())
+    return WhyNot::notMeant("operands are not f32, or rounded to bf16");
+  if (rank < 3 || !filter.hasStaticShape() || filter.getNumElements() == 0)
+    return WhyNot::notMeant("the filter's sizes are known at run time only, or 0");
   const int64_t width = filter.getDimSize(rank - 2), oc = filter.getDimSize(rank - 1), row = filter.getDimSize(rank - 3);
   auto atLeastOne = [](int64_t size) { return !ShapedType::isDynamic(size) && size > 0; };
-  return width >= 2 && width < lanes && lanes % width == 0 && oc == width * groups && row <= 9 &&
-         atLeastOne(input.getDimSize(rank - 2)) && atLeastOne(acc.getDimSize(rank - 2)) &&
-         llvm::all_of(op.getLhsDilation(), [](int64_t d) { return d == 1; });
+  if (width < 2 || width >= lanes || lanes % width != 0 || oc != width * groups)
+    return WhyNot::notMeant("groups do not share vectors evenly");
+  if (row > 9)
+    return WhyNot::notMeant("rows of taps are long");
+  if (!atLeastOne(input.getDimSize(rank - 2)) || !atLeastOne(acc.getDimSize(rank - 2)))
+    return WhyNot::notMeant("the width of images is known at run time only, or 0");
+  if (llvm::any_of(op.getLhsDilation(), [](int64_t d) { return d != 1; }))
+    return WhyNot::notMeant("the input is dilated");
+  return WhyNot::none();
 }
 
 LogicalResult emitGroupedConv(kernel::ConvOp op, KernelBuilder &b) { return GroupedEmitter(op, b).emit(); }

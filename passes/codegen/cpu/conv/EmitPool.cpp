@@ -32,12 +32,13 @@ public:
 
 private:
   void emitPixel(Value x, Value channel, unsigned vecs, unsigned lanes);
-  /// The highest tile whose columns the registers hold, and the first cache until the next row; 0: no tiles.
-  int64_t tileHeight() const;
+  /// What keeps rows from tiles; else sets the height of the highest whose columns the registers hold, and the first cache until
+  /// the next row.
+  WhyNot whyNotTiles(int64_t &height) const;
   void emitTile(Value x, unsigned height, int64_t known, Value channel, unsigned lanes);
   void emitRow();
-  /// Rows and pixels of a block; nothing: no blocks.
-  std::optional<TileShape> blockShape() const;
+  /// What keeps images from blocks; else sets rows and pixels of one.
+  WhyNot whyNotBlocks(TileShape &shape) const;
   void emitBlock(Value y, unsigned height, int64_t knownY, Value x, unsigned width, int64_t knownX);
   void emitBlocks(TileShape most);
   /// a / max(taps, 1)
@@ -133,24 +134,27 @@ void PoolEmitter::emitPixel(Value x, Value channel, unsigned vecs, unsigned lane
   finishPixels({1, vecs, lanes}, x, channel, accs);
 }
 
-int64_t PoolEmitter::tileHeight() const {
+WhyNot PoolEmitter::whyNotTiles(int64_t &height) const {
   if (dims.size() != 2 || !channelCount || *channelCount == 0)
-    return 0;
+    return WhyNot::notMeant("there are not two dimensions of pixels, or channels are known at run time only");
   const WindowDim &y = dims[0], &x = dims[1];
   // Rows that share less are better read one after the other, as they lie: 3 x 3 windows two pixels apart take 0.9 of the
   // time from the second cache, but 1.15 from beyond it.
-  if (!x.inSize || !x.outSize || *x.outSize == 0 || *x.tapSize <= 0 || *y.tapSize <= 0 ||
-      y.reach(*y.tapSize) < 2 * y.stride)
-    return 0;
+  if (!x.inSize || x.outSize.value_or(0) == 0 || *x.tapSize <= 0 || *y.tapSize <= 0)
+    return WhyNot::notMeant("rows of pixels are of no known length");
+  if (y.reach(*y.tapSize) < 2 * y.stride)
+    return WhyNot::notMeant("windows share few rows");
   // Pixels of few distances fall into few sets of all caches, where the strip's results push out what it reads: 256 channels
   // take 2.4 times as long as pixel by pixel, 192 and 288 0.7 times.
   constexpr int64_t fewestSets = 8, mostPixels = 14;
   if (setsUsed() < fewestSets)
-    return 0;
+    return WhyNot::notMeant("pixels fall into few sets of the caches");
   const int64_t rows = y.reach(*y.tapSize) + y.stride;
   const int64_t columns = std::min<int64_t>(b.target.numVectorRegs - 4, setsUsed() * b.target.l1Ways / rows);
-  const int64_t height = std::min(mostPixels, (columns - x.reach(*x.tapSize)) / x.stride + 1);
-  return columns < x.reach(*x.tapSize) || height < std::min<int64_t>(2, *x.outSize) ? 0 : height;
+  height = std::min(mostPixels, (columns - x.reach(*x.tapSize)) / x.stride + 1);
+  if (columns < x.reach(*x.tapSize) || height < std::min<int64_t>(2, *x.outSize))
+    return WhyNot::notMeant("registers do not hold the columns of windows");
+  return WhyNot::none();
 }
 
 /// Pixels [x, x + height) of one vector of channels. `known`: x if static, else -1 and all taps are inside.
@@ -193,19 +197,21 @@ void PoolEmitter::emitTile(Value x, unsigned height, int64_t known, Value channe
   finishPixels({height, 1, lanes}, x, channel, accs);
 }
 
-std::optional<TileShape> PoolEmitter::blockShape() const {
+WhyNot PoolEmitter::whyNotBlocks(TileShape &shape) const {
   const int64_t lanes = b.target.lanes(accElem);
-  if (dims.size() != 2 || lanes == 1 || channelCount.value_or(0) < lanes)
-    return {};
+  if (dims.size() != 2)
+    return WhyNot::notMeant("there are not two dimensions of pixels");
+  if (lanes == 1 || channelCount.value_or(0) < lanes)
+    return WhyNot::notMeant("channels fill no vector");
   // code for whole vectors, and at most for one narrower one
   if (const int64_t rest = *channelCount % lanes; rest != 0 && (rest < 4 || !llvm::isPowerOf2_64(rest)))
-    return {};
+    return WhyNot::notMeant("channels behind whole vectors fill none");
   for (const WindowDim &d : dims)
     if (!d.inSize || d.outSize.value_or(0) == 0 || d.tapSize.value_or(0) <= 0)
-      return {};
+      return WhyNot::notMeant("images are of no known size");
   // A few channels leave no runs to speak of: 147x147x64 with stride 2 takes 481 us from memory instead of 311.
   if (*channelCount <= 4 * lanes && llvm::any_of(dims, [](const WindowDim &d) { return d.stride > 1; }))
-    return {};
+    return WhyNot::notMeant("few channels are strided over");
   // Results of a block, and the vectors of a column, stay in registers.
   const int64_t side = b.target.numVectorRegs >= 32 ? 4 : 3;
   int64_t height = std::min(*dims[0].outSize, side), width = std::min(*dims[1].outSize, side);
@@ -213,8 +219,9 @@ std::optional<TileShape> PoolEmitter::blockShape() const {
   constexpr int64_t mostLoads = 80; // in line
   for (; reads(dims[0], height) * reads(dims[1], width) > mostLoads; height > 1 ? --height : --width)
     if (height * width == 1)
-      return {};
-  return TileShape{unsigned(height), unsigned(width), 1};
+      return WhyNot::notMeant("windows are large");
+  shape = TileShape{unsigned(height), unsigned(width), 1};
+  return WhyNot::none();
 }
 
 /// Rows [y, y + height) and pixels [x, x + width) of all channels. `knownY`, `knownX`: y and x if static,
@@ -309,16 +316,17 @@ void PoolEmitter::emitRow() {
 
 LogicalResult PoolEmitter::emit() {
   prepareRows();
-  if (std::optional<TileShape> shape = blockShape()) {
-    emitBlocks(*shape);
+  if (TileShape shape; chooseSpecial(b, "pool-blocks", whyNotBlocks(shape))) {
+    emitBlocks(shape);
     return ok;
   }
-  if (const int64_t height = tileHeight()) {
+  if (int64_t height = 0; chooseSpecial(b, "pool-tiles", whyNotTiles(height))) {
     // fewer rows would fetch those that they share more often
     emitRowsTogether(RowTiles(dims[1].outSize, height), rowsInL2(),
                      [&](Value x, unsigned count, int64_t known, Value c, unsigned lanes) { emitTile(x, count, known, c, lanes); });
     return ok;
   }
+  chooseSpecial(b, "pool-pixels", WhyNot::none());
   b.units([&](Value unit) {
     setRow(unit);
     emitRow();

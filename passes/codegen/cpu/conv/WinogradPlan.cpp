@@ -235,7 +235,9 @@ WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const Ker
   // the algorithm is chosen as for one thread: how many there are must not change a bit
   KernelTarget alone = target;
   alone.threads = 1;
-  double limit = directCycles(target, sizes) * spreadShare(op, target).value_or(1) * 0.97;
+  double spreadShare = 1;
+  const bool spread = whyNotSpread(op, target, spreadShare).takes();
+  double limit = directCycles(target, sizes) * (spread ? spreadShare : 1) * 0.97;
   for (int64_t m : winogradTileSizes(sizes.windowHeight, sizes.windowWidth)) {
     if (force && force != m)
       continue;

@@ -360,8 +360,10 @@ LogicalResult Packer::tryStrassen(kernel::DotOp op, int64_t rows, const MatrixVi
   const int64_t width = tile.columns();
   auto f32 = [](Type t) { return getElementTypeOrSelf(t).isF32(); };
   WhyNot why = WhyNot::none();
-  if (options.exact || !isa<FloatType>(op.getAccType().getElementType()) || !paysStrassen(target, rows, view.n, view.k, tile))
-    why = WhyNot::notMeant("exact results are asked for, or it is estimated to be no faster");
+  if (options.exact || !isa<FloatType>(op.getAccType().getElementType()))
+    why = WhyNot::notMeant("exact results are asked for, or sums are of integers");
+  else if (!paysStrassen(target, rows, view.n, view.k, tile))
+    why = WhyNot::notMeant("it is estimated to be no faster");
   else if (!f32(op.getLhs().getType()) || !f32(op.getRhs().getType()) || !f32(op.getAccType()))
     why = WhyNot::lacks("operands or sums are not f32");
   if (!why.takes()) {
@@ -375,8 +377,10 @@ LogicalResult Packer::tryStrassen(kernel::DotOp op, int64_t rows, const MatrixVi
   const int64_t sum = strassenSum(view.k), depth = strassenDepth(target, plan, rows, view.n, sum, width);
   if (sampleStrassenError(sum, view.n, depth, width, [&](int64_t k, int64_t n) {
         return k < view.k ? data[k * view.kStride + n * view.nStride] : 0;
-      }) > winogradErrorLimit)
+      }) > winogradErrorLimit) {
+    chooseSpecial(op, "strassen", WhyNot::notMeant("the right operand would lose too much accuracy"));
     return success();
+  }
   const int64_t group = strassenGroup(target, rows, view.n, sum, width, depth);
   const std::vector<int64_t> shape = {int64_t(llvm::divideCeil(view.n, width)), sum, width};
   std::string key;
@@ -459,19 +463,20 @@ LogicalResult Packer::tryWinograd(kernel::ConvOp op, bool &done) {
 LogicalResult Packer::packConv(kernel::ConvOp op) {
   auto filter = cast<RankedTensorType>(op.getFilter().getType());
   RankedTensorType acc = op.getAccType();
-  if (op.getLayout() || !constantBehind(op.getFilter()) || hasNarrowGroups(op, target))
+  if (op.getLayout() || chooseSpecial(op, "narrow-groups", whyNotNarrowGroups(op, target)) || !constantBehind(op.getFilter()))
     return success();
   int64_t rank = filter.getRank(), groups = op.getGroups() * op.getBatchGroups();
   if (!filter.hasStaticShape() || filter.getNumElements() == 0 || target.lanes(acc.getElementType()) == 1 ||
       filter.getDimSize(rank - 1) % groups)
     return success();
-  const bool spread = !options.exact && spreadShare(op, target).has_value();
   bool done = false;
   if (failed(tryWinograd(op, done)))
     return failure();
   if (done)
     return success();
-  if (spread)
+  double share = 1;
+  const WhyNot why = options.exact ? WhyNot::notMeant("exact results are asked for") : whyNotSpread(op, target, share);
+  if (chooseSpecial(op, "spread", why))
     return packSpread(op);
   int64_t oc = filter.getDimSize(rank - 1);
   std::vector<int64_t> taps(filter.getShape().begin(), filter.getShape().end() - 2);

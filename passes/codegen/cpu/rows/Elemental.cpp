@@ -190,9 +190,11 @@ LogicalResult ElementalEmitter::emit() {
   transposed = findTransposes(roots);
   if (rank > 1 && transposed.dim >= 0)
     transposed.tiles = chooseSpecial(b, "turned-squares", whyNotSquares(roots, transposed));
+  const bool turned = rank > 1 && transposed.dim >= 0 && (lanes == 1 || transposed.tiles);
+  chooseSpecial(b, rank == 1 ? "loop-flat" : turned ? "loop-turned" : "loop-rows", WhyNot::none());
   if (rank == 1)
     emitFlat();
-  else if (transposed.dim >= 0 && (lanes == 1 || transposed.tiles))
+  else if (turned)
     emitTransposed();
   else
     emitRows();

@@ -6,6 +6,7 @@
 #include "passes/codegen/cpu/target/Blocking.h"
 #include "passes/codegen/element/LongSums.h"
 #include "passes/codegen/element/Reducer.h"
+#include "passes/codegen/element/Special.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -202,7 +203,9 @@ int64_t ReduceEmitter::workPerResult() {
 }
 
 LogicalResult ReduceEmitter::emit() {
-  if (lastReduced || rank == 0 || lanes == 1)
+  const bool byRows = lastReduced || rank == 0 || lanes == 1;
+  chooseSpecial(b, byRows ? "reduce-rows" : "reduce-strips", WhyNot::none());
+  if (byRows)
     emitRows();
   else
     emitStrips();

@@ -12,6 +12,7 @@
 #include "passes/codegen/cpu/rows/Softmax.h"
 #include "passes/codegen/element/LongSums.h"
 #include "passes/codegen/element/Reducer.h"
+#include "passes/codegen/element/Special.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -463,6 +464,7 @@ LogicalResult RowsEmitter::emit() {
   chooseKept();
   placeKept();
   const unsigned together = chooseTogether();
+  chooseSpecial(b, together > 1 ? "rows-together" : "rows", WhyNot::none());
   b.setScratch(hlo::simplify(keptBytes * together));
   int64_t work = hlo::constantValue(rowLength).value_or(256) * (elementCost(roots) + 4 * int64_t(reductions.size()));
   std::optional<int64_t> count = hlo::constantValue(rowCount);
