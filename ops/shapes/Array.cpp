@@ -45,8 +45,8 @@ absl::Status reshape(const ShapeQuery &q, Shapes *out) {
   PartialShape from = q.inputShape(0);
   std::vector<int64_t> shape;
   int64_t known = 1, total = 1;
-  int wild = -1, unknown = 0;
-  bool fits = true, isFull = from.has_value();
+  int wild = -1, unknown = 0, open = 0;
+  bool fits = true;
   for (size_t i = 0; i < values->size(); ++i) {
     std::optional<int64_t> v = (*values)[i];
     shape.push_back(v && *v >= 0 ? *v : -1);
@@ -63,10 +63,12 @@ absl::Status reshape(const ShapeQuery &q, Shapes *out) {
     }
   }
   for (int64_t size : from.value_or(std::vector<int64_t>())) {
-    isFull &= size >= 0;
+    open += size < 0;
     fits = fits && (size < 0 || !__builtin_mul_overflow(total, size, &total));
   }
-  if (isFull && fits && !unknown) {
+  if (from && open == 1 && fits && !unknown && wild < 0 && (total ? known % total : known)) // no size goes there
+    return absl::InvalidArgumentError(absl::StrCat("cannot reshape ", shapeToString(from), " to ", shapeToString(shape)));
+  if (from && !open && fits && !unknown) {
     if (wild >= 0 && known > 0) {
       if (total % known)
         return absl::InvalidArgumentError(absl::StrCat("cannot reshape ", total, " elements to ", shapeToString(shape)));
@@ -103,6 +105,10 @@ absl::Status transpose(const ShapeQuery &q, Shapes *out) {
   PartialShape from = q.inputShape(0), axes = q.inputShape(1);
   std::optional<PartialValues> perm = q.inputValues(1);
   if (!from) {
+    if (axes && axes->size() == 1 && perm)
+      for (const std::optional<int64_t> &axis : *perm)
+        if (axis)
+          LATHE_CHECK(frontAxis(*axis, static_cast<int64_t>(perm->size())).status());
     // one axis is none for a scalar, too
     if (axes && axes->size() == 1 && (*axes)[0] > 1 && (*axes)[0] <= kMaxRank)
       (*out)[0] = unknownOfRank((*axes)[0]);
@@ -158,6 +164,8 @@ absl::Status unpack(const ShapeQuery &q, Shapes *out) {
 
 absl::Status expandDims(const ShapeQuery &q, Shapes *out) {
   PartialShape shape = q.inputShape(0);
+  if (auto matrix = q.matrixValues(1); matrix && matrix->size() != 1)
+    return absl::InvalidArgumentError(absl::StrCat("the axis has shape ", shapeToString(q.inputShape(1)), ", expected one element"));
   if (!shape)
     return absl::OkStatus();
   // a vector of one element is an axis, too
@@ -258,7 +266,9 @@ absl::Status range(const ShapeQuery &q, Shapes *out) {
 
 absl::Status linSpace(const ShapeQuery &q, Shapes *out) {
   std::optional<int64_t> count = scalarValue(q, 2);
-  (*out)[0] = std::vector<int64_t>{count && *count >= 0 ? *count : -1};
+  if (count && *count <= 0)
+    return absl::InvalidArgumentError(absl::StrCat(*count, " numbers, expected at least one"));
+  (*out)[0] = std::vector<int64_t>{count.value_or(-1)};
   return absl::OkStatus();
 }
 
@@ -286,6 +296,9 @@ absl::Status uniqueV2(const ShapeQuery &q, Shapes *out) {
   if (!shape)
     return absl::OkStatus();
   std::optional<PartialValues> axis = q.inputValues(1);
+  const auto matrix = q.matrixValues(1);
+  if (const size_t given = axis && axis->front() ? axis->size() : matrix ? matrix->size() : 0; given > 1)
+    return absl::InvalidArgumentError(absl::StrCat(given, " axes, expected one or none"));
   if (axis && axis->size() == 1 && axis->front()) {
     int64_t at;
     LATHE_ASSIGN(at, frontAxis(*axis->front(), static_cast<int64_t>(shape->size())));
@@ -379,22 +392,48 @@ absl::Status indexShuffle(const ShapeQuery &q, Shapes *out) {
 
 absl::Status oneHot(const ShapeQuery &q, Shapes *out) {
   PartialShape shape = q.inputShape(0);
-  if (!shape)
-    return absl::OkStatus();
-  int64_t axis = q.intAttr("axis"), rank = static_cast<int64_t>(shape->size());
+  const int64_t axis = q.intAttr("axis");
   if (axis < -1)
     return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is below -1"));
+  int64_t depth;
+  LATHE_ASSIGN(depth, sizeFrom(q, 1, "the depth"));
+  if (!shape)
+    return absl::OkStatus();
+  const int64_t rank = static_cast<int64_t>(shape->size());
   if (axis > rank)
     return absl::OkStatus(); // for the kernel to refuse
-  std::optional<int64_t> depth = scalarValue(q, 1);
-  shape->insert(axis == -1 ? shape->end() : shape->begin() + axis, depth && *depth >= 0 ? *depth : -1);
+  shape->insert(axis == -1 ? shape->end() : shape->begin() + axis, depth);
   (*out)[0] = shape;
   return absl::OkStatus();
 }
 
-absl::Status gradientArgs(const ShapeQuery &, Shapes *out) {
-  (*out)[0] = (*out)[1] = unknownOfRank(1);
+/// Axes lie within the input, each once.
+absl::Status reverse(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.inputShape(0);
+  std::optional<PartialValues> axes = q.inputValues(1);
+  (*out)[0] = shape;
+  if (!shape || !axes || !std::all_of(axes->begin(), axes->end(), [](auto &axis) { return axis.has_value(); }))
+    return absl::OkStatus();
+  const int64_t rank = static_cast<int64_t>(shape->size());
+  std::vector<bool> seen(shape->size(), false);
+  for (const std::optional<int64_t> &given : *axes) {
+    int64_t axis;
+    LATHE_ASSIGN(axis, frontAxis(*given, rank));
+    if (seen[static_cast<size_t>(axis)])
+      return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is named twice"));
+    seen[static_cast<size_t>(axis)] = true;
+  }
   return absl::OkStatus();
+}
+
+/// A distance for each axis.
+absl::Status roll(const ShapeQuery &q, Shapes *out) {
+  LATHE_CHECK(expectRankAtLeast(q.inputShape(0), 1, "the input"));
+  for (int i : {1, 2})
+    if (PartialShape s = q.inputShape(i); s && s->size() > 1)
+      return absl::InvalidArgumentError(absl::StrCat("input ", i, " has shape ", shapeToString(s), ", expected a scalar or a vector"));
+  LATHE_CHECK(mergeShapes(q.inputShape(1), q.inputShape(2)).status());
+  return sameShape(q, out);
 }
 
 absl::Status diag(const ShapeQuery &q, Shapes *out) {
@@ -447,23 +486,18 @@ absl::Status concatShape(const ShapeQuery &q, Shapes *out, int first, int n, int
 void addArrayShapes(ShapeTable *table) {
   auto all = addsTo(table);
   all({"AsString", "CheckNumerics", "CheckNumericsV2", "DeepCopy", "EncodeBase64", "DecodeBase64", "MatrixBandPart", "OnesLike",
-       "PreventGradient", "Print", "RandomShuffle", "RefIdentity", "RegexFullMatch", "RegexReplace", "Reverse", "ReverseV2", "Roll", "Snapshot", "StaticRegexFullMatch", "StaticRegexReplace",
-       "StopGradient", "StringLength", "StringLower", "StringStrip", "StringToHashBucket", "StringToHashBucketFast",
+       "PreventGradient", "Print", "RandomShuffle", "RefIdentity", "Snapshot", "StaticRegexFullMatch", "StaticRegexReplace", "StopGradient", "StringLength", "StringLower", "StringStrip", "StringToHashBucket", "StringToHashBucketFast",
        "StringToHashBucketStrong", "StringToNumber", "StringUpper", "ZerosLike"},
       sameShape);
   all({"BroadcastTo"}, broadcastTo);
-  all({"Fill", "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "StatelessRandomNormal",
-       "StatelessRandomNormalV2", "StatelessRandomUniform", "StatelessRandomUniformInt", "StatelessRandomUniformIntV2",
-       "StatelessRandomUniformV2", "StatelessTruncatedNormal", "StatelessTruncatedNormalV2", "TruncatedNormal",
-       "ParameterizedTruncatedNormal"},
-      shapeFromInput);
+  all({"Fill", "RandomStandardNormal", "RandomUniform", "TruncatedNormal"}, shapeFromInput);
   all({"Rank", "Size"}, scalarShape);
   all({"Shape", "ShapeN"}, shapesOf);
   all({"Const"}, constant);
   all({"Placeholder", "PlaceholderV2", "ImmutableConst"}, placeholder);
   all({"EnsureShape"}, ensureShape);
   all({"PlaceholderWithDefault"}, placeholderWithDefault);
-  all({"Reshape"}, reshape);
+  all({"Reshape", "QuantizedReshape"}, reshape);
   all({"Transpose", "ConjugateTranspose"}, transpose);
   all({"Concat"}, concatV1);
   all({"ConcatV2"}, concatV2);
@@ -483,7 +517,8 @@ void addArrayShapes(ShapeTable *table) {
   all({"ReverseSequence"}, reverseSequence);
   all({"RandomIndexShuffle"}, indexShuffle);
   all({"OneHot"}, oneHot);
-  all({"BroadcastGradientArgs"}, gradientArgs);
+  all({"ReverseV2"}, reverse);
+  all({"Roll"}, roll);
   all({"Diag"}, diag);
 }
 

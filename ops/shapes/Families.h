@@ -75,7 +75,12 @@ absl::StatusOr<int64_t> frontAxis(int64_t axis, int64_t rank);
 /// `first` `what`, where they are not alike.
 absl::StatusOr<PartialShape> restBehind(const PartialShape &data, const PartialShape &first, std::string_view what);
 
-/// The shape that an input holds: unknown where the input may be a matrix, INVALID_ARGUMENT for sizes below -1 (which is unknown).
+/// Refuses a vector or matrix whose elements are known. What is not known is for the kernel to check.
+absl::Status expectScalarIfKnown(const ShapeQuery &q, int input, std::string_view what);
+/// The number that an input is, -1 where it is not known. INVALID_ARGUMENT for a known vector and for a negative number.
+absl::StatusOr<int64_t> sizeFrom(const ShapeQuery &q, int input, std::string_view what);
+
+/// The shape that an input holds: INVALID_ARGUMENT for matrices and for sizes below -1 (which is unknown).
 absl::StatusOr<PartialShape> heldShape(const ShapeQuery &q, int input);
 
 /// The size of a dimension; -1 for an unknown one.

@@ -148,6 +148,30 @@ absl::Status anyLength(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
+/// Defaults are scalars, or vectors of at most one element.
+absl::Status defaults(const ShapeQuery &q, Shapes *) {
+  auto [first, count] = q.inputRange("record_defaults");
+  for (int i = first; i < first + count; ++i)
+    if (PartialShape shape = q.inputShape(i); shape && shape->size() == 1 && (*shape)[0] > 1)
+      return absl::InvalidArgumentError(absl::StrCat("a default has shape ", shapeToString(shape), ", expected at most one element"));
+  return absl::OkStatus();
+}
+
+absl::Status decodePadded(const ShapeQuery &q, Shapes *) {
+  return expectScalarIfKnown(q, 1, "the length");
+}
+
+/// A name for each tensor that is saved, and a slice where there are slices.
+absl::Status save(const ShapeQuery &q, Shapes *) {
+  const Arg &tensors = q.op().inputs.back();
+  const int64_t count = q.inputRange(tensors.name).second;
+  for (int i = 1; i < q.inputRange(tensors.name).first; ++i)
+    if (!mergeSizes(sizeAt(q.inputShape(i), 0), count))
+      return absl::InvalidArgumentError(
+          absl::StrCat(std::string(q.op().inputs[i].name), " has shape ", shapeToString(q.inputShape(i)), " for ", count, " tensors"));
+  return absl::OkStatus();
+}
+
 /// Of two sparse tensors, without the last dimension.
 absl::Status editDistance(const ShapeQuery &q, Shapes *out) {
   for (int i : {0, 3}) {
@@ -189,6 +213,9 @@ void addHostShapes(ShapeTable *table) {
   all({"Unbatch"}, anyLength<0>);
   all({"UnbatchGrad"}, anyLength<2>);
   all({"EditDistance"}, editDistance);
+  all({"DecodeCSV", "CSVDataset", "CSVDatasetV2"}, defaults);
+  all({"DecodePaddedRaw"}, decodePadded);
+  all({"Save", "SaveSlices", "SaveV2"}, save);
 }
 
 } // namespace lathe::ops

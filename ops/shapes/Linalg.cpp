@@ -100,11 +100,15 @@ absl::Status triangularSolve(const ShapeQuery &q, Shapes *out, bool square) {
 absl::Status matrixTriangularSolve(const ShapeQuery &q, Shapes *out) { return triangularSolve(q, out, true); }
 absl::Status bandedTriangularSolve(const ShapeQuery &q, Shapes *out) { return triangularSolve(q, out, false); }
 
-/// The first and the last diagonal that an input names; false where it is not known.
-absl::StatusOr<bool> diagonals(const ShapeQuery &q, int input, int64_t *low, int64_t *high) {
+absl::Status expectFewDiagonals(const ShapeQuery &q, int input) {
   PartialShape shape = q.inputShape(input);
   if (shape && shape->size() > 1)
     return absl::InvalidArgumentError(absl::StrCat("diagonals have shape ", shapeToString(shape), ", expected a scalar or a vector"));
+  return absl::OkStatus();
+}
+
+/// The first and the last diagonal that an input names; false where it is not known.
+absl::StatusOr<bool> diagonals(const ShapeQuery &q, int input, int64_t *low, int64_t *high) {
   std::optional<PartialValues> k = q.inputValues(input);
   if (!k || !std::all_of(k->begin(), k->end(), [](auto &v) { return v.has_value(); }))
     return false;
@@ -130,6 +134,24 @@ int64_t diagonalLength(int64_t low, int64_t high, int64_t rows, int64_t columns)
   return rows < 0 || columns < 0 ? -1 : std::min(rows + std::min<int64_t>(high, 0), columns - std::max<int64_t>(low, 0));
 }
 
+/// Bands of matrices, one above the other: each as long as the matrix on the right is high. What pairs are compared is TensorFlow's.
+absl::Status tridiagonalProduct(const ShapeQuery &q, Shapes *) {
+  PartialShape batches[4];
+  int64_t lengths[4], rows, columns;
+  for (int i = 0; i < 4; ++i) {
+    LATHE_CHECK(cutMatrices(q, i, &batches[i], &rows, &columns));
+    lengths[i] = i == 3 ? rows : columns;
+    if (i < 3 && !mergeSizes(rows, 1))
+      return absl::InvalidArgumentError(absl::StrCat("input ", i, " has ", rows, " rows, expected 1"));
+  }
+  for (auto [a, b] : {std::pair(0, 1), std::pair(0, 2), std::pair(1, 3), std::pair(2, 3)}) {
+    LATHE_CHECK(mergeShapes(batches[a], batches[b]).status());
+    if (!mergeSizes(lengths[a], lengths[b]))
+      return absl::InvalidArgumentError(absl::StrCat("inputs ", a, " and ", b, " are of ", lengths[a], " and ", lengths[b], " rows"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status diagPart(const ShapeQuery &q, Shapes *out) {
   PartialShape batch;
   int64_t rows, columns, low = 0, high = 0;
@@ -137,6 +159,7 @@ absl::Status diagPart(const ShapeQuery &q, Shapes *out) {
   if (q.numInputs() > 1) {
     bool isKnown = false;
     LATHE_CHECK(expectRank(q.inputShape(2), 0, "the padding"));
+    LATHE_CHECK(expectFewDiagonals(q, 1));
     if (batch)
       LATHE_ASSIGN(isKnown, diagonals(q, 1, &low, &high));
     if (!isKnown)
@@ -155,6 +178,7 @@ absl::Status diag(const ShapeQuery &q, Shapes *out) {
   LATHE_CHECK(expectRankAtLeast(shape, 1, "the diagonals"));
   for (int i : {2, 3, 4})
     LATHE_CHECK(expectRank(q.inputShape(i), 0, absl::StrCat("input ", i)));
+  LATHE_CHECK(expectFewDiagonals(q, 1));
   if (!shape)
     return absl::OkStatus();
   LATHE_ASSIGN(isKnown, diagonals(q, 1, &low, &high));
@@ -169,6 +193,8 @@ absl::Status diag(const ShapeQuery &q, Shapes *out) {
   }
   // -1 asks for the least
   std::optional<int64_t> rows = scalarValue(q, 2), columns = scalarValue(q, 3);
+  if ((columns && *columns >= 0 && *columns < low) || (rows && *rows >= 0 && *rows < -high))
+    return absl::InvalidArgumentError(absl::StrCat("diagonals from ", low, " to ", high, " of ", rows.value_or(-1), " x ", columns.value_or(-1)));
   const int64_t leastRows = length < 0 ? -1 : length - std::min<int64_t>(high, 0);
   const int64_t leastColumns = length < 0 ? -1 : length + std::max<int64_t>(low, 0);
   if (length >= 0 && ((rows && *rows != -1 && *rows < leastRows) || (columns && *columns != -1 && *columns < leastColumns)))
@@ -192,9 +218,20 @@ absl::Status setDiag(const ShapeQuery &q, Shapes *out) {
   bool isKnown = true;
   LATHE_CHECK(cutMatrices(q, 0, &batch, &rows, &columns));
   LATHE_CHECK(expectRankAtLeast(diagonal, 1, "the diagonals"));
+  if (q.numInputs() > 2)
+    LATHE_CHECK(expectFewDiagonals(q, 2));
   if (q.numInputs() > 2 && batch) {
     LATHE_ASSIGN(isKnown, diagonals(q, 2, &low, &high));
     LATHE_CHECK(checkDiagonals(low, high, rows, columns));
+  }
+  if (batch && diagonal) { // one diagonal or a band
+    const size_t rank = batch->size() + 2, given = diagonal->size();
+    if (isKnown ? given != rank - (low == high) : given + 1 != rank && given != rank)
+      return absl::InvalidArgumentError(absl::StrCat("diagonals of shape ", shapeToString(diagonal), " for matrices ",
+                                                     shapeToString(q.inputShape(0))));
+    if (PartialShape others = std::vector<int64_t>(diagonal->begin(), diagonal->begin() + static_cast<int64_t>(batch->size()));
+        !isKnown && given + 1 == rank && numElements(q.inputShape(0)) < 0)
+      LATHE_CHECK(mergeShapes(batch, others).status());
   }
   const size_t own = isKnown && low < high ? 2 : 1;
   if (isKnown && diagonal) {
@@ -283,6 +320,7 @@ void addLinalgShapes(ShapeTable *table) {
   all({"MatrixDiagV2", "MatrixDiagV3"}, diag);
   all({"MatrixSetDiag", "BatchMatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3"}, setDiag);
   all({"DiagPart"}, tensorDiagPart);
+  all({"TridiagonalMatMul"}, tridiagonalProduct);
   all({"RFFT"}, realFourier<1, false>);
   all({"RFFT2D"}, realFourier<2, false>);
   all({"RFFT3D"}, realFourier<3, false>);

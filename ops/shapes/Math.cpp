@@ -201,8 +201,45 @@ absl::Status einsum(const ShapeQuery &q, Shapes *out) {
 }
 
 absl::Status bincount(const ShapeQuery &q, Shapes *out) {
-  std::optional<int64_t> size = scalarValue(q, 1);
-  (*out)[0] = std::vector<int64_t>{size && *size >= 0 ? *size : -1};
+  int64_t size;
+  LATHE_ASSIGN(size, sizeFrom(q, 1, "the number of bins"));
+  (*out)[0] = std::vector<int64_t>{size};
+  return absl::OkStatus();
+}
+
+absl::Status histogram(const ShapeQuery &q, Shapes *) {
+  std::optional<int64_t> bins = scalarValue(q, 2);
+  return bins && *bins <= 0 ? absl::InvalidArgumentError(absl::StrCat(*bins, " bins")) : absl::OkStatus();
+}
+
+/// Parameters that broadcast together.
+absl::Status truncatedNormal(const ShapeQuery &q, Shapes *) {
+  PartialShape all = q.inputShape(2);
+  for (int i = 3; i < 6; ++i)
+    LATHE_ASSIGN(all, broadcastShapes(all, q.inputShape(i)));
+  return absl::OkStatus();
+}
+
+/// Parts of one axis go to the others of a group, and come back along another axis.
+absl::Status allToAll(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.inputShape(0);
+  if (!shape)
+    return absl::OkStatus();
+  const int64_t rank = static_cast<int64_t>(shape->size()), n = q.intAttr("split_count");
+  const int64_t joined = q.intAttr("concat_dimension"), parted = q.intAttr("split_dimension");
+  if (joined < 0 || joined >= rank || parted < 0 || parted >= rank || n <= 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("axis ", parted, " in ", n, " parts, joined along axis ", joined, ", of shape ", shapeToString(shape)));
+  LATHE_CHECK(expectRank(q.inputShape(1), 2, "the groups"));
+  if (!mergeSizes(sizeAt(q.inputShape(1), 1), n))
+    return absl::InvalidArgumentError(absl::StrCat(n, " parts for groups ", shapeToString(q.inputShape(1))));
+  int64_t &from = (*shape)[parted];
+  if (from >= 0 && from % n && (*shape)[joined] >= 0) // else for the kernel to refuse
+    return absl::InvalidArgumentError(absl::StrCat("axis ", parted, " of size ", from, " cannot be split into ", n));
+  from = from < 0 || from % n ? -1 : from / n;
+  if (int64_t &to = (*shape)[joined]; to < 0 || __builtin_mul_overflow(to, n, &to))
+    to = -1;
+  (*out)[0] = shape;
   return absl::OkStatus();
 }
 
@@ -324,7 +361,7 @@ void addMathShapes(ShapeTable *table) {
   all({"Abs", "Acos", "Acosh", "Angle", "Asin", "Asinh", "Atan", "Atanh", "BesselI0", "BesselI0e", "BesselI1", "BesselI1e", "BesselJ0",
        "BesselJ1", "BesselK0", "BesselK0e", "BesselK1", "BesselK1e", "BesselY0", "BesselY1", "Bucketize", "Cast", "Ceil", "ComplexAbs",
        "Conj", "Cos", "Cosh", "Cumprod", "Cumsum", "CumulativeLogsumexp", "Dawsn", "Digamma", "Erf", "Erfc", "Erfinv", "Exp", "Expint",
-       "Expm1", "FFT", "FFT2D", "FFT3D", "BatchFFT", "BatchFFT2D", "BatchFFT3D", "BatchIFFT", "BatchIFFT2D", "BatchIFFT3D", "Floor", "FresnelCos", "FresnelSin", "IFFT", "IFFT2D", "IFFT3D", "Imag", "Inv", "Invert",
+       "Expm1", "BatchFFT", "BatchFFT2D", "BatchFFT3D", "BatchIFFT", "BatchIFFT2D", "BatchIFFT3D", "Floor", "FresnelCos", "FresnelSin", "Imag", "Inv", "Invert",
        "IsFinite", "IsInf", "IsNan", "Lgamma", "Log", "Log1p", "LogicalNot", "Ndtri", "Neg", "PopulationCount", "Real", "Reciprocal",
        "Rint", "Round", "Rsqrt", "Sigmoid", "Sign", "Sin", "Sinh", "Spence", "Sqrt", "Square", "Tan", "Tanh", "RsqrtGrad", "SqrtGrad",
        "InvGrad", "ReciprocalGrad", "SigmoidGrad", "TanhGrad"},
@@ -355,6 +392,9 @@ void addMathShapes(ShapeTable *table) {
       matrixProduct);
   all({"Einsum", "XlaEinsum"}, einsum);
   all({"Bincount"}, bincount);
+  all({"HistogramFixedWidth"}, histogram);
+  all({"StatelessParameterizedTruncatedNormal"}, truncatedNormal);
+  all({"AllToAll"}, allToAll);
   all({"DenseBincount"}, denseBincount);
   all({"ReduceJoin"}, reducedShape);
   all({"SparseReduceMax", "SparseReduceSum"}, reducedSparseShape);

@@ -118,6 +118,8 @@ absl::Status sparseCrossEntropy(const ShapeQuery &q, Shapes *out) {
 absl::Status topK(const ShapeQuery &q, Shapes *out) {
   PartialShape shape = q.inputShape(0);
   LATHE_CHECK(expectRankAtLeast(shape, 1, "the input"));
+  if (q.numInputs() > 1)
+    LATHE_CHECK(expectScalarIfKnown(q, 1, "k"));
   if (!shape)
     return absl::OkStatus();
   std::optional<int64_t> k = q.numInputs() > 1 ? scalarValue(q, 1) : std::optional<int64_t>(q.intAttr("k"));
@@ -153,6 +155,8 @@ absl::Status suppression(const ShapeQuery &q, Shapes *out) {
 absl::Status combinedSuppression(const ShapeQuery &q, Shapes *out) {
   PartialShape boxes = q.inputShape(0), scores = q.inputShape(1);
   std::optional<int64_t> each = scalarValue(q, 2), most = scalarValue(q, 3);
+  if (each && *each <= 0)
+    return absl::InvalidArgumentError(absl::StrCat(*each, " boxes of each class"));
   if (boxes && scores)
     if (int64_t groups = (*boxes)[2], classes = (*scores)[2]; groups > 1 && classes >= 0 && groups != classes)
       return absl::InvalidArgumentError(absl::StrCat("boxes of ", groups, " classes and scores of ", classes));
@@ -187,6 +191,22 @@ absl::Status approxTopK(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
+absl::Status nthElement(const ShapeQuery &q, Shapes *) { return expectScalarIfKnown(q, 1, "n"); }
+
+/// Images are grey, of colours, or of colours and how much of them is seen.
+absl::Status drawnBoxes(const ShapeQuery &q, Shapes *out) {
+  const int64_t channels = sizeAt(q.inputShape(0), 3);
+  if (channels >= 0 && channels != 1 && channels != 3 && channels != 4)
+    return absl::InvalidArgumentError(absl::StrCat("images of ", channels, " channels"));
+  return absl::OkStatus();
+}
+
+/// The bias is that of four gates.
+absl::Status blockLstm(const ShapeQuery &q, Shapes *) {
+  const int64_t size = sizeAt(q.inputShape(8), 0);
+  return size % 4 > 0 ? absl::InvalidArgumentError(absl::StrCat("a bias of ", size, " elements for four gates")) : absl::OkStatus();
+}
+
 absl::Status recurrent(const ShapeQuery &q, Shapes *out) {
   PartialShape x = q.inputShape(0), h = q.inputShape(1), c = q.inputShape(2);
   LATHE_CHECK(expectRank(x, 3, "the input"));
@@ -207,7 +227,7 @@ absl::Status recurrent(const ShapeQuery &q, Shapes *out) {
 
 void addNnShapes(ShapeTable *table) {
   auto all = addsTo(table);
-  all({"Elu", "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "LeakyRelu", "Relu", "Relu6", "Selu", "Softplus", "Softsign"},
+  all({"Elu", "FakeQuantWithMinMaxArgs", "LeakyRelu", "Relu", "Relu6", "Selu", "Softplus", "Softsign"},
       sameShape);
   all({"EluGrad", "LeakyReluGrad", "Relu6Grad", "ReluGrad", "SeluGrad", "SoftplusGrad", "SoftsignGrad"}, mergedShape);
   all({"LogSoftmax", "Softmax"}, atLeastVector);
@@ -224,6 +244,9 @@ void addNnShapes(ShapeTable *table) {
   all({"CombinedNonMaxSuppression"}, combinedSuppression);
   all({"ApproxTopK"}, approxTopK);
   all({"CudnnRNNV3"}, recurrent);
+  all({"NthElement"}, nthElement);
+  all({"DrawBoundingBoxes"}, drawnBoxes);
+  all({"BlockLSTM", "BlockLSTMV2"}, blockLstm);
 }
 
 } // namespace lathe::ops

@@ -7,7 +7,7 @@ namespace lathe::ops {
 namespace {
 
 /// The ranges of inputs first and first + 1: scalars, or vectors with an element for each index of the axis that an attribute names.
-/// TensorFlow compares sizes of the second alone.
+/// TensorFlow compares sizes of the second alone, but for pairs of quantization and its inverse.
 absl::Status ranges(const ShapeQuery &q, int first, const PartialShape &input, PartialShape *range) {
   const int64_t axis = q.intAttr("axis");
   if (axis < -1)
@@ -20,7 +20,12 @@ absl::Status ranges(const ShapeQuery &q, int first, const PartialShape &input, P
     return absl::OkStatus();
   LATHE_CHECK(expectRankAtLeast(input, axis + 1, "the input"));
   const int64_t size = sizeAt(input, static_cast<size_t>(axis));
-  const int64_t given = sizeAt(q.inputShape(first + 1), 0);
+  int64_t given = sizeAt(q.inputShape(first + 1), 0);
+  if (q.op().name.substr(0, 21) == "QuantizeAndDequantize") {
+    PartialShape both;
+    LATHE_ASSIGN(both, mergeShapes(q.inputShape(first), q.inputShape(first + 1)));
+    given = sizeAt(both, 0);
+  }
   std::optional<int64_t> merged = mergeSizes(size, given);
   if (!merged)
     return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " of ", shapeToString(input), " has ", given, " ranges"));

@@ -93,6 +93,8 @@ private:
     p.kind = take("@") ? RulePattern::Attribute : RulePattern::Whole;
     p.name = name();
     isFine &= !p.name.empty();
+    if (take("<="))
+      p.mostRank = number();
     if (take("&")) {
       p.kind = RulePattern::Broadcast;
       p.other = name();

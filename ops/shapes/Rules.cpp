@@ -18,10 +18,12 @@ public:
       auto [first, count] = query.inputRange(op.inputs[k].name);
       for (int i = first; i < first + count; ++i) {
         LATHE_CHECK(match(rule.inputs[k], query.inputShape(i), op.inputs[k].name));
-        if (rule.inputs[k].held) {
+        if (const RulePattern *pattern = rule.inputs[k].held.get()) {
           PartialShape held;
+          if (pattern->kind == RulePattern::Sizes && !hasRest(pattern->sizes))
+            LATHE_CHECK(expectRank(query.inputShape(i), 1, op.inputs[k].name));
           LATHE_ASSIGN(held, heldShape(query, i));
-          LATHE_CHECK(match(*rule.inputs[k].held, held, op.inputs[k].name));
+          LATHE_CHECK(match(*pattern, held, op.inputs[k].name));
         }
         if (rule.inputs[k].handle)
           LATHE_CHECK(match(*rule.inputs[k].handle, query.handleShape(i), op.inputs[k].name));
@@ -39,6 +41,10 @@ public:
   }
 
 private:
+  static bool hasRest(const std::vector<RuleSize> &sizes) {
+    return std::any_of(sizes.begin(), sizes.end(), [](const RuleSize &s) { return s.isRest; });
+  }
+
   absl::Status refuse(const RulePattern &pattern, const PartialShape &shape, std::string_view arg) {
     std::string known;
     for (const RuleSize &size : pattern.sizes)
@@ -64,7 +70,7 @@ private:
       return absl::OkStatus();
     bool fits = true;
     if (pattern.kind == RulePattern::Whole) {
-      fits = bind(pattern.name, shape);
+      fits = static_cast<int64_t>(shape->size()) <= pattern.mostRank && bind(pattern.name, shape);
     } else if (pattern.kind == RulePattern::AtMost) {
       fits = static_cast<int64_t>(shape->size()) <= pattern.number;
     } else if (pattern.kind == RulePattern::Sizes) {
@@ -74,9 +80,9 @@ private:
   }
 
   absl::StatusOr<bool> matchSizes(const std::vector<RuleSize> &pattern, const std::vector<int64_t> &shape) {
-    const bool hasRest = std::any_of(pattern.begin(), pattern.end(), [](const RuleSize &s) { return s.isRest; });
-    const size_t fixed = pattern.size() - hasRest;
-    if (hasRest ? shape.size() < fixed : shape.size() != fixed)
+    const bool isOpen = hasRest(pattern);
+    const size_t fixed = pattern.size() - isOpen;
+    if (isOpen ? shape.size() < fixed : shape.size() != fixed)
       return false;
     size_t at = 0;
     for (const RuleSize &size : pattern) {

@@ -5,10 +5,10 @@
 // with a pattern for each argument of the op; patterns that are missing at the end say nothing. The pattern of an argument that is a
 // list holds for each of its tensors. A name stands for one thing in the whole entry: what inputs say of it has to agree.
 //
-//   _               any shape                        s            a whole shape
+//   _               any shape                        s            a whole shape (s<=1: of a rank of at most 1)
 //   [n,3,?]         sizes: named, given, any         [..r,n]      any number of sizes before (or after, or between)
 //   <=1             a rank of at most 1              P^Q          shape P, and Q behind the handle that the tensor is
-//   =P              of inputs: the shape that the tensor holds is P
+//   =P              of inputs: the shape that the tensor holds is P (so many sizes: it is a vector, too)
 // of outputs alone:
 //   =1              what tensor 1 holds is the shape (numbers count arguments of the op, from 0)
 //   ~1              the shape of the tensor of argument 1 in the same place
@@ -45,6 +45,7 @@ struct RulePattern {
   std::vector<RuleSize> sizes;
   std::string name, other;
   int64_t number = 0; ///< a rank or an argument
+  int64_t mostRank = kMaxRank;
   std::string text;
   std::shared_ptr<RulePattern> handle, held;
 };

@@ -97,6 +97,7 @@ absl::Status stridedSlice(const ShapeQuery &q, Shapes *out) {
 
 absl::Status split(const ShapeQuery &q, Shapes *out) {
   PartialShape shape = q.inputShape(1);
+  LATHE_CHECK(expectScalarIfKnown(q, 0, "the axis"));
   if (!shape)
     return absl::OkStatus();
   const int64_t rank = static_cast<int64_t>(shape->size()), n = q.numOutputs();
@@ -117,10 +118,14 @@ absl::Status split(const ShapeQuery &q, Shapes *out) {
 
 absl::Status splitV(const ShapeQuery &q, Shapes *out) {
   PartialShape shape = q.inputShape(0);
+  LATHE_CHECK(expectScalarIfKnown(q, 2, "the axis"));
+  LATHE_CHECK(expectRankAtLeast(shape, 1, "the input"));
   if (!shape)
     return absl::OkStatus();
   const int64_t rank = static_cast<int64_t>(shape->size());
   std::optional<PartialValues> sizes = q.inputValues(1);
+  if (sizes && sizes->size() != out->size() && std::all_of(sizes->begin(), sizes->end(), [](auto &s) { return s.has_value(); }))
+    return absl::InvalidArgumentError(absl::StrCat(sizes->size(), " sizes for ", out->size(), " parts"));
   std::optional<int64_t> axis = scalarValue(q, 2);
   std::fill(out->begin(), out->end(), unknownOfRank(rank));
   if (!axis)
@@ -311,10 +316,14 @@ absl::Status gatherNd(const ShapeQuery &q, Shapes *out) { return gatherNdFrom(q,
 absl::Status resourceGatherNd(const ShapeQuery &q, Shapes *out) { return gatherNdFrom(q, out, q.handleShape(0)); }
 
 /// Updates have the indices' outer dimensions, and then those of a slice of `shape`.
-absl::Status checkScatterNd(const PartialShape &shape, const PartialShape &indices, const PartialShape &updates) {
+/// A tensor that is copied cannot be a scalar, nor can the updates of others.
+absl::Status checkScatterNd(const PartialShape &shape, const PartialShape &indices, const PartialShape &updates, bool isCopied) {
   if (shape && numElements(shape) == 0 && (numElements(indices) > 0 || numElements(updates) > 0))
     return absl::InvalidArgumentError(absl::StrCat("indices and updates for the empty shape ", shapeToString(shape)));
-  if (!indices || !updates || indices->empty() || updates->empty() || indices->back() < 0)
+  LATHE_CHECK(expectRankAtLeast(shape, isCopied, "what is written to"));
+  LATHE_CHECK(expectRankAtLeast(indices, 1, "the indices"));
+  LATHE_CHECK(expectRankAtLeast(updates, !isCopied, "the updates"));
+  if (!indices || !updates || updates->empty() || indices->back() < 0)
     return absl::OkStatus();
   const size_t outer = indices->size() - 1;
   auto refuse = [&] {
@@ -326,9 +335,9 @@ absl::Status checkScatterNd(const PartialShape &shape, const PartialShape &indic
   for (size_t i = 0; i < outer; ++i)
     if (!mergeSizes((*indices)[i], (*updates)[i]))
       return refuse();
-  const int64_t depth = indices->back();
-  if (!shape || depth > static_cast<int64_t>(shape->size())) // too many are for the kernel to refuse
+  if (!shape)
     return absl::OkStatus();
+  const int64_t depth = std::min(indices->back(), static_cast<int64_t>(shape->size())); // too many are for the kernel to refuse
   return mergeShapes(std::vector<int64_t>(updates->begin() + static_cast<int64_t>(outer), updates->end()),
                      std::vector<int64_t>(shape->begin() + depth, shape->end()))
              .ok()
@@ -339,25 +348,26 @@ absl::Status checkScatterNd(const PartialShape &shape, const PartialShape &indic
 absl::Status scatterNd(const ShapeQuery &q, Shapes *out) {
   LATHE_CHECK(expectRank(q.inputShape(2), 1, "the shape"));
   LATHE_ASSIGN((*out)[0], heldShape(q, 2));
-  return checkScatterNd((*out)[0], q.inputShape(0), q.inputShape(1));
+  return checkScatterNd((*out)[0], q.inputShape(0), q.inputShape(1), false);
 }
 
 /// Into a tensor or a variable of version 1.
 absl::Status scatterNdInto(const ShapeQuery &q, Shapes *out) {
   (*out)[0] = q.inputShape(0);
-  return checkScatterNd(q.inputShape(0), q.inputShape(1), q.inputShape(2));
+  return checkScatterNd(q.inputShape(0), q.inputShape(1), q.inputShape(2), !q.op().inputs[0].isRef);
 }
 
 absl::Status scatterNdIntoResource(const ShapeQuery &q, Shapes *) {
-  return checkScatterNd(q.handleShape(0), q.inputShape(1), q.inputShape(2));
+  return checkScatterNd(q.handleShape(0), q.inputShape(1), q.inputShape(2), false);
 }
 
 /// Updates are a scalar, or a row for each index.
 absl::Status checkScatter(const PartialShape &variable, const PartialShape &indices, const PartialShape &updates) {
-  if (!variable || variable->empty() || !indices || !updates || updates->empty())
+  if (!variable || !indices || !updates || updates->empty())
     return absl::OkStatus();
   std::vector<int64_t> wanted = *indices;
-  wanted.insert(wanted.end(), variable->begin() + 1, variable->end());
+  if (!variable->empty())
+    wanted.insert(wanted.end(), variable->begin() + 1, variable->end());
   return mergeShapes(wanted, updates).status();
 }
 
@@ -373,10 +383,12 @@ absl::Status resourceScatter(const ShapeQuery &q, Shapes *) {
 absl::Status resourceGather(const ShapeQuery &q, Shapes *out) {
   PartialShape params = q.handleShape(0), indices = q.inputShape(1);
   const int64_t batch = q.intAttr("batch_dims");
-  if (!params || !indices || batch < 0)
+  if (batch < 0)
     return absl::OkStatus();
-  LATHE_CHECK(expectRankAtLeast(params, batch + 1, "the variable"));
+  LATHE_CHECK(expectRankAtLeast(params, batch < kMaxRank ? batch + 1 : batch, "the variable"));
   LATHE_CHECK(expectRankAtLeast(indices, batch, "the indices"));
+  if (!params || !indices)
+    return absl::OkStatus();
   std::vector<int64_t> result = *indices;
   for (int64_t i = 0; i < batch; ++i)
     result[i] = (*params)[i] >= 0 ? (*params)[i] : result[i]; // that they agree is for the kernel to check
@@ -455,6 +467,7 @@ absl::Status depthToSpace(const ShapeQuery &q, Shapes *out) { return blocks(q, o
 absl::Status resize(const ShapeQuery &q, Shapes *out) {
   PartialShape shape = q.inputShape(0);
   LATHE_CHECK(expectRank(shape, 4, "the images"));
+  LATHE_CHECK(mergeShapes(q.inputShape(1), std::vector<int64_t>{2}).status());
   std::optional<PartialValues> size = q.inputValues(1);
   auto known = [&](int i) { return size && size->size() == 2 && (*size)[i] && *(*size)[i] >= 0 ? *(*size)[i] : -1; };
   (*out)[0] = std::vector<int64_t>{shape ? (*shape)[0] : -1, known(0), known(1), shape ? (*shape)[3] : -1};

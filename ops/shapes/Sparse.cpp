@@ -49,6 +49,9 @@ absl::Status denseToSparseSets(const ShapeQuery &q, Shapes *out) {
 
 absl::Status sparseSets(const ShapeQuery &q, Shapes *out) {
   const int64_t a = sizeAt(q.inputShape(2), 0), b = sizeAt(q.inputShape(5), 0);
+  for (int64_t rank : {a, b})
+    if (rank >= 0 && rank < 2)
+      return absl::InvalidArgumentError(absl::StrCat("a set of rank ", rank, ", expected at least 2"));
   LATHE_CHECK(expectSameRank(a, b));
   sparseOutputs(std::max(a, b), out);
   return absl::OkStatus();
@@ -93,7 +96,11 @@ absl::Status sparseDenseProduct(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
+/// Weights are as many as values, or none.
 absl::Status denseCount(const ShapeQuery &q, Shapes *out) {
+  PartialShape weights = q.inputShape(1);
+  if (numElements(weights) > 0)
+    LATHE_CHECK(mergeShapes(q.inputShape(0), weights).status());
   sparseOutputs(rankOf(q.inputShape(0)), out);
   return absl::OkStatus();
 }
@@ -108,6 +115,19 @@ absl::Status checkSplits(const ShapeQuery &q, int first, int count) {
   for (int i = first; i < first + count; ++i)
     LATHE_CHECK(expectRank(q.inputShape(i), 1, "splits"));
   return absl::OkStatus();
+}
+
+absl::Status countBins(const ShapeQuery &q, Shapes *) { return expectScalarIfKnown(q, q.inputRange("size").first, "the number of bins"); }
+
+/// Each dimension of the indices is one more that is ragged.
+absl::Status raggedGather(const ShapeQuery &q, Shapes *) {
+  return expectRank(q.inputShape(q.numInputs() - 1), q.intAttr("OUTPUT_RAGGED_RANK") - q.intAttr("PARAMS_RAGGED_RANK") + 1, "the indices");
+}
+
+/// A variant for each element of the dimensions that are not ragged within one.
+absl::Status raggedFromVariant(const ShapeQuery &q, Shapes *) {
+  const int64_t inner = q.intAttr("input_ragged_rank"), all = q.intAttr("output_ragged_rank");
+  return inner < 0 ? absl::OkStatus() : expectRank(q.inputShape(0), all - inner, "the variants");
 }
 
 absl::Status raggedToSparse(const ShapeQuery &q, Shapes *out) {
@@ -216,6 +236,9 @@ void addSparseShapes(ShapeTable *table) {
   all({"RaggedTensorToVariant"}, raggedToVariant);
   all({"RaggedRange"}, raggedRange);
   all({"RaggedCross"}, raggedCross);
+  all({"SparseBincount"}, countBins);
+  all({"RaggedGather"}, raggedGather);
+  all({"RaggedTensorFromVariant"}, raggedFromVariant);
   all({"SparseApplyAdadelta", "SparseApplyAdagrad", "SparseApplyAdagradDA", "SparseApplyAdagradV2", "SparseApplyCenteredRMSProp",
        "SparseApplyFtrl", "SparseApplyFtrlV2", "SparseApplyMomentum", "SparseApplyProximalAdagrad",
        "SparseApplyProximalGradientDescent", "SparseApplyRMSProp"},

@@ -98,17 +98,29 @@ absl::Status refSelect(const ShapeQuery &q, Shapes *out) {
 absl::Status listConcat(const ShapeQuery &q, Shapes *out) {
   PartialShape shape = q.shapeAttr("element_shape");
   LATHE_CHECK(expectRankAtLeast(shape, 1, "element_shape"));
+  LATHE_CHECK(mergeShapes(q.handleShape(0), shape).status());
   if (shape)
     (*shape)[0] = -1;
   LATHE_ASSIGN((*out)[0], mergeShapes((*out)[0], shape));
   return absl::OkStatus();
 }
 
+/// Elements are the tensor's rows.
+absl::Status listFromTensor(const ShapeQuery &q, Shapes *) {
+  PartialShape rows = q.inputShape(0), held;
+  if (rows && !rows->empty())
+    rows->erase(rows->begin());
+  LATHE_ASSIGN(held, heldShape(q, 1));
+  return mergeShapes(rows, held).status();
+}
+
 /// An item is like the list's elements; where those are not known, it tells nothing of the others.
 absl::Status listSetItem(const ShapeQuery &q, Shapes *) { return mergeShapes(q.handleShape(0), q.inputShape(2)).status(); }
 
 absl::Status listConcatV2(const ShapeQuery &q, Shapes *out) {
-  PartialShape shape = q.handleShape(0);
+  PartialShape shape = q.handleShape(0), given;
+  LATHE_ASSIGN(given, heldShape(q, 1));
+  LATHE_CHECK(mergeShapes(shape, given).status());
   if (!shape || shape->empty())
     return absl::OkStatus();
   (*shape)[0] = -1;
@@ -122,7 +134,7 @@ void addStateShapes(ShapeTable *table) {
   auto all = addsTo(table);
   all({"VariableV2", "TemporaryVariable"}, shapeAttr);
   all({"Variable"}, variableV1);
-  all({"IsVariableInitialized", "VarIsInitializedOp", "LoopCond", "MutexLock", "StringFormat"}, scalarShape);
+  all({"IsVariableInitialized", "VarIsInitializedOp", "MutexLock", "StringFormat"}, scalarShape);
   all({"Assign"}, assign);
   all({"AssignAdd", "AssignSub"}, mergedShape);
   all({"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"}, assignVariable);
@@ -130,6 +142,7 @@ void addStateShapes(ShapeTable *table) {
   all({"MapDefun"}, mapDefun);
   all({"RefSelect"}, refSelect);
   all({"TensorListConcat"}, listConcat);
+  all({"TensorListFromTensor"}, listFromTensor);
   all({"TensorListSetItem"}, listSetItem);
   all({"TensorListConcatV2"}, listConcatV2);
   all({"Merge", "RefMerge"}, mergeShapesOf);

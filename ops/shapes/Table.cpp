@@ -83,6 +83,20 @@ absl::StatusOr<int64_t> frontAxis(int64_t axis, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
+absl::StatusOr<int64_t> sizeFrom(const ShapeQuery &q, int input, std::string_view what) {
+  LATHE_CHECK(expectScalarIfKnown(q, input, what));
+  std::optional<int64_t> value = scalarValue(q, input);
+  if (value && *value < 0)
+    return absl::InvalidArgumentError(absl::StrCat(std::string(what), " is ", *value, ", and a size cannot be negative"));
+  return value.value_or(-1);
+}
+
+absl::Status expectScalarIfKnown(const ShapeQuery &q, int input, std::string_view what) {
+  std::optional<PartialValues> values = q.inputValues(input);
+  const bool isKnown = values && std::all_of(values->begin(), values->end(), [](auto &value) { return value.has_value(); });
+  return isKnown || q.matrixValues(input) ? expectRank(q.inputShape(input), 0, what) : absl::OkStatus();
+}
+
 absl::StatusOr<PartialShape> restBehind(const PartialShape &data, const PartialShape &first, std::string_view what) {
   if (!data || !first)
     return PartialShape();
@@ -96,8 +110,10 @@ absl::StatusOr<PartialShape> restBehind(const PartialShape &data, const PartialS
 absl::StatusOr<PartialShape> heldShape(const ShapeQuery &q, int input) {
   PartialShape shape = q.inputShape(input);
   std::optional<PartialValues> values = q.inputValues(input);
-  if (!shape || shape->size() > 1)
+  if (!shape)
     return PartialShape();
+  if (shape->size() > 1)
+    return absl::InvalidArgumentError(absl::StrCat("a shape is given by a tensor of shape ", shapeToString(shape), ", expected a vector"));
   if (!values) // so many sizes, each unknown
     return shape->size() == 1 && (*shape)[0] >= 0 && (*shape)[0] <= kMaxRank ? unknownOfRank((*shape)[0]) : PartialShape();
   if (shape->empty()) // a scalar -1 says nothing

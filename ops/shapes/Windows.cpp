@@ -17,8 +17,9 @@ bool readLayout(const ShapeQuery &q, int64_t rank, Layout *layout) {
 
 namespace {
 
-/// Positions of a window along one dimension; -1 where they are not known.
-absl::StatusOr<int64_t> windowed(int64_t size, int64_t window, int64_t stride, int64_t dilation, const std::string &padding, int64_t pads) {
+/// Positions of a window along one dimension; -1 where they are not known. A window that does not fit has none where `mayBeNone`.
+absl::StatusOr<int64_t> windowed(int64_t size, int64_t window, int64_t stride, int64_t dilation, const std::string &padding, int64_t pads,
+                                 bool mayBeNone = false) {
   if (stride <= 0 || dilation <= 0)
     return absl::InvalidArgumentError("strides and dilations have to be positive");
   if (size < 0 || (window < 0 && padding != "SAME"))
@@ -29,7 +30,7 @@ absl::StatusOr<int64_t> windowed(int64_t size, int64_t window, int64_t stride, i
   if (__builtin_mul_overflow(window - 1, dilation, &reach))
     return -1;
   int64_t room = size + pads - reach - 1;
-  if (room < -stride)
+  if (room < (mayBeNone ? -stride : 0))
     return absl::InvalidArgumentError(absl::StrCat("a window of ", window, " does not fit into ", size));
   return room < 0 ? 0 : room / stride + 1;
 }
@@ -99,6 +100,21 @@ absl::Status pool(const ShapeQuery &q, Shapes *out, int64_t rank, bool hasDepth)
   return absl::OkStatus();
 }
 
+/// Windows and strides come as inputs.
+absl::Status poolBySizes(const ShapeQuery &q, Shapes *) {
+  std::optional<PartialValues> windows = q.inputValues(1), strides = q.inputValues(2);
+  Layout layout;
+  auto isKnown = [](const std::optional<PartialValues> &values) {
+    return values && values->size() == 4 && std::all_of(values->begin(), values->end(), [](auto &v) { return v.has_value(); });
+  };
+  if (!isKnown(windows) || !isKnown(strides) || !readLayout(q, 4, &layout))
+    return absl::OkStatus();
+  for (int64_t i = 0; i < 2; ++i)
+    if (const int64_t stride = *(*strides)[layout.spatial(i)]; stride <= 0)
+      return absl::InvalidArgumentError(absl::StrCat("a stride of ", stride));
+  return absl::OkStatus();
+}
+
 absl::Status pool2d(const ShapeQuery &q, Shapes *out) { return pool(q, out, 4, false); }
 absl::Status deepPool2d(const ShapeQuery &q, Shapes *out) { return pool(q, out, 4, true); }
 absl::Status pool3d(const ShapeQuery &q, Shapes *out) { return pool(q, out, 5, false); }
@@ -107,6 +123,9 @@ absl::Status pool3d(const ShapeQuery &q, Shapes *out) { return pool(q, out, 5, f
 absl::Status convInputGrad(const ShapeQuery &q, Shapes *out) {
   PartialShape sizes = q.inputShape(0), grads = q.inputShape(2), filter = q.inputShape(1);
   LATHE_CHECK(expectRank(sizes, 1, "the sizes of the input"));
+  LATHE_CHECK(expectRank(filter, 4, "the filter"));
+  if (const int64_t n = sizeAt(sizes, 0); n >= 0 && n != 2 && n != 4)
+    return absl::InvalidArgumentError(absl::StrCat(n, " sizes of the input, expected 4 or 2"));
   PartialShape known = shapeOfValues(q.inputValues(0));
   if (!known || known->size() != 2) {
     (*out)[0] = known && known->size() == 4 ? known : unknownOfRank(4);
@@ -117,6 +136,8 @@ absl::Status convInputGrad(const ShapeQuery &q, Shapes *out) {
   Layout layout;
   if (!readLayout(q, 4, &layout))
     return absl::OkStatus();
+  if (grads && grads->size() == 4 && !mergeSizes((*grads)[layout.channel()], sizeAt(filter, 3)))
+    return absl::InvalidArgumentError(absl::StrCat("gradients of depth ", (*grads)[layout.channel()], " of ", sizeAt(filter, 3), " filters"));
   std::vector<int64_t> result(4, -1);
   result[0] = grads && grads->size() == 4 ? (*grads)[0] : -1;
   result[layout.channel()] = filter && filter->size() == 4 ? (*filter)[2] : -1;
@@ -134,7 +155,7 @@ absl::StatusOr<std::vector<int64_t>> positions(const ShapeQuery &q, const Partia
       return result;
   for (size_t i = 0; i < windows.size(); ++i) {
     const int64_t d = static_cast<int64_t>(i) + 1;
-    LATHE_ASSIGN(result[i], windowed((*input)[d], windows[i], at(strides, d, 1), at(rates, d, 1), q.stringAttr("padding"), 0));
+    LATHE_ASSIGN(result[i], windowed((*input)[d], windows[i], at(strides, d, 1), at(rates, d, 1), q.stringAttr("padding"), 0, true));
   }
   return result;
 }
@@ -191,6 +212,8 @@ absl::Status poolGradGrad(const ShapeQuery &q, Shapes *out) {
   return mergeShapes(q.inputShape(0), q.inputShape(2)).status();
 }
 
+absl::Status poolGradGradBySizes(const ShapeQuery &q, Shapes *) { return mergeShapes(q.inputShape(0), q.inputShape(2)).status(); }
+
 /// `argmax` and the result are of the pool's output; image and gradient of it are alike.
 absl::Status poolGradGradAt(const ShapeQuery &q, Shapes *out) {
   LATHE_CHECK(deepPool2d(q, out));
@@ -229,7 +252,9 @@ void addWindowShapes(ShapeTable *table) {
   all({"AvgPool", "QuantizedAvgPool"}, pool2d);
   all({"MaxPool", "MaxPoolWithArgmax", "QuantizedMaxPool"}, deepPool2d);
   all({"AvgPool3D", "MaxPool3D"}, pool3d);
+  all({"MaxPoolV2"}, poolBySizes);
   all({"MaxPoolGradGrad"}, poolGradGrad<deepPool2d>);
+  all({"MaxPoolGradGradV2"}, poolGradGradBySizes);
   all({"MaxPool3DGradGrad"}, poolGradGrad<pool3d>);
   all({"MaxPoolGradGradWithArgmax"}, poolGradGradAt);
   all({"FractionalAvgPool", "FractionalMaxPool"}, fractionalPool);
