@@ -4,12 +4,12 @@
     tf_fuzz.py make --seed 1 --count 100 -o cases.zip
     tf_fuzz.py replay --lathe build/bin/lathe cases.zip [--modes ...]
 
-`fuzz` and `make` need TensorFlow, `replay` only numpy. A seed names a graph for good (with one version of TensorFlow). Cases are
-in the format of the conformance corpus, run by `lathe conform`. A failing graph is reduced: each operation is run alone on
-the operands that TensorFlow computed for it, then ever more of them together. docs/fuzzing.md says more.
+`fuzz` (tf_fuzz_loop.py) and `make` need TensorFlow, `replay` only numpy. A seed names a graph for good (with one version of
+TensorFlow, and the pairs and sizes that stand beside it where --rarest chose them). Cases are in the format of the conformance
+corpus, run by `lathe conform`. A failing graph is reduced: each operation is run alone on the operands that TensorFlow computed for it,
+then ever more of them together. docs/fuzzing.md says more.
 """
 import argparse
-import collections
 import io
 import json
 import os
@@ -22,7 +22,7 @@ import zipfile
 
 import numpy as np
 
-SIZES = [0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 64, 100]
+SIZES = [0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 64, 100, 1000]
 # what each adds to `lathe conform`; for a level that the machine lacks cases are compiled, but not run
 MODES = {
     'plain': [], 'no-fuse': ['--no-fuse'], 'unknown': ['--unknown-shapes'], 'session': ['--session'],
@@ -58,6 +58,8 @@ class Case:
         self.expected, self.slack, self.ops = expected, slack, ops
         self.again = ''  # options that make it again from its seed
         self.least = None  # the least precise type of its constants
+        self.leasts = None  # of each fetch, where they do not rest on one another
+        self.parts = []  # tf_fuzz_packs.Part: what stands side by side
 
     def files(self):
         dtypes = {}
@@ -77,7 +79,7 @@ class Case:
             put(step['expected'][i], a)
         meta = {'name': self.name, 'source': {'file': 'tf_fuzz', 'mode': 'v1', 'index': 0, 'cls': '', 'method': ''},
                 'ops': sorted(self.ops), 'steps': [step], 'tags': [], 'dtypes': dtypes, 'slack': self.slack, 'least': self.least,
-                **self.tolerances(dtypes)}
+                **({'leasts': self.leasts} if self.leasts else {}), **self.tolerances(dtypes)}
         out['case.json'] = json.dumps(meta).encode()
         return out
 
@@ -193,7 +195,7 @@ def run_batch(lathe, mode, root, names):
                 process.kill()
                 process.wait()
                 continue
-            time.sleep(.05)
+            time.sleep(.02)
         log.seek(0)
         text = log.read()
         shutil.rmtree(folder, ignore_errors=True)
@@ -242,9 +244,8 @@ def taken(folder, count):
 
 def wrong_answer(folder, meta, got):
     """What is wrong with the outputs of a case, or None."""
-    least = least_precise(meta['dtypes'].values())
-    least = least_precise([least, meta.get('least')])
-    for i, file in enumerate(meta['steps'][0]['expected']):
+    leasts = meta.get('leasts') or [least_precise([*meta['dtypes'].values(), meta.get('least')])] * len(got)
+    for i, (file, least) in enumerate(zip(meta['steps'][0]['expected'], leasts)):
         if got[i] is None:
             return 'missing: output %d' % i
         want, dtype = np.load(os.path.join(folder, file)), meta['dtypes'][file]
@@ -287,103 +288,11 @@ def replay(args):
     return 1 if bad else 0
 
 
-# --- fuzzing
+# --- commands
 
-class Fuzz:
-    """The command `fuzz`: makes graphs batch by batch, runs them in some modes, and says which answers are wrong."""
-
-    def __init__(self, args):
-        import tf_fuzz_explain as explain
-        import tf_fuzz_graphs as graphs
-        self.args, self.explain, self.graphs = args, explain, graphs
-        self.counts, self.kinds = collections.Counter(), collections.Counter()
-        self.rarest = None
-        if args.rarest or args.case or args.node:
-            import tf_fuzz_rarest
-            self.rarest = tf_fuzz_rarest.Rarest(args.table, args.cases, args.ops)
-
-    def make(self, seed):
-        args = self.args
-        if args.case:
-            return self.rarest.make(seed, ('case', args.case, args.dtype))
-        if args.node:
-            return self.rarest.make(seed, ('node', args.node, args.dtype))
-        if args.rarest:
-            return self.rarest.make(seed, self.rarest.pick(seed))
-        return self.graphs.make_case(seed, args.op, args.dtype, args.short)
-
-    def run(self):
-        args, seed = self.args, self.args.seed
-        modes, rng = args.modes.split(','), np.random.default_rng(args.seed)
-        while seed < args.seed + args.count:
-            made = {}
-            with tempfile.TemporaryDirectory(prefix='tf_fuzz_') as root:
-                for s in range(seed, min(seed + args.batch, args.seed + args.count)):
-                    case = self.make(s)
-                    if case is None:
-                        self.counts['refused'] += 1
-                        continue
-                    case.write(os.path.join(root, case.name))
-                    made[case.name] = case
-                seed += args.batch
-                drawn = modes if args.all_modes else [str(m) for m in rng.choice(modes, min(3, len(modes)), replace=False)]
-                passed = set(made)
-                for mode in drawn:
-                    passed -= self.try_mode(mode, root, made)
-            if args.table:
-                self.tabulate([made[name] for name in sorted(passed)], drawn)
-            print('seed %d: %s' % (seed, self.sums()), flush=True)
-        for text, n in self.kinds.most_common():
-            print('%5d %s' % (n, text))
-        print(self.sums())
-        return 1 if self.counts['failed'] else 0
-
-    def sums(self):
-        return ' '.join('%s %d' % kv for kv in sorted(self.counts.items()))
-
-    def try_mode(self, mode, root, made):
-        """The names of cases that do not pass."""
-        answers = {}
-        failed, unsupported = judge(self.args.lathe, mode, root, sorted(made), answers)
-        self.counts[mode] += len(made)
-        for why in unsupported.values():
-            self.kinds['unsupported: ' + why[:160]] += 1
-        for name, why in sorted(failed.items()):
-            self.report(mode, made[name], why, answers.get(name))
-        return set(failed) | set(unsupported)
-
-    def report(self, mode, case, why, got):
-        args = self.args
-        known = why.startswith('mismatch') and self.explain.explained(args.lathe, mode, case, got)
-        self.counts['explained' if known else 'failed'] += 1
-        print('%s %s %s %s (%s): %s' % ('KNOWN' if known else 'FAIL', mode, case.name, case.again, ' '.join(case.steps), why), flush=True)
-        if known:
-            print('  %s' % known, flush=True)
-            return
-        small = self.graphs.reduce_case(case, lambda c: fails(args.lathe, mode, c)) if args.reduce else None
-        if small:
-            print('  reduced: %s' % small.describe(), flush=True)
-        folder = args.keep and os.path.join(args.keep, '%s_%s' % (case.name, mode))
-        if folder and not os.path.exists(folder):
-            (small or case).write(folder)
-
-    def tabulate(self, cases, modes):
-        """Appends what passed to the table: operations and types, and also the modes, and the sizes of what is fed."""
-        cells = collections.Counter(cell for case in cases for cell in [*case.cells, *(('@size', str(n)) for n in case.sizes)])
-        cells.update({('@mode', mode): len(cases) for mode in modes})
-        if self.rarest:
-            cells.update(self.rarest.take_refusals())
-        with open(self.args.table, 'a') as table:
-            for (op, dtype), n in sorted(cells.items()):
-                table.write('%s\t%s\t%d\n' % (op, dtype, n))
-
-
-def fails(lathe, mode, case):
-    root = tempfile.mkdtemp(prefix='tf_fuzz_')
-    case.write(os.path.join(root, case.name))
-    failed, _ = judge(lathe, mode, root, [case.name])
-    shutil.rmtree(root, ignore_errors=True)
-    return failed.get(case.name)
+def fuzz(args):
+    import tf_fuzz_loop
+    return tf_fuzz_loop.Fuzz(args).run()
 
 
 def node_draws(args, graphs):
@@ -441,6 +350,9 @@ def main():
     f.add_argument('--cases', default='test/conform/cases', help='conformance cases to make mutants of')
     f.add_argument('--case', help='only mutants of this case ("SUITE NAME"), with --dtype')
     f.add_argument('--node', help='only graphs around a node of this operation of the registry, with --dtype')
+    f.add_argument('--pack', help='only graphs of these nodes side by side ("OP TYPE,OP TYPE"), with --sizes')
+    f.add_argument('--sizes', default='', help='sizes that come more often ("33,1000")')
+    f.add_argument('--side', type=int, default=8, help='how many rare nodes stand side by side in a graph with --rarest')
     m.add_argument('--cover', action='store_true', help='only graphs with a pair of an operation and a type that none before them has, '
                    'and whose answer does not rest on a rounding')
     m.add_argument('--nodes', action='store_true', help='a graph around a node of each operation of the registry instead')
@@ -448,7 +360,7 @@ def main():
     m.add_argument('-o', '--output', required=True)
     r.add_argument('zip')
     args = p.parse_args()
-    return {'fuzz': lambda a: Fuzz(a).run(), 'make': make, 'replay': replay}[args.command](args)
+    return {'fuzz': fuzz, 'make': make, 'replay': replay}[args.command](args)
 
 
 if __name__ == '__main__':

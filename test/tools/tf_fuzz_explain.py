@@ -2,7 +2,9 @@
 
 Lathe is asked for every tensor on the way to the wrong one. Where it gives the same wrong answer then, each operation is judged by
 itself: TensorFlow runs it on the operands that Lathe had. An operation that gives something else has to be one of KNOWN, and every
-element that differs has to be one that the rule speaks of; if no operation does, roundings alone have led to another answer.
+element that differs has to be one that the rule speaks of. That alone explains nothing: each wrong element has to become another one
+in TensorFlow, too, when the result of such an operation is replaced by Lathe's (caused_by). Where no operation gives something else,
+roundings alone have to lead there in the same way, from the result of any operation on the way.
 Where Lathe answers otherwise when it is asked for more (what is fused rounds less), TensorFlow's own answer has to change, at
 every element that differs, when the result of one operation on the way moves by a few roundings.
 """
@@ -203,7 +205,7 @@ def has_state(o):
 
 
 def judge_operations(case, order, own, whole):
-    """Why the operations whose results differ from TensorFlow's on the same operands may; None where one may not."""
+    """(operation, why, {result: where}) of those that differ from TensorFlow on the same operands and may; None where one may not."""
     graph, reasons = case.tf_graph, []
     for o in order:
         results = [t for t in o.outputs if comparable(graph, t) and t not in case.placed]
@@ -234,8 +236,55 @@ def judge_operations(case, order, own, whole):
                             tf_fuzz.stored(got), tf_fuzz.stored(closer[i]), want.dtype.name, tf_fuzz.least_of(alone), slack)):
                         return None
                     why = 'TensorFlow rounds on its way, and gives this in a wider type'
-                reasons.append('%s: %s' % (o.type, why))
-    return '; '.join(sorted(set(reasons))) or 'every operation gives what TensorFlow makes of the operands it had'
+                reasons.append((o, why, {t.name: wrong}))
+    return reasons
+
+
+def caused_by(case, operations, own, parts):
+    """The elements of `parts` that stay as they are in TensorFlow when the result of one of the operations is Lathe's, after another, or
+    those of all of them are."""
+    graph, least = case.tf_graph, tf_fuzz.least_of(case)
+    left, each = {f: m.copy() for f, m in parts.items()}, []
+    for o in operations:
+        each.append({t: own[t.name] for t in o.outputs if t.name in own and t.name not in left and t not in case.placed and
+                     graph.is_feedable(t)})
+    with graphs.session_of(graph) as s:
+        for results in [*each, {t: a for r in each for t, a in r.items()}]:
+            names = [f for f in left if np.any(left[f])]
+            if not names:
+                break
+            try:
+                changed = s.run([graph.get_tensor_by_name(f) for f in names], {**case.placed, **results})
+            except (tf.errors.OpError, ValueError):
+                continue
+            for name, new in zip(names, changed):
+                at = case.fetches.index(name)
+                new, want = np.asarray(new), case.expected[at]
+                if new.shape == want.shape:
+                    left[name] &= ~tf_fuzz.wrong_elements(tf_fuzz.stored(new), tf_fuzz.stored(want), want.dtype.name, least,
+                                                          case.slack[at])
+                else:
+                    left[name][:] = False
+    return {f: m for f, m in left.items() if np.any(m)}
+
+
+def why_of(case, order, own, parts, reasons):
+    """What leads to the wrong elements; None where neither a rule nor roundings do."""
+    left = {f: m.copy() for f, m in parts.items()}
+    for _, _, where in reasons:  # one that gives what is wrong itself
+        for name, wrong in where.items():
+            if name in left and wrong.shape == left[name].shape:
+                left[name] &= ~wrong
+    ruled = [o for o, _, _ in reasons]
+    left = caused_by(case, ruled, own, {f: m for f, m in left.items() if np.any(m)})
+    text = '; '.join(sorted({'%s: %s' % (o.type, why) for o, why, _ in reasons}))
+    if not left:
+        return text
+    left = caused_by(case, order, own, left)
+    if not left:
+        return '; '.join(filter(None, [text, 'every other operation gives what TensorFlow makes of the operands it had']))
+    behind = moves_with_roundings(case, order, left)
+    return behind and '; '.join(filter(None, [text, 'TensorFlow gives another answer where %s rounds otherwise' % behind]))
 
 
 def moves_with_roundings(case, order, parts=None):
@@ -284,7 +333,8 @@ def explained(lathe, mode, case, got):
         own = {n: as_typed(a, e.dtype) for n, a, e in zip(tensors, answers, whole.expected)}
         again = [tf_fuzz.stored(own[f]) for f in case.fetches]
         if all(a.tobytes() == b.tobytes() for f, a, b in zip(case.fetches, again, got) if f in parts):
-            return judge_operations(case, order, own, dict(zip(tensors, whole.expected)))
+            reasons = judge_operations(case, order, own, dict(zip(tensors, whole.expected)))
+            return None if reasons is None else why_of(case, order, own, parts, reasons)
     behind = moves_with_roundings(case, order, parts)
     return behind and 'TensorFlow gives another answer where %s rounds otherwise' % behind
 

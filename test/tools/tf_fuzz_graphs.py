@@ -10,7 +10,9 @@ import tf_fuzz  # noqa: E402
 import tf_fuzz_coverage  # noqa: E402
 import tf_fuzz_nodes  # noqa: E402
 import tf_fuzz_nodes_arrays  # noqa: E402,F401
+import tf_fuzz_nodes_index  # noqa: E402,F401
 import tf_fuzz_nodes_nn  # noqa: E402,F401
+import tf_fuzz_nodes_sparse  # noqa: E402,F401
 import tf_fuzz_nodes_state  # noqa: E402,F401
 import tf_fuzz_ops  # noqa: E402
 
@@ -28,8 +30,8 @@ MOST_ELEMENTS = 60000
 class Gen:
     """Draws sizes, values and operands of one graph."""
 
-    def __init__(self, rng):
-        self.rng, self.feeds, self.tensors, self.count = rng, {}, [], 0
+    def __init__(self, rng, rare=(), count=0):
+        self.rng, self.feeds, self.tensors, self.count, self.rare = rng, {}, [], count, list(rare)
         self.special = rng.random() < .12  # NaN, infinities and denormals among the values
 
     def int(self, lo, hi):
@@ -45,6 +47,8 @@ class Gen:
         return self.pick(DTYPES[kind])
 
     def size(self):
+        if self.rare and self.rng.random() < .4:  # sizes that few graphs have had
+            return self.pick(self.rare)
         return self.pick(tf_fuzz.SIZES[1:] if self.rng.random() < .95 else [0])
 
     def small(self):
@@ -215,19 +219,25 @@ def finish(graph, name, feeds, fetches, steps):
     except (tf.errors.OpError, ValueError, TypeError):
         return None
     expected = [np.asarray(e) for e in expected]
-    slack = []
-    for i, e in enumerate(expected):
-        spread = 0.
-        if e.dtype.kind in 'fc' or e.dtype.name == 'bfloat16':
-            wide = np.complex128 if e.dtype.kind == 'c' else np.float64
-            for o in others:
-                o = np.asarray(o[i])
-                if o.shape == e.shape and e.size:
-                    with np.errstate(all='ignore'):
-                        d = np.abs(o.astype(wide) - e.astype(wide))
-                    d = d[np.isfinite(d)]
-                    spread = max(spread, float(d.max()) if d.size else 0.)
-        slack.append(4 * spread)
+    slack = [4 * spread(e, [np.asarray(o[i]) for o in others]) for i, e in enumerate(expected)]
+    return assemble(graph, name, feeds, fetches, expected, slack, steps)
+
+
+def spread(expected, others):
+    """How far finite elements lie from where they are in `others`."""
+    found = 0.
+    if expected.dtype.kind in 'fc' or expected.dtype.name == 'bfloat16':
+        wide = np.complex128 if expected.dtype.kind == 'c' else np.float64
+        for o in others:
+            if o.shape == expected.shape and expected.size:
+                with np.errstate(all='ignore'):
+                    d = np.abs(o.astype(wide) - expected.astype(wide))
+                found = max(found, float(np.max(d[np.isfinite(d)], initial=0)))
+    return found
+
+
+def assemble(graph, name, feeds, fetches, expected, slack, steps):
+    """The case of these fetches, with what TensorFlow gave for them."""
     kept, named = graph_of(graph, fetches, feeds)
     present = {n.name for n in kept.node}
     ops = {n.op for n in kept.node} | {n.op for f in kept.library.function for n in f.node_def}
@@ -250,8 +260,8 @@ def type_of(o):
     return own.base_dtype.name if isinstance(own, tf.DType) else 'none'
 
 
-def graph_of(graph, fetches, feeds):
-    """The part of the graph that the fetches need; fed tensors become placeholders."""
+def needed(fetches, feeds):
+    """The names of the operations that the fetches need."""
     names, work = set(), [f.op for f in fetches]
     fed = {k.name for k in feeds}
     while work:
@@ -263,6 +273,12 @@ def graph_of(graph, fetches, feeds):
             if t.name not in fed or t.op.type == 'Placeholder':
                 work.append(t.op)
         work.extend(o.control_inputs)
+    return names
+
+
+def graph_of(graph, fetches, feeds):
+    """The part of the graph that the fetches need; fed tensors become placeholders."""
+    names = needed(fetches, feeds)
     whole = graph.as_graph_def(add_shapes=False)
     part = tf1.GraphDef(versions=whole.versions, library=whole.library)
     part.node.extend(n for n in whole.node if n.name in names)
@@ -280,14 +296,15 @@ def graph_of(graph, fetches, feeds):
     return part, {t: renamed.get(t.name[:-2] if t.name.endswith(':0') else t.name, t.op.name) + ':0' for t in feeds}
 
 
-def make_case(seed, only=None, only_dtype=None, short=False):
-    """A random graph around the operation `only`, beginning with a type; None where TensorFlow refuses it. A short one has few others."""
+def make_case(seed, only=None, only_dtype=None, short=False, rare=()):
+    """A random graph around the operation `only`, beginning with a type; None where TensorFlow refuses it. A short one has few others;
+    sizes of `rare` come more often."""
     rng = np.random.default_rng(seed)
     graph = tf.Graph()
     ops = tf_fuzz_ops.OPS
     named = [o for o in ops if o[0] == only] if only else ops
     with graph.as_default():
-        g = Gen(rng)
+        g = Gen(rng, rare)
         name, kinds, core = g.pick(named)
         dtype = g.dtype(g.pick([k for k in 'fciub' if k in kinds]))
         if only_dtype:
@@ -344,34 +361,42 @@ def try_node(rng, seed, op, dtype):
     with graph.as_default():
         if removed:  # what an older TensorFlow made may still hold it
             tf1.import_graph_def(tf1.GraphDef(versions={'producer': removed - 1}))
-        g, steps = Gen(rng), [op]
+        g = Gen(rng)
+        found = node_and_more(g, op, dtype, [0, 0, 1, 1, 2])
+        if not found:
+            return None
+    return finish(graph, 'seed%07d' % seed, g.feeds, *found)
+
+
+def node_and_more(g, op, dtype, after):
+    """What a node gives, with as many operations behind a result as one of `after` says, and the names of all; None where it is refused."""
+    try:
+        made = tf_fuzz_nodes.build_node(g, op, dtype)
+    except REFUSALS:
+        return None
+    fetches, steps = [t for t in made if t.dtype.base_dtype in KIND_OF], [op]
+    if not fetches:
+        return None
+    g.tensors, x = list(fetches), g.pick(fetches)
+    for _ in range(g.pick(after)):
+        n, kinds, f = g.pick(SIMPLE if g.coin() else tf_fuzz_ops.OPS)
+        if KIND_OF[x.dtype.base_dtype] not in kinds or not x.shape.is_fully_defined():
+            continue
+        before = len(g.feeds)
         try:
-            made = tf_fuzz_nodes.build_node(g, op, dtype)
+            y = f(g, x)
         except REFUSALS:
-            return None
-        fetches = [t for t in made if t.dtype.base_dtype in KIND_OF]
-        if not fetches:
-            return None
-        g.tensors, x = list(fetches), g.pick(fetches)
-        for _ in range(g.pick([0, 0, 1, 1, 2])):
-            n, kinds, f = g.pick(SIMPLE if g.coin() else tf_fuzz_ops.OPS)
-            if KIND_OF[x.dtype.base_dtype] not in kinds or not x.shape.is_fully_defined():
-                continue
-            before = len(g.feeds)
-            try:
-                y = f(g, x)
-            except REFUSALS:
-                y = None
-            if (not isinstance(y, tf.Tensor) or y.dtype not in KIND_OF or y.shape.rank is None or y.shape.rank > 7 or
-                    y.shape.is_fully_defined() and y.shape.num_elements() > MOST_ELEMENTS):
-                for p in list(g.feeds)[before:]:
-                    del g.feeds[p]
-                continue
-            x = y
-            steps.append(n)
-        if all(x is not t for t in fetches):
-            fetches.append(x)
-    return finish(graph, 'seed%07d' % seed, g.feeds, fetches, steps)
+            y = None
+        if (not isinstance(y, tf.Tensor) or y.dtype not in KIND_OF or y.shape.rank is None or y.shape.rank > 7 or
+                y.shape.is_fully_defined() and y.shape.num_elements() > MOST_ELEMENTS):
+            for p in list(g.feeds)[before:]:
+                del g.feeds[p]
+            continue
+        x = y
+        steps.append(n)
+    if all(x is not t for t in fetches):
+        fetches.append(x)
+    return fetches, steps
 
 
 def reduce_case(case, fails):

@@ -7,7 +7,7 @@ and shape need no builder: the signature says enough.
 """
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework import function, op_def_library, op_def_registry
+from tensorflow.python.framework import op_def_library, op_def_registry
 
 raw = tf.raw_ops
 NODES = {}
@@ -79,8 +79,10 @@ def indices(g, shape, size, dtype=None):
 def dims(g, rank, most=6000):
     """Sizes of a tensor of this rank."""
     found = [g.size() for _ in range(rank)]
+    kept = next((i for i, d in enumerate(found) if d in g.rare and d <= most), None)
     while rank and np.prod([max(1, d) for d in found]) > most:
-        found[int(np.argmax(found))] = g.pick([1, 2, 3, 4, 5])
+        others = [0 if i == kept else d for i, d in enumerate(found)]
+        found[int(np.argmax(others))] = g.pick([1, 2, 3, 4, 5] if kept is None else [1, 1, 2, 3])
     return found
 
 
