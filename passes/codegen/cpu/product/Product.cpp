@@ -147,6 +147,8 @@ void ProductEmitter::choosePacking() {
   if (k && tile.lanes > 1 && tilesPerBlock > 1 && tile.steps == 1)
     depthBlock = !spec.plan.depth ? perStep * chooseDepthBlock(*k / perStep) : *spec.plan.depth < *k ? *spec.plan.depth : 0;
 
+  chooseSpecial(b, grouped ? "product-groups" : depthBlock ? "product-deep" : packed ? "product-packed" : "product", WhyNot::none());
+
   bool narrowB = memType(bElem) != memType(accElem);
   bool masked = tailColumns % tile.lanes != 0;
   bool manyTiles = !m || tilesPerBlock >= 3;
