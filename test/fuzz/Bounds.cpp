@@ -47,11 +47,22 @@ static std::string sameType(const Tensor &got, const Tensor &want) {
          dtypeName(want.dtype()) + dimsToString(want.dims());
 }
 
+/// Complex numbers as pairs of real ones.
+static Tensor partsOf(const Tensor &t) {
+  std::vector<int64_t> dims(t.dims().begin(), t.dims().end());
+  dims.push_back(2);
+  Tensor parts = Tensor::allocate(t.dtype() == DType::Complex64 ? DType::Float32 : DType::Float64, dims);
+  std::memcpy(parts.data(), t.data(), t.sizeBytes());
+  return parts;
+}
+
 std::string compareEqual(const Tensor &got, const Tensor &want, bool bits) {
   if (std::string s = sameType(got, want); !s.empty())
     return s;
   if (!std::memcmp(got.data(), want.data(), want.sizeBytes()))
     return "";
+  if (isComplex(want.dtype()))
+    return compareEqual(partsOf(got), partsOf(want), bits);
   size_t size = dtypeSize(want.dtype());
   for (int64_t i = 0; i < want.numElements(); ++i) {
     if (!std::memcmp(got.data<char>() + i * size, want.data<char>() + i * size, size))
@@ -115,7 +126,7 @@ static Tensor magnitudes(const Tensor &t) {
 
 // Sums may be formed in any order: (terms + 2) roundings of the sum of magnitudes. Winograd's and Strassen's
 // algorithms round those of a whole tile together, so that one that adds nothing but padding is not zero.
-static std::string compareSum(Operation *op, ArrayRef<Tensor> operands, const Tensor &got, const Tensor &want) {
+static std::string compareSum(Operation *op, ArrayRef<Tensor> operands, const Tensor &got, const Tensor &want, const hlo::EvalOptions &eval) {
   if (!isFloating(want.dtype()))
     return compareEqual(got, want, false);
   SmallVector<Tensor> absolute;
@@ -124,7 +135,7 @@ static std::string compareSum(Operation *op, ArrayRef<Tensor> operands, const Te
     absolute.push_back(magnitudes(t));
     terms += want.numElements() ? t.numElements() : 0;
   }
-  auto sums = hlo::evaluateOp(op, absolute);
+  auto sums = hlo::evaluateOp(op, absolute, eval);
   if (failed(sums))
     return "the evaluator refuses magnitudes";
   // no output adds more terms than the larger operand has elements
@@ -146,8 +157,9 @@ static std::string compareSum(Operation *op, ArrayRef<Tensor> operands, const Te
   return "";
 }
 
-std::string compareOp(Operation *op, ArrayRef<Tensor> operands, ArrayRef<Tensor> got) {
+std::string compareOp(Operation *op, ArrayRef<Tensor> operands, ArrayRef<Tensor> got, const std::vector<int64_t> &symbols) {
   hlo::EvalOptions eval;
+  eval.symbols = symbols;
   auto want = hlo::evaluateOp(op, operands, eval);
   if (failed(want))
     return "the evaluator refuses the op";
@@ -155,7 +167,7 @@ std::string compareOp(Operation *op, ArrayRef<Tensor> operands, ArrayRef<Tensor>
     const Tensor &g = got[r], &w = (*want)[r];
     std::string s;
     if (isa<hlo::DotGeneralOp, hlo::ConvolutionOp, hlo::ReduceOp, hlo::ReduceWindowOp>(op)) {
-      s = compareSum(op, operands, g, w);
+      s = compareSum(op, operands, g, w, eval);
     } else if (double ulps = isFloating(w.dtype()) ? allowedUlps(op, w.dtype()) : 0; ulps == 0) {
       s = compareEqual(g, w, false);
     } else {

@@ -5,6 +5,7 @@
 #include "compiler/support/Diagnostics.h"
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Evaluator.h"
+#include "dialects/hlo/Shape.h"
 #include "passes/fusion/Passes.h"
 #include "passes/simplify/Passes.h"
 
@@ -25,6 +26,12 @@ int backwards(void *, void (*fn)(void *, int64_t, int64_t), void *arg, int64_t n
   for (int64_t i = n - 1; i >= 0; --i)
     fn(arg, i, i + 1);
   return 0;
+}
+
+/// The names of sizes that are known at run time only.
+void copySymbols(ModuleOp from, ModuleOp to) {
+  if (Attribute symbols = from->getAttr(hlo::symbolsAttrName))
+    to->setAttr(hlo::symbolsAttrName, symbols);
 }
 
 bool isTapped(Operation &op) {
@@ -63,11 +70,13 @@ llvm::Expected<std::shared_ptr<LoadedModule>> compile(ModuleOp module, bool fuse
     return failure("passes failed");
   EmitOptions eo;
   eo.cpu = options.cpu;
+  eo.features = options.features;
   eo.optLevel = options.optLevel;
   eo.sanitize = options.sanitize;
   eo.threads = fuse ? manyThreads : 1;
   eo.parallelWork = 0;
   eo.exact = options.exact;
+  eo.bf16 = options.bf16;
   auto artifact = emitModule(module, eo);
   if (!artifact)
     return failure(llvm::toString(artifact.takeError()));
@@ -81,6 +90,16 @@ llvm::Expected<std::vector<Tensor>> call(std::shared_ptr<LoadedModule> module, c
   if (threads > 1)
     runner.setParallelFor(backwards, nullptr, threads);
   return runner.call(inputs);
+}
+
+/// Values of the sizes that inputs name.
+std::vector<int64_t> symbolsOf(func::FuncOp f, ArrayRef<Tensor> inputs) {
+  std::vector<int64_t> values(hlo::getSymbolTable(f->getParentOfType<ModuleOp>()).size(), -1);
+  for (auto [arg, t] : llvm::zip(f.getArguments(), inputs))
+    for (auto [i, e] : llvm::enumerate(hlo::getDims(cast<RankedTensorType>(arg.getType()))))
+      if (auto symbol = dyn_cast_or_null<AffineSymbolExpr>(e))
+        values[symbol.getPosition()] = t.dim(i);
+  return values;
 }
 
 std::string checkGraph(Graph graph, std::shared_ptr<LoadedModule> fused, std::shared_ptr<LoadedModule> plain) {
@@ -99,6 +118,7 @@ std::string checkGraph(Graph graph, std::shared_ptr<LoadedModule> fused, std::sh
   if (!taps)
     return "unfused: " + llvm::toString(taps.takeError());
 
+  const std::vector<int64_t> symbols = symbolsOf(f, graph.inputs);
   llvm::DenseMap<Value, Tensor> compiled;
   for (auto [v, t] : llvm::zip(f.getArguments(), graph.inputs))
     compiled[v] = t;
@@ -139,7 +159,7 @@ std::string checkGraph(Graph graph, std::shared_ptr<LoadedModule> fused, std::sh
       if (!problem.empty())
         problem = op.getName().getStringRef().str() + ": " + problem;
     } else {
-      problem = compareOp(&op, operands, got);
+      problem = compareOp(&op, operands, got, symbols);
     }
     if (!problem.empty())
       return "unfused: " + problem;
@@ -169,6 +189,7 @@ std::vector<std::string> checkGraphs(ModuleOp module, ArrayRef<Graph> graphs, co
     }
     for (size_t i = 0; i < graphs.size(); ++i) {
       OwningOpRef<ModuleOp> alone = ModuleOp::create(module.getLoc());
+      copySymbols(module, *alone);
       Graph copy = graphs[i];
       func::FuncOp original = copy.function;
       copy.function = cast<func::FuncOp>(original->clone());
@@ -203,6 +224,7 @@ std::vector<std::string> checkGraphs(ModuleOp module, ArrayRef<Graph> graphs, co
 static Reduced copyOf(Graph graph) {
   Reduced r;
   r.module = ModuleOp::create(UnknownLoc::get(graph.function.getContext()));
+  copySymbols(graph.function->getParentOfType<ModuleOp>(), *r.module);
   r.graph = graph;
   r.graph.function = cast<func::FuncOp>(graph.function->clone());
   r.module->push_back(r.graph.function);

@@ -12,10 +12,11 @@
 namespace lathe::fuzz {
 
 struct CheckOptions {
-  std::string cpu = "host";
+  std::string cpu = "host", features;
   int optLevel = 0;
   bool simplify = false;   ///< before fusion; Exact graphs only
   bool exact = false;      ///< no algorithm that trades accuracy for speed: Exact graphs, where Winograd would round
+  bool bf16 = false;       ///< products of operands rounded to bf16: Exact graphs, whose numbers it holds
   std::string sanitize;
 };
 
@@ -39,8 +40,8 @@ Reduced reduceGraph(Graph graph, const CheckOptions &options);
 std::string describe(const Tensor &tensor);
 
 // Bounds.cpp
-/// Compares the results of one op; `got` was computed from `operands`.
-std::string compareOp(mlir::Operation *op, llvm::ArrayRef<Tensor> operands, llvm::ArrayRef<Tensor> got);
+/// Compares the results of one op; `got` was computed from `operands`. `symbols` are the values of sizes known at run time only.
+std::string compareOp(mlir::Operation *op, llvm::ArrayRef<Tensor> operands, llvm::ArrayRef<Tensor> got, const std::vector<int64_t> &symbols = {});
 /// Equal numbers: NaN equals NaN and, unless `bits`, -0 equals 0. Empty if all are.
 std::string compareEqual(const Tensor &got, const Tensor &want, bool bits);
 /// Within `tolerance` times the largest magnitude (integers and bool: equal).
