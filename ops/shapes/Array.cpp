@@ -297,7 +297,8 @@ absl::Status uniqueV2(const ShapeQuery &q, Shapes *out) {
     return absl::OkStatus();
   std::optional<PartialValues> axis = q.inputValues(1);
   const auto matrix = q.matrixValues(1);
-  if (const size_t given = axis && axis->front() ? axis->size() : matrix ? matrix->size() : 0; given > 1)
+  const bool isKnown = axis && std::all_of(axis->begin(), axis->end(), [](auto &a) { return a.has_value(); });
+  if (const size_t given = isKnown ? axis->size() : matrix ? matrix->size() : 0; given > 1)
     return absl::InvalidArgumentError(absl::StrCat(given, " axes, expected one or none"));
   if (axis && axis->size() == 1 && axis->front()) {
     int64_t at;
