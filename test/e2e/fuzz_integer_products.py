@@ -104,12 +104,17 @@ class Fuzz:
         self.told.append(f"product {kind} {m}x{k}x{n}")
 
     def batched(self, f):
-        m, k, n = (int(self.r.integers(1, 60)) for _ in range(3))
-        kind = "f32" if self.floats else "i8"
-        ins = [f.input(self.quant((2, m, k), kind), kind, **self.scales(kind)), f.input(self.quant((2, k, n), kind), kind, **self.scales(kind))]
-        scale = {} if self.floats else dict(scale=0.08 * np.sqrt(k), zero=3)
-        f.op("BATCH_MATMUL", ins, [f.output((2, m, n), kind, **scale)], options("BatchMatMul"), 1 if self.floats else 2)
-        self.told.append(f"batched product 2x{m}x{k}x{n}")
+        m, k, n = (int(self.pick(self.r.integers(1, 60), self.r.integers(1, 9), self.r.integers(60, 200))) for _ in range(3))
+        kind = "f32" if self.floats else self.pick("i8", "i8", "i8", "i16")
+        turned = [bool(self.r.integers(2)), bool(self.r.integers(2))]
+        shapes = [(2, k, m) if turned[0] else (2, m, k), (2, n, k) if turned[1] else (2, k, n)]
+        scales = [{} if self.floats else self.scales(kind) for _ in range(2)]
+        scale = {} if self.floats else dict(scale=scales[0]["scale"] * scales[1]["scale"] * (1e8 if kind == "i16" else 3e3) * np.sqrt(k) / (3e4 if kind == "i16" else 100),
+                                            zero=0 if kind == "i16" else 3)
+        ins = [f.input(self.quant(s, kind), kind, **q) for s, q in zip(shapes, scales)]
+        f.op("BATCH_MATMUL", ins, [f.output((2, m, n), kind, **scale)], options("BatchMatMul", adjX=turned[0], adjY=turned[1]),
+             {"f32": 1, "i8": 2, "i16": 3}[kind])
+        self.told.append(f"batched product {kind} {m}x{k}x{n}, turned {turned}")
 
     def file(self, count):
         f = File()

@@ -78,8 +78,9 @@ struct AmxPanelSource {
   mlir::Value step, column; ///< strides of k and of columns
   int64_t columns = 0;      ///< that exist
 };
-/// Copies a panel to `to` as pairs; columns beyond the last one hold anything finite or not.
-void packAmxPanel(KernelBuilder &b, const AmxLayout &layout, const AmxPanelSource &from, mlir::Value to);
+/// Copies a panel to `to` as pairs, of bf16 or, of integers of 8 and 16 bits, of 16 bits; columns beyond the last one hold anything
+/// finite or not. The panel is a multiple of `lanes`.
+void packAmxPanel(KernelBuilder &b, const AmxLayout &layout, const AmxPanelSource &from, mlir::Value to, unsigned lanes = 16);
 
 /// The rows that the panels of the right operand meet, cut into tiles of `height` rows.
 struct AmxRows {

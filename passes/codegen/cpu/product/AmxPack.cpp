@@ -1,5 +1,5 @@
-// Copies to scratch for products in tiles: rows, rounded to bf16 or bytes as they are, and panels of pairs of a right operand of
-// floats that is known at run time only.
+// Copies to scratch for products in groups: rows, rounded to bf16 or bytes as they are, and panels of pairs of a right operand that
+// is known at run time only: floats rounded to bf16, integers extended to 16 bits.
 #include "passes/codegen/cpu/product/Amx.h"
 #include "passes/codegen/cpu/product/Product.h"
 #include "passes/codegen/element/NarrowFloat.h"
@@ -53,27 +53,34 @@ void zerosOfRow(KernelBuilder &b, const AmxLayout &layout, Value to, Value count
 
 namespace {
 
+/// Vectors of `lanes` columns, each lane two steps of the sum.
 class PanelPacker {
 public:
-  PanelPacker(KernelBuilder &b, const AmxLayout &layout, const AmxPanelSource &from, Value to)
-      : b(b), layout(layout), from(from), to(to) {}
+  PanelPacker(KernelBuilder &b, const AmxLayout &layout, const AmxPanelSource &from, unsigned lanes, Value to)
+      : b(b), layout(layout), from(from), lanes(lanes), to(to), masked(from.elem.isInteger() ? b.target.hasMaskedMemory(from.elem) : true) {}
 
   void emit() {
     if (constantOf(from.column) == 1)
       return interleaveRows();
     if (constantOf(from.step) == 1)
       return transposeColumns();
-    singly();
+    singly(0, 0);
   }
 
 private:
-  unsigned vecs() const { return llvm::divideCeil(from.columns, 16); }
+  unsigned vecs() const { return llvm::divideCeil(from.columns, lanes); }
   int64_t pairs() const { return layout.paddedRun() / 2; }
+  /// Elements as 16 bits: floats rounded to bf16, integers extended.
+  Value load(Value at, unsigned count = 1, Value mask = {}) {
+    if (!from.elem.isInteger())
+      return loadBf16Bits(b, from.elem, from.pointer, at, count, mask);
+    return toAccumulator(b, b.loadElem(from.elem, from.pointer, at, count, mask), from.elem, b.getI16Type());
+  }
   void store(Value pairs, Value row, int64_t column) {
     b.storeElem(b.getI32Type(), pairs, to, b.add(b.mul(row, b.i64(layout.panel)), b.i64(column)));
   }
-  Value join(Value low, Value high, unsigned lanes) {
-    Type i32 = widen(b.getI32Type(), lanes);
+  Value join(Value low, Value high, unsigned count) {
+    Type i32 = widen(b.getI32Type(), count);
     low = arith::ExtUIOp::create(b, i32, low);
     high = arith::ShLIOp::create(b, arith::ExtUIOp::create(b, i32, high), b.cstI(i32, 16));
     return arith::OrIOp::create(b, low, high);
@@ -81,52 +88,53 @@ private:
 
   /// Columns lie together: two rows make a row of pairs.
   void interleaveRows() {
+    const int64_t whole = masked ? from.columns : from.columns / lanes * lanes;
     auto row = [&](Value pair, bool hasHigh) {
-      for (unsigned v = 0; v < vecs(); ++v) {
-        int64_t rest = from.columns - v * 16;
-        Value mask = rest < 16 ? b.tailMask(b.i64(rest), 16) : Value();
+      for (int64_t v = 0; v < whole; v += lanes) {
+        Value mask = whole - v < lanes ? b.tailMask(b.i64(whole - v), lanes) : Value();
         auto half = [&](int64_t i) {
-          Value at = b.mul(b.add(b.mul(pair, b.i64(2)), b.i64(i)), from.step);
-          return loadBf16Bits(b, from.elem, from.pointer, b.add(at, b.i64(v * 16)), 16, mask);
+          return load(b.add(b.mul(b.add(b.mul(pair, b.i64(2)), b.i64(i)), from.step), b.i64(v)), lanes, mask);
         };
         Value low = half(0);
-        store(join(low, hasHigh ? half(1) : b.cstI(low.getType(), 0), 16), pair, v * 16);
+        store(join(low, hasHigh ? half(1) : b.cstI(low.getType(), 0), lanes), pair, v);
       }
     };
-    b.loop(b.i64(0), b.i64(layout.run / 2), [&](Value p) { row(p, true); });
-    int64_t done = layout.run / 2;
-    if (layout.run % 2)
-      row(b.i64(done++), false);
-    zeros(done);
+    if (whole) {
+      b.loop(b.i64(0), b.i64(layout.run / 2), [&](Value p) { row(p, true); });
+      if (layout.run % 2)
+        row(b.i64(layout.run / 2), false);
+      zeros(llvm::divideCeil(layout.run, 2));
+    }
+    if (whole < from.columns)
+      singly(0, whole);
   }
 
   void zeros(int64_t firstPair) {
     if (firstPair < pairs())
       b.loop(b.i64(firstPair), b.i64(pairs()), [&](Value p) {
         for (unsigned v = 0; v < vecs(); ++v)
-          store(b.cstI(widen(b.getI32Type(), 16), 0), p, v * 16);
+          store(b.cstI(widen(b.getI32Type(), lanes), 0), p, v * lanes);
       });
   }
 
-  /// k lies together: 16 columns of 16 pairs, turned in registers.
+  /// k lies together: squares of columns and pairs, turned in registers.
   void transposeColumns() {
     auto block = [&](Value k0, Value mask, int64_t count) {
       for (unsigned v = 0; v < vecs(); ++v) {
         SmallVector<Value> rows;
-        for (int64_t i = 0; i < 16; ++i) {
+        for (int64_t i = 0; i < lanes; ++i) {
           // a column that does not exist repeats the last one: what it gives is not stored
-          int64_t column = std::min<int64_t>(v * 16 + i, from.columns - 1);
-          Value at = b.add(b.mul(b.i64(column), from.column), k0);
-          Value bits = loadBf16Bits(b, from.elem, from.pointer, at, 32, mask);
-          rows.push_back(vector::BitCastOp::create(b, widen(b.getI32Type(), 16), bits));
+          int64_t column = std::min<int64_t>(v * lanes + i, from.columns - 1);
+          Value bits = load(b.add(b.mul(b.i64(column), from.column), k0), 2 * lanes, mask);
+          rows.push_back(vector::BitCastOp::create(b, VectorType::get({lanes}, b.getI32Type()), bits));
         }
-        for (unsigned d = 1; d < 16; d *= 2) {
-          SmallVector<int64_t> low(16), high(16);
-          for (unsigned i = 0; i < 16; ++i) {
-            low[i] = i & d ? 16 + i - d : i;
-            high[i] = i & d ? 16 + i : i + d;
+        for (unsigned d = 1; d < lanes; d *= 2) {
+          SmallVector<int64_t> low(lanes), high(lanes);
+          for (unsigned i = 0; i < lanes; ++i) {
+            low[i] = i & d ? lanes + i - d : i;
+            high[i] = i & d ? lanes + i : i + d;
           }
-          for (unsigned i = 0; i < 16; ++i) {
+          for (unsigned i = 0; i < lanes; ++i) {
             if (i & d)
               continue;
             Value x = rows[i], y = rows[i + d];
@@ -135,48 +143,53 @@ private:
           }
         }
         for (int64_t i = 0; i < count; ++i)
-          store(rows[i], b.add(b.divU(k0, b.i64(2)), b.i64(i)), v * 16);
+          store(rows[i], b.add(b.divU(k0, b.i64(2)), b.i64(i)), v * lanes);
       }
     };
-    int64_t whole = layout.run / 32 * 32;
+    const int64_t steps = 2 * lanes, whole = layout.run / steps * steps;
     if (whole)
-      b.loop(b.i64(0), b.i64(whole), b.i64(32), [&](Value k0) { block(k0, Value(), 16); });
-    if (whole < layout.run)
-      block(b.i64(whole), b.tailMask(b.i64(layout.run - whole), 32), std::min<int64_t>(16, pairs() - whole / 2));
-    zeros(std::min(pairs(), whole / 2 + (whole < layout.run ? 16 : 0)));
+      b.loop(b.i64(0), b.i64(whole), b.i64(steps), [&](Value k0) { block(k0, Value(), lanes); });
+    if (whole == layout.run)
+      return zeros(whole / 2);
+    if (!masked)
+      return singly(whole, 0);
+    block(b.i64(whole), b.tailMask(b.i64(layout.run - whole), steps), std::min<int64_t>(lanes, pairs() - whole / 2));
+    zeros(std::min<int64_t>(pairs(), whole / 2 + lanes));
   }
 
-  void singly() {
+  /// Pair by pair, from step `firstStep` (an even one) on and from column `firstColumn` on.
+  void singly(int64_t firstStep, int64_t firstColumn) {
     Type i32 = b.getI32Type();
-    auto pair = [&](Value p, Value c, bool hasHigh) {
-      auto half = [&](int64_t i) {
-        Value at = b.add(b.mul(b.add(b.mul(p, b.i64(2)), b.i64(i)), from.step), b.mul(c, from.column));
-        return loadBf16Bits(b, from.elem, from.pointer, at);
-      };
-      Value low = half(0), high = hasHigh ? half(1) : b.cstI(b.getI16Type(), 0);
-      b.storeElem(i32, join(low, high, 1), to, b.add(b.mul(p, b.i64(layout.panel)), c));
+    Value columns = b.i64(from.columns), first = b.i64(firstColumn);
+    auto forColumns = [&](Value p, llvm::function_ref<Value(Value c)> body) {
+      b.loop(first, columns, [&](Value c) { b.storeElem(i32, body(c), to, b.add(b.mul(p, b.i64(layout.panel)), c)); });
     };
-    Value columns = b.i64(from.columns);
-    b.loop(b.i64(0), b.i64(layout.run / 2),
-           [&](Value p) { b.loop(b.i64(0), columns, [&](Value c) { pair(p, c, true); }); });
-    int64_t done = layout.run / 2;
+    auto half = [&](Value p, Value c, int64_t i) {
+      return load(b.add(b.mul(b.add(b.mul(p, b.i64(2)), b.i64(i)), from.step), b.mul(c, from.column)));
+    };
+    b.loop(b.i64(firstStep / 2), b.i64(layout.run / 2), [&](Value p) {
+      forColumns(p, [&](Value c) { return join(half(p, c, 0), half(p, c, 1), 1); });
+    });
     if (layout.run % 2) {
-      b.loop(b.i64(0), columns, [&](Value c) { pair(b.i64(done), c, false); });
-      ++done;
+      Value p = b.i64(layout.run / 2);
+      forColumns(p, [&](Value c) { return join(half(p, c, 0), b.cstI(b.getI16Type(), 0), 1); });
     }
-    zeros(done);
+    if (int64_t done = llvm::divideCeil(layout.run, 2); done < pairs())
+      b.loop(b.i64(done), b.i64(pairs()), [&](Value p) { forColumns(p, [&](Value) { return b.cstI(i32, 0); }); });
   }
 
   KernelBuilder &b;
   const AmxLayout &layout;
   const AmxPanelSource &from;
+  const int64_t lanes;
   Value to;
+  const bool masked; // loads of some elements only are one instruction
 };
 
 } // namespace
 
-void packAmxPanel(KernelBuilder &b, const AmxLayout &layout, const AmxPanelSource &from, Value to) {
-  PanelPacker(b, layout, from, to).emit();
+void packAmxPanel(KernelBuilder &b, const AmxLayout &layout, const AmxPanelSource &from, Value to, unsigned lanes) {
+  PanelPacker(b, layout, from, lanes, to).emit();
 }
 
 } // namespace lathe::cpu

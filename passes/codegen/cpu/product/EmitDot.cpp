@@ -32,6 +32,11 @@ ProductSpec dotSpec(kernel::DotOp op, KernelBuilder &b) {
   } else if (OperandFormat format = integerFormat(b.target, spec.aElem, spec.bElem, spec.accElem); spec.panel && format.isGrouped()) {
     spec.interleaved = 1; // the groups of the format
     spec.pairedDepth = format.paddedDepth(hlo::constantValue(spec.k).value_or(0));
+  } else if (!spec.panel && runTimeFormat(b.target, spec.aElem, spec.bElem, spec.accElem).isGrouped() &&
+             chooseSpecial(b, "run-time-groups",
+                           whyNotRunTimeGroups(b.target, {spec.aElem, spec.bElem, spec.accElem}, hlo::constantValue(spec.m),
+                                               hlo::constantValue(spec.n), hlo::constantValue(spec.k)))) {
+    spec.pairedDepth = llvm::alignTo(*hlo::constantValue(spec.k), 2);
   }
   spec.strassen = isStrassen(op);
 

@@ -33,6 +33,24 @@ OperandFormat integerFormat(const KernelTarget &target, Type aElem, Type bElem, 
   return {OperandFormat::Kind::Words, false};
 }
 
+OperandFormat runTimeFormat(const KernelTarget &target, Type aElem, Type bElem, Type accElem) {
+  const bool narrow = integerFormat(target, aElem, bElem, accElem).isInteger();
+  return {narrow ? OperandFormat::Kind::Words : OperandFormat::Kind::Single, false};
+}
+
+WhyNot whyNotRunTimeGroups(const KernelTarget &target, const ProductTypes &types, std::optional<int64_t> rows, std::optional<int64_t> columns,
+                           std::optional<int64_t> depth) {
+  // with fewer the copy costs more than it brings
+  constexpr int64_t fewestRows = 4, fewestColumns = 4, shortestSum = 4;
+  if (!runTimeFormat(target, types.left, types.right, types.acc).isGrouped())
+    return WhyNot::notMeant("operands are not narrow integers, or sums not of 32 bits");
+  if (!columns || !depth)
+    return WhyNot::notMeant("depth or columns are known at run time only");
+  if (*columns < fewestColumns || *depth < shortestSum || (rows && *rows < fewestRows))
+    return WhyNot::notMeant("few rows, columns or steps of the sum");
+  return WhyNot::none();
+}
+
 OperandFormat formatOf(const TileOperands &operands) {
   if (!operands.pairs)
     return {};
@@ -46,12 +64,12 @@ OperandFormat formatOf(const KernelTarget &target, const ProductSpec &spec) {
     return {};
   if (spec.accElem.isF32())
     return bf16Format();
-  return integerFormat(target, spec.aElem, spec.bElem, spec.accElem);
+  return (spec.panel ? integerFormat : runTimeFormat)(target, spec.aElem, spec.bElem, spec.accElem);
 }
 
 KernelTarget tileTarget(const KernelTarget &target, const OperandFormat &format) {
   KernelTarget t = target;
-  if (format.kind == OperandFormat::Kind::Words)
+  if (format.kind == OperandFormat::Kind::Words && !target.avx512vnni)
     t.fma = false;
   return t;
 }
@@ -66,6 +84,12 @@ Value multiplyGroups(KernelBuilder &b, const OperandFormat &format, Value x, Val
     return call("llvm.x86.avx512bf16.dpbf16ps.512", {acc, x, y});
   if (words && getElementTypeOrSelf(y.getType()).isInteger(8))
     y = arith::ExtSIOp::create(b, x.getType(), y);
+  if (words && b.target.avx512vnni) {
+    StringRef name = lanes == 16  ? "llvm.x86.avx512.vpdpwssd.512"
+                     : lanes == 8 ? "llvm.x86.avx512.vpdpwssd.256"
+                                  : "llvm.x86.avx512.vpdpwssd.128";
+    return call(name, {acc, x, y});
+  }
   if (words) {
     StringRef name = lanes == 16  ? "llvm.x86.avx512.pmaddw.d.512"
                      : lanes == 8 ? "llvm.x86.avx2.pmadd.wd"

@@ -15,7 +15,7 @@ struct OperandFormat {
   enum class Kind {
     Single, ///< a step at a time, of operands converted to the type of the sums
     Bf16,   ///< pairs of bf16, sums in f32 (vdpbf16ps)
-    Words,  ///< pairs of 16 bits, the right ones extended from 8 where they have no more, sums of 32 bits that wrap (vpmaddwd)
+    Words,  ///< pairs of 16 bits, the right ones extended from 8 where they have no more, sums of 32 bits that wrap (vpmaddwd, vpdpwssd)
     Bytes,  ///< four of 8 bits, unsigned by signed, sums of 32 bits that wrap (vpdpbusd)
   };
   Kind kind = Kind::Single;
@@ -38,6 +38,12 @@ inline OperandFormat bf16Format() { return {OperandFormat::Kind::Bf16, false}; }
 
 /// The format of products of packed narrow integers; Single where the types are none, or the target has no instruction for them.
 OperandFormat integerFormat(const KernelTarget &target, mlir::Type aElem, mlir::Type bElem, mlir::Type accElem);
+
+/// The format of such products whose right operand is known at run time only: pairs of 16 bits, which are packed panel by panel.
+OperandFormat runTimeFormat(const KernelTarget &target, mlir::Type aElem, mlir::Type bElem, mlir::Type accElem);
+/// Why they stay loops of single multiplications. Sizes that are not static are none.
+WhyNot whyNotRunTimeGroups(const KernelTarget &target, const ProductTypes &types, std::optional<int64_t> rows, std::optional<int64_t> columns,
+                           std::optional<int64_t> depth);
 
 /// The format of what a tile reads.
 OperandFormat formatOf(const TileOperands &operands);

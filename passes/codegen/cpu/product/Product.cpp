@@ -300,7 +300,7 @@ void ProductEmitter::placePanel(TileOperands &operands, ReductionLoop &reduction
       layout.run = *hlo::constantValue(spec.k);
       layout.step = *k;
       AmxPanelSource source{bElem, operands.b, spec.bStep, spec.bColumn, validColumns ? tailColumns : tile.columns()};
-      packAmxPanel(b, layout, source, scratchB);
+      packAmxPanel(b, layout, source, scratchB, format.isInteger() ? tile.lanes : 16);
       operands.b = scratchB;
     } else if (packB) {
       packPanel(b, shape, accElem, {bElem, operands.b, kValue, spec.bStep, spec.bColumn, validColumns}, scratchB);
@@ -450,8 +450,13 @@ TileShape productTile(KernelBuilder &b, const ProductSpec &spec) {
   std::optional<int64_t> m = hlo::constantValue(spec.m), n = hlo::constantValue(spec.n),
                          k = hlo::constantValue(spec.k);
   if (spec.panel || spec.pairedDepth) {
-    const int64_t panel = spec.panel ? *spec.panel : *n <= 16 ? 16 : 32;
-    return panelTile(tileTarget(b.target, formatOf(b.target, spec)), spec.accElem, panel, m, spec.plan, spec.interleaved);
+    const OperandFormat format = formatOf(b.target, spec);
+    const KernelTarget target = tileTarget(b.target, format);
+    const int64_t panel = spec.panel          ? *spec.panel
+                          : format.isInteger() ? chooseTile(target, spec.accElem, m, n, spec.plan).columns()
+                          : *n <= 16           ? 16
+                                               : 32;
+    return panelTile(target, spec.accElem, panel, m, spec.plan, spec.interleaved);
   }
   TileShape tile = chooseTile(b.target, spec.accElem, m, n, spec.plan);
   // with fewer rows the copy, which a packed operand does not need, would cost more than it brings

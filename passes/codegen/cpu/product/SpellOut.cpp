@@ -21,12 +21,13 @@ static Value partOfGroups(ImplicitLocOpBuilder &b, Value v, int64_t lanes, int64
 
 static Value spellOut(ImplicitLocOpBuilder &b, LLVM::CallIntrinsicOp call) {
   StringRef name = call.getIntrin();
-  const bool words = name.contains(".pmadd.wd") || name.contains(".pmaddw.d."), bytes = name.contains(".vpdpbusd.");
+  const bool words = name.contains(".pmadd.wd") || name.contains(".pmaddw.d.") || name.contains(".vpdpwssd.");
+  const bool bytes = name.contains(".vpdpbusd.");
   if (!words && !bytes)
     return {};
   ValueRange args = call.getArgs();
   const int64_t lanes = cast<VectorType>(call.getResult(0).getType()).getDimSize(0), group = words ? 2 : 4;
-  Value sum = words ? Value() : args[0], x = args[args.size() - 2], y = args.back();
+  Value sum = args.size() == 2 ? Value() : args[0], x = args[args.size() - 2], y = args.back();
   for (int64_t i = 0; i < group; ++i) {
     Value product = arith::MulIOp::create(b, partOfGroups(b, x, lanes, group, i, bytes), partOfGroups(b, y, lanes, group, i, false));
     sum = sum ? arith::AddIOp::create(b, sum, product).getResult() : product;
