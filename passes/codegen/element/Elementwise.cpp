@@ -7,6 +7,7 @@
 #include "passes/codegen/element/MathParts.h"
 #include "passes/codegen/element/NarrowFloat.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -322,8 +323,12 @@ FailureOr<Value> emitElementwise(KernelBuilder &b, Operation *op, ValueRange arg
 static Value convertToInt(KernelBuilder &b, E x, IntegerType to, bool inRange) {
   unsigned width = to.getWidth();
   bool isUnsigned = to.isUnsigned();
-  if (inRange && !isUnsigned && width >= 32)
+  if (inRange && !isUnsigned && width >= 32) {
+    // one instruction rounds to nearest even and converts
+    if (auto rounded = x.v.getDefiningOp<math::RoundEvenOp>(); rounded && b.target.x86 && width == 32)
+      return LLVM::LrintOp::create(b, x.intN(width), rounded.getOperand());
     return arith::FPToSIOp::create(b, x.intN(width), x.v);
+  }
   double lo = isUnsigned ? 0 : -std::ldexp(1.0, width - 1), hi = std::ldexp(1.0, isUnsigned ? width : width - 1);
   // NaN and everything outside goes through as 0, then the limits are put in
   E inside = (x >= lo) & (x < hi);

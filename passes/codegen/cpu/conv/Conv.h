@@ -31,6 +31,10 @@ mlir::LogicalResult emitGroupedConv(kernel::ConvOp op, KernelBuilder &b);
 WhyNot whyNotWindows(kernel::DepthwiseConvOp conv);
 inline bool hasWindows(kernel::DepthwiseConvOp conv) { return whyNotWindows(conv).takes(); }
 
+/// What keeps a depthwise convolution from multiplying several bytes of a row at once: see EmitByteWindows.cpp.
+WhyNot whyNotByteWindows(kernel::DepthwiseConvOp conv, const KernelTarget &target);
+mlir::LogicalResult emitByteWindows(kernel::DepthwiseConvOp conv, KernelBuilder &b);
+
 /// How the sum of a convolution is cut into runs of elements that lie together in the input. In panels of groups each run is padded
 /// by zeros. `isStatic`: whether all of that is known.
 struct ConvRuns {

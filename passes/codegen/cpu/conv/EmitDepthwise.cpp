@@ -172,6 +172,8 @@ LogicalResult emitDepthwiseConv(Operation *op, KernelBuilder &b) {
   auto conv = cast<kernel::DepthwiseConvOp>(op);
   if (!chooseSpecial(b, "windows", whyNotWindows(conv)))
     return emitConv(op, b);
+  if (chooseSpecial(b, "byte-windows", whyNotByteWindows(conv, b.target)))
+    return emitByteWindows(conv, b);
   WindowEmitter emitter(op, b);
   emitter.readConv(conv);
   return emitter.emit();
