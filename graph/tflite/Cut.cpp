@@ -11,6 +11,23 @@
 #include <map>
 
 namespace lathe::tflgraph {
+
+std::vector<int> calledBy(const tfl::Operator &op) {
+  if (const auto *o = op.builtin_options_as_IfOptions())
+    return {o->then_subgraph_index(), o->else_subgraph_index()};
+  if (const auto *o = op.builtin_options_as_WhileOptions())
+    return {o->cond_subgraph_index(), o->body_subgraph_index()};
+  if (const auto *o = op.builtin_options_as_CallOptions())
+    return {static_cast<int>(std::min<uint32_t>(o->subgraph(), INT_MAX))};
+  if (const auto *o = op.builtin_options2_as_StablehloWhileOptions())
+    return {o->cond_subgraph_index(), o->body_subgraph_index()};
+  if (const auto *o = op.builtin_options2_as_StableHLOCompositeOptions())
+    return {o->decomposition_subgraph_index()};
+  if (const auto *o = op.builtin_options2_as_StablehloCaseOptions(); o && o->branch_subgraph_indices())
+    return {o->branch_subgraph_indices()->begin(), o->branch_subgraph_indices()->end()};
+  return {};
+}
+
 namespace {
 
 /// Which subgraphs have variables, also in what they call.
@@ -49,22 +66,6 @@ public:
   }
 
 private:
-  static std::vector<int> calledBy(const tfl::Operator &op) {
-    if (const auto *o = op.builtin_options_as_IfOptions())
-      return {o->then_subgraph_index(), o->else_subgraph_index()};
-    if (const auto *o = op.builtin_options_as_WhileOptions())
-      return {o->cond_subgraph_index(), o->body_subgraph_index()};
-    if (const auto *o = op.builtin_options_as_CallOptions())
-      return {static_cast<int>(std::min<uint32_t>(o->subgraph(), INT_MAX))};
-    if (const auto *o = op.builtin_options2_as_StablehloWhileOptions())
-      return {o->cond_subgraph_index(), o->body_subgraph_index()};
-    if (const auto *o = op.builtin_options2_as_StableHLOCompositeOptions())
-      return {o->decomposition_subgraph_index()};
-    if (const auto *o = op.builtin_options2_as_StablehloCaseOptions(); o && o->branch_subgraph_indices())
-      return {o->branch_subgraph_indices()->begin(), o->branch_subgraph_indices()->end()};
-    return {};
-  }
-
   const tfl::Model &model;
   std::vector<std::optional<bool>> uses;
 };
@@ -236,8 +237,28 @@ private:
 
 absl::StatusOr<std::vector<Step>> cut(NodeMaker &maker, const CutOptions &options) { return Cutter(maker, options).run(); }
 
-std::set<unsigned> nodesOf(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why) {
-  std::set<unsigned> named, flex;
+Step wholeOf(const NodeMaker &maker) {
+  const tfl::SubGraph &graph = maker.subgraph();
+  Step step;
+  step.last = graph.operators() ? graph.operators()->size() : 0;
+  std::set<int> made;
+  for (unsigned i = 0; i < step.last; ++i) {
+    step.operators.push_back(i);
+    if (auto *outputs = graph.operators()->Get(i)->outputs())
+      made.insert(outputs->begin(), outputs->end());
+  }
+  std::set<int> seen;
+  for (unsigned i = 0; graph.inputs() && i < graph.inputs()->size(); ++i)
+    if (int t = graph.inputs()->Get(i); seen.insert(t).second)
+      step.inputs.push_back(t);
+  for (unsigned i = 0; graph.outputs() && i < graph.outputs()->size(); ++i)
+    if (int t = graph.outputs()->Get(i); made.count(t) && seen.insert(t).second)
+      step.outputs.push_back(t);
+  return step;
+}
+
+CouldBeNodes couldBeNodes(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why) {
+  CouldBeNodes found;
   auto *operators = maker.subgraph().operators();
   for (unsigned i = first; operators && i < std::min(last, operators->size()); ++i) {
     const tfl::Operator &op = *operators->Get(i);
@@ -245,12 +266,17 @@ std::set<unsigned> nodesOf(const NodeMaker &maker, unsigned first, unsigned last
     if (could == NodeMaker::CouldTake::No)
       continue;
     if (could == NodeMaker::CouldTake::Flex)
-      flex.insert(i);
+      found.flex.insert(i);
     const tfl::Tensor *result = op.outputs() && op.outputs()->size() ? tensorOf(maker.subgraph(), op.outputs()->Get(0)) : nullptr;
     if (result && result->name() && absl::StrContains(why, absl::StrCat("node '", result->name()->c_str(), "'")))
-      named.insert(i);
+      found.named.insert(i);
   }
-  return named.empty() ? flex : named;
+  return found;
+}
+
+std::set<unsigned> nodesOf(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why) {
+  CouldBeNodes found = couldBeNodes(maker, first, last, why);
+  return found.named.empty() ? found.flex : found.named;
 }
 
 } // namespace lathe::tflgraph

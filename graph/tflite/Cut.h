@@ -8,6 +8,7 @@
 #include <set>
 
 namespace lathe::tfl {
+struct Operator;
 struct OperatorCode;
 }
 
@@ -35,7 +36,18 @@ struct CutOptions {
 /// UNIMPLEMENTED naming what cannot be handed from one step to another.
 absl::StatusOr<std::vector<Step>> cut(NodeMaker &maker, const CutOptions &options);
 
-/// Operators of [first, last), which did not compile, that could be nodes: those that the message `why` names, else all of TensorFlow's own.
+/// A subgraph of which everything is compiled, as one step.
+Step wholeOf(const NodeMaker &maker);
+
+/// The subgraphs that an operator runs, by number, which nobody has checked. That of CALL_ONCE is not among them.
+std::vector<int> calledBy(const tfl::Operator &op);
+
+/// Operators of [first, last), which did not compile, that could be nodes: those that the message `why` names, and all of TensorFlow's own.
+struct CouldBeNodes {
+  std::set<unsigned> named, flex;
+};
+CouldBeNodes couldBeNodes(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why);
+/// Those that are named, else all of TensorFlow's own.
 std::set<unsigned> nodesOf(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why);
 
 } // namespace lathe::tflgraph

@@ -4,6 +4,8 @@
 #include "runtime/session/CompilerLibrary.h"
 #include "runtime/session/Session.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace lathe::tflite_api {
 namespace {
 
@@ -19,18 +21,27 @@ tflgraph::Kernels kernels() {
 
 } // namespace
 
-GraphOps::GraphOps(const tfl::Model &model) : nodes(model, 0, kernels()) {}
+NodeSession::NodeSession() = default;
+NodeSession::~NodeSession() = default;
+
+GraphOps::GraphOps(const tfl::Model &model, unsigned subgraph, NodeSession &shared)
+    : nodes(model, subgraph, kernels(), shared.graphs ? absl::StrCat("graph", shared.graphs, "/") : ""), shared(shared) {
+  ++shared.graphs;
+}
 GraphOps::~GraphOps() = default;
 
 absl::StatusOr<std::vector<Tensor>> GraphOps::run(const tflgraph::NodePart &part, const std::vector<Tensor> &inputs) {
-  if (!session) {
-    SessionOptions options;
-    options.compiler = deferredClusterCompiler();
-    options.clusterMode = 0; // what has a kernel for the host is not worth the compiler here
-    auto made = std::make_unique<Session>(options);
-    if (absl::Status s = made->Create(nodes.graph().toProto()); !s.ok())
+  std::unique_ptr<Session> &session = shared.session;
+  if (!isAdded) {
+    if (!session) {
+      SessionOptions options;
+      options.compiler = deferredClusterCompiler();
+      options.clusterMode = 0; // what has a kernel for the host is not worth the compiler here
+      session = std::make_unique<Session>(options);
+    }
+    if (absl::Status s = session->Extend(nodes.graph().toProto()); !s.ok())
       return s;
-    session = std::move(made);
+    isAdded = true;
   }
   auto namesOf = [](const std::vector<graphdef::Node *> &list) {
     std::vector<std::string> names;
@@ -40,10 +51,10 @@ absl::StatusOr<std::vector<Tensor>> GraphOps::run(const tflgraph::NodePart &part
   };
   std::vector<Tensor> outputs;
   for (const tflgraph::OncePart &once : part.once)
-    if (!once.targets.empty() && !initialized.count(once.subgraph)) {
+    if (!once.targets.empty() && !shared.initialized.count(once.subgraph)) {
       if (absl::Status s = session->Run({}, {}, namesOf(once.targets), nullptr); !s.ok())
         return s;
-      initialized.insert(once.subgraph);
+      shared.initialized.insert(once.subgraph);
     }
   if (part.fetches.empty() && part.targets.empty())
     return outputs;

@@ -14,10 +14,19 @@ class Session;
 
 namespace lathe::tflite_api {
 
+/// Where all nodes of an interpreter run, whichever subgraph they stand for: tables are shared, and CALL_ONCE runs once.
+struct NodeSession {
+  NodeSession();
+  ~NodeSession();
+  std::unique_ptr<Session> session;
+  std::set<unsigned> initialized; ///< subgraphs that CALL_ONCE ran
+  int graphs = 0;                 ///< that were made; names of nodes of all but the first begin with its number
+};
+
 class GraphOps {
 public:
-  /// Of the first subgraph.
-  explicit GraphOps(const tfl::Model &model);
+  /// Of one subgraph.
+  GraphOps(const tfl::Model &model, unsigned subgraph, NodeSession &shared);
   ~GraphOps();
 
   tflgraph::NodeMaker nodes;
@@ -26,8 +35,8 @@ public:
   absl::StatusOr<std::vector<Tensor>> run(const tflgraph::NodePart &part, const std::vector<Tensor> &inputs);
 
 private:
-  std::unique_ptr<Session> session;
-  std::set<unsigned> initialized; ///< subgraphs that ran once
+  NodeSession &shared;
+  bool isAdded = false; ///< the session has the nodes
 };
 
 } // namespace lathe::tflite_api

@@ -1,9 +1,9 @@
-// Parts are files again: the bytes of the model with fewer operators in the first subgraph and other inputs and outputs.
 #include "runtime/tflite_api/HostGraph.h"
 
 #include "graph/tflite/NodeTable.h"
 #include "graph/tflite/Operators.h"
 #include "graph/tflite/Strings.h"
+#include "runtime/tflite_api/PartBytes.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -17,45 +17,6 @@ namespace lathe::tflite_api {
 namespace {
 
 using tflgraph::codeOf;
-
-/// Changes to a copy of a file. New vectors go to its end, which offsets can name since they only point forward.
-class Patch {
-public:
-  explicit Patch(std::string &bytes) : bytes(bytes) {}
-
-  /// The vector of int32 behind a field, which must be there.
-  bool setInts(size_t table, flatbuffers::voffset_t field, const std::vector<int> &values) {
-    while (bytes.size() % 4)
-      bytes.push_back(0);
-    const size_t at = bytes.size();
-    const uint32_t count = static_cast<uint32_t>(values.size());
-    bytes.append(reinterpret_cast<const char *>(&count), 4);
-    bytes.append(reinterpret_cast<const char *>(values.data()), 4 * values.size());
-    const size_t place = fieldAt(table, field);
-    if (!place || at - place > UINT32_MAX)
-      return false;
-    flatbuffers::WriteScalar(&bytes[place], static_cast<flatbuffers::uoffset_t>(at - place));
-    return true;
-  }
-
-  /// Leaves some entries of a vector of tables, sorted, where it stands.
-  void keep(size_t vector, const std::vector<unsigned> &entries) {
-    auto entry = [&](size_t i) { return vector + 4 + 4 * i; };
-    for (size_t i = 0; i < entries.size(); ++i) {
-      const size_t from = entry(entries[i]), target = from + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(&bytes[from]);
-      flatbuffers::WriteScalar(&bytes[entry(i)], static_cast<flatbuffers::uoffset_t>(target - entry(i)));
-    }
-    flatbuffers::WriteScalar(&bytes[vector], static_cast<flatbuffers::uoffset_t>(entries.size()));
-  }
-
-private:
-  size_t fieldAt(size_t table, flatbuffers::voffset_t field) {
-    auto *t = reinterpret_cast<const flatbuffers::Table *>(&bytes[table]);
-    const flatbuffers::voffset_t offset = t->GetOptionalFieldOffset(field);
-    return offset ? table + offset : 0;
-  }
-  std::string &bytes;
-};
 
 absl::Status failed(const char *name, const char *what) {
   return absl::InternalError(absl::StrCat("operator '", name ? name : "", "' failed to ", what));
@@ -88,7 +49,7 @@ HostGraph::~HostGraph() {
 
 absl::Status HostGraph::readTensors() {
   const tfl::Model &m = *tfl::GetModel(model->data);
-  const tfl::SubGraph &graph = *m.subgraphs()->Get(0);
+  const tfl::SubGraph &graph = *m.subgraphs()->Get(subgraph);
   const size_t count = graph.tensors() ? graph.tensors()->size() : 0;
   tensors.resize(count);
   for (size_t i = 0; i < count; ++i) {
@@ -138,7 +99,7 @@ absl::Status HostGraph::readTensors() {
 }
 
 absl::Status HostGraph::addNode(Step &step, const HostOp &host) {
-  const tfl::Operator &op = *tfl::GetModel(model->data)->subgraphs()->Get(0)->operators()->Get(step.cut.first);
+  const tfl::Operator &op = *tfl::GetModel(model->data)->subgraphs()->Get(subgraph)->operators()->Get(step.cut.first);
   Node &n = nodes.emplace_back();
   n.op = host;
   n.registration = host.registration;
@@ -161,59 +122,35 @@ absl::Status HostGraph::addNode(Step &step, const HostOp &host) {
   return absl::OkStatus();
 }
 
-/// The bytes of a part, compiled when it is allocated.
-static absl::StatusOr<std::string> partOf(const Model &model, const tflgraph::Step &step) {
-  const char *base = static_cast<const char *>(model.data);
-  const tfl::Model &m = *tfl::GetModel(model.data);
-  const tfl::SubGraph &graph = *m.subgraphs()->Get(0);
-  std::string bytes(base, model.size);
-  auto place = [&](const void *p) { return static_cast<size_t>(static_cast<const char *>(p) - base); };
-  for (unsigned i = 1; i < m.subgraphs()->size(); ++i)
-    if (m.subgraphs()->Get(i)->operators() == graph.operators())
-      return absl::UnimplementedError("subgraphs share their operators");
-  Patch patch(bytes);
-  patch.keep(place(graph.operators()), step.operators);
-  bool ok = patch.setInts(place(&graph), tfl::SubGraph::VT_INPUTS, step.inputs) &&
-            patch.setInts(place(&graph), tfl::SubGraph::VT_OUTPUTS, step.outputs);
-  if (m.signature_defs())
-    ok = ok && patch.setInts(place(&m), tfl::Model::VT_SIGNATURE_DEFS, {});
-  if (!ok)
-    return absl::UnimplementedError("the first subgraph has no list of inputs or outputs");
-  return bytes;
-}
-
-std::set<unsigned> HostGraph::nodesOf(const Model &model, unsigned first, unsigned last, const std::string &why) {
-  return tflgraph::nodesOf(GraphOps(*tfl::GetModel(model.data)).nodes, first, last, why);
-}
-
-absl::StatusOr<std::unique_ptr<HostGraph>> HostGraph::make(std::shared_ptr<const Model> model, const OperatorTable &operators,
-                                                           const std::set<unsigned> &more, int threads, const Reporter &reporter,
-                                                           const Interpreter::CompileOptions &options) {
+absl::StatusOr<std::unique_ptr<HostGraph>> HostGraph::make(unsigned subgraph, const HostedModel &of, const std::set<unsigned> &more, bool always) {
   using Kind = tflgraph::Step::Kind;
-  const tfl::Model &m = *tfl::GetModel(model->data);
-  const tfl::SubGraph &graph = *m.subgraphs()->Get(0);
-  auto find = [&](const tfl::OperatorCode &code) { return operators.find(code.custom_code()->str(), code.version()); };
-  auto graphOps = std::make_unique<GraphOps>(m);
+  const tfl::Model &m = *tfl::GetModel(of.model->data);
+  const tfl::SubGraph &graph = *m.subgraphs()->Get(subgraph);
+  auto find = [&](const tfl::OperatorCode &code) { return of.operators.find(code.custom_code()->str(), code.version()); };
+  auto graphOps = std::make_unique<GraphOps>(m, subgraph, of.shared->nodes);
   auto cut = tflgraph::cut(graphOps->nodes, {[&](const tfl::OperatorCode &code) { return find(code).has_value(); }, more});
   if (!cut.ok())
     return cut.status();
-  if (cut->empty())
-    return std::unique_ptr<HostGraph>();
+  if (cut->empty()) {
+    if (!always)
+      return std::unique_ptr<HostGraph>();
+    if (tflgraph::Step whole = tflgraph::wholeOf(graphOps->nodes); !whole.operators.empty())
+      cut->push_back(std::move(whole));
+  }
   std::unique_ptr<HostGraph> result(new HostGraph);
   HostGraph &g = *result;
-  g.model = model;
+  g.model = of.model;
+  g.subgraph = subgraph;
+  g.shared = of.shared;
   g.graphOps = std::move(graphOps);
-  g.report = reporter;
-  g.compileOptions = options;
-  g.threads = threads;
+  g.report = of.reporter;
+  g.compileOptions = of.options;
+  g.threads = of.threads;
   g.graphInputs = vectorOf(graph.inputs());
   g.graphOutputs = vectorOf(graph.outputs());
   g.graphName = graph.name() ? graph.name()->str() : "";
   if (absl::Status s = g.readTensors(); !s.ok())
     return s;
-  // each part has variables of its own
-  if (std::count_if(cut->begin(), cut->end(), [](const tflgraph::Step &step) { return step.usesVariables; }) > 1)
-    return absl::UnimplementedError("variables on both sides of an operator that is not compiled are not supported");
   for (tflgraph::Step &made : *cut) {
     Step &step = g.steps.emplace_back();
     step.cut = std::move(made);
@@ -224,7 +161,7 @@ absl::StatusOr<std::unique_ptr<HostGraph>> HostGraph::make(std::shared_ptr<const
       for (int t : step.cut.nodes.outputs)
         g.tensors[static_cast<size_t>(t)].allocation_type = kTfLiteDynamic;
     } else {
-      auto bytes = partOf(*model, step.cut);
+      auto bytes = partBytes(*g.model, subgraph, step.cut);
       s = bytes.status();
       if (bytes.ok())
         step.bytes = *std::move(bytes);
@@ -232,7 +169,7 @@ absl::StatusOr<std::unique_ptr<HostGraph>> HostGraph::make(std::shared_ptr<const
     if (!s.ok())
       return s;
   }
-  g.makeContext(threads);
+  g.makeContext(of.threads);
   std::vector<int> order;
   for (size_t i = 0; i < g.nodes.size(); ++i)
     order.push_back(static_cast<int>(i));
@@ -324,7 +261,7 @@ absl::Status HostGraph::runPart(Step &step, bool run) {
     auto part = Model::read(step.bytes.data(), step.bytes.size());
     if (!part.ok())
       return part.status();
-    step.compiled = std::make_unique<Interpreter>(*part, threads, report, compileOptions);
+    step.compiled = std::make_unique<Interpreter>(*part, threads, report, compileOptions, shared);
   }
   Runner &r = *step.compiled->main();
   for (size_t i = 0; i < step.cut.inputs.size(); ++i) {
@@ -333,7 +270,7 @@ absl::Status HostGraph::runPart(Step &step, bool run) {
       return s;
   }
   if (absl::Status s = r.allocate(); !s.ok()) {
-    couldBeNodes = nodesOf(*model, step.cut.first, step.cut.last, std::string(s.message()));
+    couldBeNodes = tflgraph::nodesOf(graphOps->nodes, step.cut.first, step.cut.last, std::string(s.message()));
     return s;
   }
   if (run) {
@@ -374,7 +311,7 @@ absl::Status HostGraph::runGraph(const tflgraph::NodePart &part) {
       inputs.push_back(Tensor::fromStrings(dims, *std::move(values)));
       continue;
     }
-    const DType type = tflgraph::dtypeOf(tfl::GetModel(model->data)->subgraphs()->Get(0)->tensors()->Get(static_cast<unsigned>(index))->type());
+    const DType type = tflgraph::dtypeOf(tfl::GetModel(model->data)->subgraphs()->Get(subgraph)->tensors()->Get(static_cast<unsigned>(index))->type());
     auto value = Tensor::tryAllocate(type, dims, static_cast<int64_t>(t.bytes));
     if (!value.ok())
       return value.status();

@@ -14,15 +14,27 @@
 
 namespace lathe::tflite_api {
 
+/// What the graphs of one interpreter have in common beside their model.
+struct SharedState {
+  NodeSession nodes;
+  /// Memory of the variables of VAR_HANDLE, by name, for all compiled parts.
+  std::map<std::string, std::vector<char>> variables;
+};
+
+struct HostedModel {
+  std::shared_ptr<const Model> model;
+  const OperatorTable &operators;
+  int threads = 1;
+  const Reporter &reporter;
+  const Interpreter::CompileOptions &options;
+  std::shared_ptr<SharedState> shared;
+};
+
 class HostGraph {
 public:
-  /// Null for models whose first subgraph has no such operator; an error for operators that nobody has.
+  /// Null for subgraphs without such operators, unless `always`; an error for operators that nobody has.
   /// `more`: operators, by position, that are nodes of a graph although they have a compiled form.
-  static absl::StatusOr<std::unique_ptr<HostGraph>> make(std::shared_ptr<const Model> model, const OperatorTable &operators,
-                                                         const std::set<unsigned> &more, int threads, const Reporter &reporter,
-                                                         const Interpreter::CompileOptions &options);
-  /// Operators of [first, last) of the first subgraph that could be nodes of a graph, where compiling failed with a message.
-  static std::set<unsigned> nodesOf(const Model &model, unsigned first, unsigned last, const std::string &why);
+  static absl::StatusOr<std::unique_ptr<HostGraph>> make(unsigned subgraph, const HostedModel &of, const std::set<unsigned> &more, bool always);
   ~HostGraph();
 
   /// Sizes from the inputs on; results are bound to their slots.
@@ -78,6 +90,8 @@ private:
   void makeContext(int threads);
 
   std::shared_ptr<const Model> model;
+  unsigned subgraph = 0;
+  std::shared_ptr<SharedState> shared;
   std::unique_ptr<GraphOps> graphOps;
   Reporter report;
   Interpreter::CompileOptions compileOptions;

@@ -1,5 +1,6 @@
 #include "runtime/tflite_api/HostGraph.h"
 
+#include "proto/tflite_generated.h"
 #include "runtime/session/CompilerLibrary.h"
 
 #include "absl/strings/str_cat.h"
@@ -132,22 +133,20 @@ absl::Status Runner::resizeInput(size_t i, const int *given, int rank) {
 }
 
 absl::Status Runner::allocate() {
-  if (!owner.hosted || callable.subgraph != 0) {
+  if (owner.hosted.empty()) {
     if (!owner.isStale && isAllocated)
       return absl::OkStatus();
     absl::Status s = owner.isStale ? owner.compile() : absl::OkStatus();
     // operators that do not compile as they stand here may still have a kernel
-    if (s.ok() || callable.subgraph != 0 || !owner.hostMore(HostGraph::nodesOf(*owner.file, 0, UINT_MAX, std::string(s.message()))))
+    if (s.ok() || owner.isPart || !owner.hostNamed(std::string(s.message())))
       return s.ok() ? bind(*owner.loaded.module) : s;
   }
-  absl::Status s = owner.hosted->allocate(*this);
-  while (!s.ok() && owner.hostMore(owner.hosted->refused()))
-    s = owner.hosted->allocate(*this);
-  if (!s.ok())
-    return s;
-  owner.isStale = false;
-  isAllocated = true;
-  return absl::OkStatus();
+  const size_t number = owner.numberOf(callable);
+  absl::Status s = owner.hosted[number]->allocate(*this);
+  while (!s.ok() && owner.hostMore(number, owner.hosted[number]->refused()))
+    s = owner.hosted[number]->allocate(*this);
+  isAllocated = s.ok();
+  return s;
 }
 
 absl::Status Runner::bind(const lathe_module &module) {
@@ -198,15 +197,16 @@ absl::Status Runner::bind(const lathe_module &module) {
 }
 
 absl::Status Runner::invoke() {
-  if (!isAllocated || owner.isStale)
+  if (!isAllocated || (owner.hosted.empty() && owner.isStale))
     return absl::FailedPreconditionError("tensors are not allocated: call AllocateTensors first");
-  if (owner.hosted && callable.subgraph == 0) {
-    absl::Status s = owner.hosted->invoke(*this);
+  if (!owner.hosted.empty()) {
+    const size_t number = owner.numberOf(callable);
+    absl::Status s = owner.hosted[number]->invoke(*this);
     // parts behind a node are compiled when its sizes are known
-    while (!s.ok() && owner.hostMore(owner.hosted->refused())) {
-      s = owner.hosted->allocate(*this);
+    while (!s.ok() && owner.hostMore(number, owner.hosted[number]->refused())) {
+      s = owner.hosted[number]->allocate(*this);
       if (s.ok())
-        s = owner.hosted->invoke(*this);
+        s = owner.hosted[number]->invoke(*this);
     }
     return s;
   }
@@ -224,7 +224,7 @@ absl::Status Runner::invoke() {
   args.threads = owner.pool ? owner.pool->threads() : 1;
   args.inputs = in.data();
   args.outputs = out.data();
-  args.variables = owner.loaded.variables;
+  args.variables = owner.variables.data();
   args.sizes = sizes.data();
   args.workspace = scratch;
   args.workspace_size = scratchBytes;
@@ -250,8 +250,9 @@ absl::Status Runner::invoke() {
 // The compiled model
 //===----------------------------------------------------------------------===//
 
-Interpreter::Interpreter(std::shared_ptr<const Model> model, int threads, Reporter reporter, CompileOptions options)
-    : file(std::move(model)), report(reporter), runners(file->callables.size()), compileOptions(std::move(options)) {
+Interpreter::Interpreter(std::shared_ptr<const Model> model, int threads, Reporter reporter, CompileOptions options, std::shared_ptr<SharedState> part)
+    : file(std::move(model)), report(reporter), runners(file->callables.size()), compileOptions(std::move(options)), shared(std::move(part)),
+      isPart(shared != nullptr) {
   if (threads > 1)
     pool = std::make_unique<ThreadPool>(threads);
 }
@@ -263,21 +264,68 @@ absl::Status Interpreter::host(const OperatorTable &given) {
   return hosts();
 }
 
+absl::StatusOr<std::unique_ptr<HostGraph>> Interpreter::graphOf(size_t callable, bool always) {
+  if (!shared)
+    shared = std::make_shared<SharedState>();
+  const unsigned subgraph = file->callables[callable].subgraph;
+  return HostGraph::make(subgraph, {file, operators, pool ? pool->threads() : 1, report, compileOptions, shared}, nodes[subgraph], always);
+}
+
+/// The graphs of all callables, where one of them has operators that are not compiled.
 absl::Status Interpreter::hosts() {
-  auto graph = HostGraph::make(file, operators, nodes, pool ? pool->threads() : 1, report, compileOptions);
-  if (!graph.ok())
-    return graph.status();
-  if (*graph && file->callables.size() > 1)
-    return absl::UnimplementedError("operators that are not compiled in a model of several signatures are not supported");
-  hosted = *std::move(graph);
+  std::vector<std::unique_ptr<HostGraph>> graphs;
+  bool any = false;
+  for (size_t i = 0; i < file->callables.size(); ++i) {
+    auto graph = graphOf(i, false);
+    if (!graph.ok())
+      return graph.status();
+    any |= *graph != nullptr;
+    graphs.push_back(*std::move(graph));
+  }
+  hosted.clear();
+  if (!any)
+    return absl::OkStatus();
+  for (size_t i = 0; i < graphs.size(); ++i)
+    if (!graphs[i]) {
+      auto graph = graphOf(i, true);
+      if (!graph.ok())
+        return graph.status();
+      graphs[i] = *std::move(graph);
+    }
+  for (auto &runner : runners)
+    if (runner)
+      runner->isAllocated = false;
+  hosted = std::move(graphs);
   return absl::OkStatus();
 }
 
-/// Makes more operators nodes of a graph; false where that changes nothing.
-bool Interpreter::hostMore(const std::set<unsigned> &more) {
-  const size_t before = nodes.size();
-  nodes.insert(more.begin(), more.end());
-  return nodes.size() > before && hosts().ok() && hosted;
+/// Makes operators of a model that did not compile as a whole nodes of a graph: those that a message names, else all of TensorFlow's own.
+bool Interpreter::hostNamed(const std::string &why) {
+  std::map<unsigned, tflgraph::CouldBeNodes> could;
+  bool named = false, any = false;
+  NodeSession none;
+  for (const Callable &c : file->callables) {
+    auto &found = could[c.subgraph] =
+        tflgraph::couldBeNodes(GraphOps(*tfl::GetModel(file->data), c.subgraph, none).nodes, 0, UINT_MAX, why);
+    named |= !found.named.empty();
+  }
+  for (auto &[subgraph, found] : could)
+    for (unsigned i : named ? found.named : found.flex)
+      any |= nodes[subgraph].insert(i).second;
+  return any && hosts().ok() && !hosted.empty();
+}
+
+/// Makes more operators of a graph nodes; false where that changes nothing.
+bool Interpreter::hostMore(size_t callable, const std::set<unsigned> &more) {
+  std::set<unsigned> &known = nodes[file->callables[callable].subgraph];
+  const size_t before = known.size();
+  known.insert(more.begin(), more.end());
+  if (known.size() == before)
+    return false;
+  auto graph = graphOf(callable, true);
+  if (graph.ok())
+    hosted[callable] = *std::move(graph);
+  return graph.ok();
 }
 
 void Interpreter::release() {
@@ -316,6 +364,9 @@ int64_t variableBytes(const lathe_tensor_info &info) {
     bytes *= std::max<int64_t>(info.dims[i], 0);
   return bytes;
 }
+
+/// Whether it is a tensor of a recurrent operator, not a variable of VAR_HANDLE.
+bool isState(const lathe_tensor_info &variable) { return std::strncmp(variable.name, "state/", 6) == 0; }
 
 /// The bytes of all variables by name.
 std::map<std::string, std::string> valuesOf(const lathe_loaded_model &m) {
@@ -379,21 +430,46 @@ absl::Status Interpreter::compile() {
   }
   release();
   loaded = fresh;
+  if (absl::Status s = shareVariables(); !s.ok())
+    return s;
   isStale = false;
   for (auto &runner : runners)
     runner->isAllocated = false;
   return absl::OkStatus();
 }
 
+/// Variables of VAR_HANDLE lie in memory that all parts share; the first part that has one gives its first value.
+absl::Status Interpreter::shareVariables() {
+  variables.assign(loaded.variables, loaded.variables + loaded.module->num_variables);
+  for (size_t i = 0; isPart && i < variables.size(); ++i) {
+    const lathe_tensor_info &info = *loaded.module->variables[i]->tensor;
+    if (isState(info))
+      continue;
+    const auto bytes = static_cast<size_t>(variableBytes(info));
+    auto [at, isNew] = shared->variables.try_emplace(info.name, bytes + LATHE_ALIGNMENT);
+    if (at->second.size() != bytes + LATHE_ALIGNMENT)
+      return absl::UnimplementedError(absl::StrCat("variable '", info.name, "' has other sizes in one part than in another"));
+    const auto address = reinterpret_cast<uintptr_t>(at->second.data());
+    auto *memory = reinterpret_cast<char *>((address + LATHE_ALIGNMENT - 1) / LATHE_ALIGNMENT * LATHE_ALIGNMENT);
+    if (isNew && bytes)
+      std::memcpy(memory, variables[i], bytes);
+    variables[i] = memory;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Interpreter::resetVariables() {
-  if (hosted)
-    return hosted->resetVariables();
+  for (auto &graph : hosted)
+    if (absl::Status s = graph->resetVariables(); !s.ok())
+      return s;
+  if (!hosted.empty())
+    return absl::OkStatus();
   if (!loaded.module)
     return absl::FailedPreconditionError("tensors are not allocated");
   for (int i = 0; i < loaded.module->num_variables; ++i) {
     const lathe_variable_info &v = *loaded.module->variables[i];
     // those of VAR_HANDLE keep their values, as in an interpreter
-    if (std::strncmp(v.tensor->name, "state/", 6) != 0)
+    if (!isState(*v.tensor))
       continue;
     const size_t bytes = static_cast<size_t>(variableBytes(*v.tensor));
     if (v.initial_offset >= 0)

@@ -8,6 +8,7 @@
 #include "runtime/tflite_api/Operators.h"
 
 #include <cstdarg>
+#include <map>
 #include <set>
 
 namespace lathe::tflite_api {
@@ -74,13 +75,15 @@ private:
 };
 
 class HostGraph;
+struct SharedState;
 
 class Interpreter {
 public:
   /// How to compile: names of options of `lathe compile` without dashes, and their values.
   using CompileOptions = std::vector<std::pair<std::string, std::string>>;
 
-  Interpreter(std::shared_ptr<const Model> model, int threads, Reporter reporter, CompileOptions options = {});
+  /// `part`: of a compiled part of another interpreter's model, what all parts share.
+  Interpreter(std::shared_ptr<const Model> model, int threads, Reporter reporter, CompileOptions options = {}, std::shared_ptr<SharedState> part = {});
   /// Lets the operators that the program gives run the model's custom operators, where it has such, and kernels for the host those
   /// of strings and tables.
   absl::Status host(const OperatorTable &operators);
@@ -97,20 +100,27 @@ public:
 private:
   friend class Runner;
   absl::Status compile();
-  bool hostMore(const std::set<unsigned> &more);
+  absl::Status shareVariables();
+  bool hostNamed(const std::string &why);
+  bool hostMore(size_t callable, const std::set<unsigned> &more);
   absl::Status hosts();
+  absl::StatusOr<std::unique_ptr<HostGraph>> graphOf(size_t callable, bool always);
   void release();
   Runner &of(size_t callable);
+  size_t numberOf(const Callable &callable) const { return static_cast<size_t>(&callable - file->callables.data()); }
 
   std::shared_ptr<const Model> file;
   Reporter report;
   std::unique_ptr<ThreadPool> pool;
   std::vector<std::unique_ptr<Runner>> runners; ///< by callable
   const CompileOptions compileOptions;
-  std::unique_ptr<HostGraph> hosted;
+  std::vector<std::unique_ptr<HostGraph>> hosted; ///< by callable; empty where the model is compiled as a whole
   OperatorTable operators;
-  std::set<unsigned> nodes; ///< operators that did not compile, and are nodes of a graph
+  std::map<unsigned, std::set<unsigned>> nodes; ///< by subgraph: operators that did not compile, and are nodes of a graph
+  std::shared_ptr<SharedState> shared;          ///< of the parts; in a part, of the whole
+  const bool isPart;
   lathe_loaded_model loaded = {};
+  std::vector<void *> variables; ///< of `loaded`, those that parts share in their memory
   bool isStale = true; ///< sizes changed since it was compiled
 };
 

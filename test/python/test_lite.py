@@ -106,4 +106,19 @@ assert "shape" in fails(ValueError, it.set_tensor, i["index"], np.array(["a"]))
 assert "strings" in fails(ValueError, it.set_tensor, i["index"], np.zeros(4))
 outputs = [it.get_tensor(d["index"]) for d in it.get_output_details()]
 assert any(o.dtype == object and o.ravel().tolist() == [b"d\xc3\xa9", b"a", b"bb"] for o in outputs), outputs
+
+# Three signatures of one interpreter, of which two share tables; the third has a variable on both sides of nodes.
+path = os.path.join(sys.argv[1], "../../cli/Inputs/nodes_signatures.tflite")
+it = lite.Interpreter(path)
+encode, decode, count = (it.get_signature_runner(key) for key in ("encode", "decode", "count"))
+for words, ids in ((["the", "x", "film"], [1, 0, 2]), (["the"], [1])):
+    got = encode(text=words)
+    assert got["ids"].tolist() == ids and got["sum"] == sum(ids) * 0.5, got
+    assert decode(numbers=np.arange(4))["words"].tolist() == [b"?", b"the", b"was", b"bad"]
+for amounts, whole, total in ((["1", "2"], [b"6", b"11"], [67, 123]), (["1", "2"], [b"34", b"62"], [375.5, 684.5])):
+    got = count(amounts=amounts)
+    assert got["whole"].tolist() == whole and got["total"].tolist() == total, got
+assert "StringToNumber" in fails(RuntimeError, count, amounts=["x", "1"])  # after the first assignment
+assert count(amounts=["0", "0"])["whole"].tolist() == [b"95", b"172"]
+assert lite.Interpreter(path).get_signature_runner("count")(amounts=["1", "2"])["total"].tolist() == [67, 123]
 print("ok")
