@@ -260,7 +260,8 @@ void Exporter::exportCluster(graph::FuncOp func, tf::FunctionDef &out) {
     tf::OpDef::ArgDef &def = *signature.add_input_arg();
     def.set_name(unique("arg" + std::to_string(arg.getArgNumber())));
     def.set_type(static_cast<tf::DataType>(typeOf(arg)));
-    if (isReference(arg) && llvm::any_of(arg.getUses(), [](OpOperand &use) {
+    // by its uses alone: a body that is clustered anew has _Arg for its variables, which does not say that it is a reference
+    if (llvm::any_of(arg.getUses(), [](OpOperand &use) {
           auto node = dyn_cast<graph::NodeOp>(use.getOwner());
           StringRef op = node ? node.getOp() : StringRef();
           const ops::OpInfo *info = node ? ops::findOp(std::string_view(op.data(), op.size())) : nullptr;

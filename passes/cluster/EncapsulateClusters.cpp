@@ -37,6 +37,8 @@ private:
   bool inside(Operation *op) const { return members.contains(op); }
   void cloneConstants();
   void keepNames();
+  Value variableOf(Value output);
+  bool isUpdatedOutside(Value variable);
   void replaceReferences();
 
   graph::FuncOp func;
@@ -72,31 +74,49 @@ void Encapsulator::cloneConstants() {
       original->erase();
 }
 
-/// A reference output that the outside uses as one: the variable itself, once the cluster has run.
+/// The variable behind a reference output.
+Value Encapsulator::variableOf(Value output) {
+  Value root = output;
+  while (auto from = root.getDefiningOp<graph::NodeOp>()) {
+    if (!inside(from) || from.getInputs().empty())
+      break;
+    root = from.getInputs()[0];
+  }
+  return root;
+}
+
+/// Whether something outside may write to a variable once the cluster has run.
+bool Encapsulator::isUpdatedOutside(Value variable) {
+  return llvm::any_of(variable.getUses(), [&](OpOperand &use) {
+    auto user = dyn_cast<graph::NodeOp>(use.getOwner());
+    return user && !inside(user) && isReferenceInput(user, use.getOperandNumber());
+  });
+}
+
+/// A reference output that the outside uses as one: the variable itself, once the cluster has run. So it is where the outside reads it after
+/// something else, if what it holds may have changed by then.
 void Encapsulator::replaceReferences() {
-  for (graph::NodeOp node : nodes)
-    for (Value output : node.getOutputs()) {
-      if (!isReferenceOutput(output))
-        continue;
-      SmallVector<OpOperand *> uses;
-      for (OpOperand &use : output.getUses())
-        if (auto user = dyn_cast<graph::NodeOp>(use.getOwner()))
-          if (!inside(user) && isReferenceInput(user, use.getOperandNumber()))
-            uses.push_back(&use);
-      if (uses.empty())
-        continue;
-      Value root = output;
-      while (auto from = root.getDefiningOp<graph::NodeOp>()) {
-        if (!inside(from) || from.getInputs().empty())
-          break;
-        root = from.getInputs()[0];
+  for (bool reads : {false, true})
+    for (graph::NodeOp node : nodes)
+      for (Value output : node.getOutputs()) {
+        if (!isReferenceOutput(output))
+          continue;
+        Value variable = variableOf(output);
+        Operation *holder = variable.getDefiningOp();
+        if (reads && (!isUpdatedOutside(variable) || (holder && inside(holder))))
+          continue;
+        auto readsLater = [](graph::NodeOp user) { return !user.getControls().empty() || user.getInputs().size() > 1; };
+        SmallVector<OpOperand *> uses;
+        for (OpOperand &use : output.getUses())
+          if (auto user = dyn_cast<graph::NodeOp>(use.getOwner()))
+            if (!inside(user) && (reads ? readsLater(user) : isReferenceInput(user, use.getOperandNumber())))
+              uses.push_back(&use);
+        for (OpOperand *use : uses) {
+          auto user = cast<graph::NodeOp>(use->getOwner());
+          use->set(variable);
+          user.getControlsMutable().append(node.getControl());
+        }
       }
-      for (OpOperand *use : uses) {
-        auto user = cast<graph::NodeOp>(use->getOwner());
-        use->set(root);
-        user.getControlsMutable().append(node.getControl());
-      }
-    }
 }
 
 /// Stand-ins under the old names for nodes that the graph's return refers to.

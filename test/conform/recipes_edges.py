@@ -173,3 +173,73 @@ def sparse_reduce_of_nan(dtype):
     made = raw.SparseReduceMax(input_indices=np.array(at, np.int64), input_values=v, input_shape=np.array([5, 3], np.int64),
                                reduction_axes=[1])
     return [{"feeds": feeds, "fetches": [made]}]
+
+
+@edge("CountUpTo", "read_after", ["int32"])
+def count_read_after(dtype):
+    """What reads a variable behind an update finds it, where one is compiled and the other is not."""
+    feeds = Feeds()
+    start = feeds.add(np.array([1], dtype))
+    v = raw.VariableV2(shape=[], dtype=dtype, shared_name="v")
+    assigned = raw.Assign(ref=v, value=start[0])
+    counted = raw.CountUpTo(ref=assigned, limit=9)
+    with tf.control_dependencies([counted]):
+        read = tf.identity(assigned)
+    return [{"feeds": feeds, "fetches": [counted, read, raw.AsString(input=start)]}]
+
+
+for name in ("ScatterMax", "ScatterNdAdd", "ApplyGradientDescent"):
+    @edge(name, "beside", ["float32"])
+    def update_beside(dtype, name=name):
+        """An update of a variable beside what does not compile: elements of several sizes."""
+        feeds = Feeds()
+        x = feeds.add(np.array([4, 5, 6], dtype))
+        at = feeds.add(np.array([[1]], np.int32))
+        v = raw.Assign(ref=raw.VariableV2(shape=[3], dtype=dtype, shared_name="v"), value=np.array([1, 9, 3], dtype))
+        update = (raw.ApplyGradientDescent(var=v, alpha=np.array(.5, dtype), delta=x) if name.startswith("Apply") else
+                  raw.ScatterMax(ref=v, indices=at[0], updates=x[:1]) if name == "ScatterMax" else
+                  raw.ScatterNdAdd(ref=v, indices=at, updates=x[:1]))
+        grown = raw.EmptyTensorList(element_shape=[-1], max_num_elements=4, element_dtype=dtype)
+        for part in (x, x[:2]):
+            grown = raw.TensorListPushBack(input_handle=grown, tensor=part)
+        joined = raw.TensorListConcatV2(input_handle=grown, element_shape=[-1], leading_dims=np.zeros(0, np.int64), element_dtype=dtype)
+        return [{"feeds": feeds, "fetches": [tf.identity(update), *joined]}]
+
+
+for name in ("DenseBincount", "RaggedBincount", "SparseBincount"):
+    @edge(name, "sizes", ["float32"])
+    def count_of_sizes(dtype, name=name):
+        """Nothing is known of the sizes when compiling, not even whether there are weights."""
+        feeds, fetches = Feeds(), []
+        for weights in ([], [2, 3, 4, 5]):
+            for binary in (False, True):
+                values = feeds.add(np.array([1, 3, 1, 9], np.int32), known=False)
+                args = dict(weights=feeds.add(np.array(weights, dtype), known=False), size=5, binary_output=binary)
+                if name == "SparseBincount":
+                    at = feeds.add(np.array([[0, 1], [0, 2], [2, 0], [2, 1]], np.int64), known=False)
+                    fetches.append(raw.SparseBincount(indices=at, values=values, dense_shape=[3, 4], **args))
+                elif name == "RaggedBincount":
+                    splits = feeds.add(np.array([0, 2, 2, 4], np.int64), known=False)
+                    fetches.append(raw.RaggedBincount(splits=splits, values=values, **args))
+                elif not (weights and binary):
+                    fetches.append(raw.DenseBincount(input=values, **args))
+        return [{"feeds": feeds, "fetches": fetches}]
+
+
+for name in ("BesselI0", "BesselI1"):
+    @edge(name, "large", ["float16"])
+    def bessel_of_large(dtype, name=name):
+        """Its factors leave the range of the type where it does not."""
+        feeds = Feeds()
+        x = feeds.add(np.array([11, 11.5, -12, 12.5, 13, 40, 80], tf.as_dtype(dtype).as_numpy_dtype))
+        return [{"feeds": feeds, "fetches": [getattr(raw, name)(x=x)]}]
+
+
+@edge("QuantizeAndDequantizeV4Grad", "not_finite")
+def gradient_not_finite(dtype):
+    """TensorFlow multiplies by 0 outside the range."""
+    feeds, n, i = Feeds(), np.nan, np.inf
+    g = feeds.add(np.array([n, n, n, 1, i, -i, i, 2, n, 1], dtype))
+    x = feeds.add(np.array([0, 5, -5, 5, 5, -5, 0, 0, n, n], dtype))
+    made = raw.QuantizeAndDequantizeV4Grad(gradients=g, input=x, input_min=np.array(-1, dtype), input_max=np.array(1, dtype), axis=-1)
+    return [{"feeds": feeds, "fetches": list(made)}]

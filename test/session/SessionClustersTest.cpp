@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -203,6 +204,27 @@ TEST(SessionClusters, WhatDoesNotCompileIsTakenOut) {
   EXPECT_EQ(seen[1], (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(seen[2], (std::vector<std::string>{"c"}));
   EXPECT_EQ(seen[3], (std::vector<std::string>{"d", "e"}));
+}
+
+/// The body of a cluster that is taken apart takes its variables as references, as before.
+TEST(SessionClusters, ReferencesSurviveTheFailureOfTheirCluster) {
+  Watched watched([](const std::vector<std::string> &nodes) {
+    return nodes.size() > 1 && std::count(nodes.begin(), nodes.end(), "a") ? "a" : "";
+  });
+  Session session(with(watched));
+  tf::GraphDef graph = chain({{"a", "Exp"}, {"b", "Neg"}});
+  graph.MergeFrom(graphOf(R"pb(
+      node { name: "v" op: "VariableV2" attr { key: "dtype" value { type: DT_FLOAT } }
+             attr { key: "shape" value { shape { dim { size: 2 } dim { size: 3 } } } } }
+      node { name: "assign" op: "Assign" input: "v" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+      node { name: "add" op: "AssignAdd" input: "assign" input: "b" attr { key: "T" value { type: DT_FLOAT } } }
+      node { name: "sum" op: "Neg" input: "add" attr { key: "T" value { type: DT_FLOAT } } })pb"));
+  ASSERT_TRUE(session.Create(graph).ok());
+  std::vector<Tensor> out;
+  absl::Status ran = session.Run({{"x:0", ramp(2)}}, {"sum:0"}, {}, &out);
+  ASSERT_TRUE(ran.ok()) << ran;
+  for (int64_t k = 0; k < 6; ++k)
+    EXPECT_NEAR(out[0].data<float>()[k], std::exp(k - 2.0) - (k - 2.0), 1e-4);
 }
 
 TEST(SessionClusters, FailuresAreNotRepeated) {

@@ -172,6 +172,18 @@ Value flatten(NodeContext &c, Value v) {
   return c.reshape(v, ArrayRef<AffineExpr>{productOf(dims, c.b.getContext())});
 }
 
+/// The weights of n values in one row, or none: an empty tensor says that each counts for one, which may be known only at run time.
+FailureOr<Value> weightsFor(NodeContext &c, Value values, Value weights, Type element) {
+  if (isEmpty(weights))
+    return Value();
+  if (Emitter::type(weights).hasStaticShape())
+    return sameDims(c, {values, weights}) ? FailureOr<Value>(flatten(c, weights)) : FailureOr<Value>(failure());
+  Value flat = flatten(c, weights);
+  AffineExpr n = c.dim(flatten(c, values), 0);
+  Value given = c.concat({flat, c.splatInt(1, ArrayRef<AffineExpr>{n}, element)}, 0);
+  return c.sliceDim(given, 0, c.size(0), n);
+}
+
 FailureOr<AffineExpr> binsInput(NodeContext &c, unsigned i) {
   auto size = c.sizeInput(i);
   if (succeeded(size))
@@ -195,9 +207,8 @@ LogicalResult lowerBincount(NodeContext &c, bool dense) {
   bool binary = dense && c.attrBool("binary_output"), rows = dense && c.rank(values) == 2;
   if (dense && c.rank(values) > 2)
     return c.error("expected input 0 of rank 2 at most, found rank " + Twine(c.rank(values)));
-  if (isEmpty(weights))
-    weights = {};
-  else if (!sameDims(c, {values, weights}))
+  auto given = weightsFor(c, values, weights, element);
+  if (failed(given))
     return failure();
   Value flat = flatten(c, values);
   Dims shape{*size};
@@ -207,7 +218,7 @@ LogicalResult lowerBincount(NodeContext &c, bool dense) {
     at = c.concat({c.reshape(row, c.dims(at)), at}, 1);
     shape.insert(shape.begin(), c.dim(values, 0));
   }
-  return c.setResult(0, countInto(c, at, weights ? flatten(c, weights) : Value(), shape, element, binary));
+  return c.setResult(0, countInto(c, at, *given, shape, element, binary));
 }
 
 /// Row of each element of a ragged tensor from its row splits.
@@ -226,25 +237,29 @@ LogicalResult lowerRaggedBincount(NodeContext &c) {
   if (failed(size) || failed(c.expectRank(0, 1)) || failed(c.expectRank(1, 1)))
     return failure();
   checkNotNegative(c, values);
-  if (isEmpty(weights))
-    weights = {};
+  auto given = weightsFor(c, values, weights, c.resultType(0));
+  if (failed(given))
+    return failure();
   Type t = c.elementType(values);
   Dims column{c.dim(values, 0), c.size(1)};
   Value row = rowsOfSplits(c, splits, c.dim(values, 0), t);
   Value at = c.concat({c.reshape(row, column), c.reshape(values, column)}, 1);
   Dims shape{hlo::simplify(c.dim(splits, 0) - 1), *size};
-  return c.setResult(0, countInto(c, at, weights, shape, c.resultType(0), c.attrBool("binary_output")));
+  return c.setResult(0, countInto(c, at, *given, shape, c.resultType(0), c.attrBool("binary_output")));
 }
 
 LogicalResult lowerSparseBincount(NodeContext &c) {
   Value indices = c.input(0), values = c.input(1), weights = c.input(4);
   auto dense = c.shapeInput(2);
   auto size = binsInput(c, 3);
-  if (failed(dense) || failed(size))
+  if (failed(dense) || failed(size) || failed(c.expectRank(0, 2)) || failed(c.expectRank(1, 1)))
     return failure();
+  if (!c.ctx.unify(c.dim(indices, 0), c.dim(values, 0), c.name()))
+    return c.error("there are not as many values as coordinates");
   checkNotNegative(c, values);
-  if (isEmpty(weights))
-    weights = {};
+  auto given = weightsFor(c, values, weights, c.resultType(0));
+  if (failed(given))
+    return failure();
   Type t = c.elementType(values);
   Dims column{c.dim(values, 0), c.size(1)}, shape{*size};
   Value at = c.reshape(values, column);
@@ -255,7 +270,7 @@ LogicalResult lowerSparseBincount(NodeContext &c) {
   } else if (dense->size() != 1) {
     return c.error("expected a sparse tensor of rank 1 or 2, found rank " + Twine(dense->size()));
   }
-  return c.setResult(0, countInto(c, at, weights, shape, c.resultType(0), c.attrBool("binary_output")));
+  return c.setResult(0, countInto(c, at, *given, shape, c.resultType(0), c.attrBool("binary_output")));
 }
 
 //===----------------------------------------------------------------------===//

@@ -28,6 +28,14 @@ LogicalResult lowerRounding(NodeContext &c) {
 
 Value square(NodeContext &c, Value x) { return c.mul(x, x); }
 
+/// What grows as exp(|x|): the factors of a narrow type may leave its range where their product does not.
+template <typename Scaled>
+Value besselI(NodeContext &c, Value x) {
+  auto type = cast<FloatType>(c.elementType(x));
+  Value wide = type.getWidth() < 32 ? c.convert(x, c.b.getF32Type()) : x;
+  return c.convert(c.mul(c.unary<Scaled>(wide), c.unary<hlo::ExpOp>(c.unary<hlo::AbsOp>(wide))), type);
+}
+
 Value softplus(NodeContext &c, Value x) {
   Value tail = c.unary<hlo::Log1pOp>(c.unary<hlo::ExpOp>(c.neg(c.unary<hlo::AbsOp>(x))));
   return c.add(c.max(x, c.like(x, 0)), tail);
@@ -359,12 +367,8 @@ void registerUnary(HandlerTable &t) {
     Value y = c.unary<hlo::ErfInvOp>(c.sub(c.mul(x, c.like(x, 2)), c.like(x, 1)));
     return c.mul(y, c.like(y, 1.41421356237309504880));
   });
-  addUnary(t, "BesselI0", [](NodeContext &c, Value x) {
-    return c.mul(c.unary<hlo::BesselI0eOp>(x), c.unary<hlo::ExpOp>(c.unary<hlo::AbsOp>(x)));
-  });
-  addUnary(t, "BesselI1", [](NodeContext &c, Value x) {
-    return c.mul(c.unary<hlo::BesselI1eOp>(x), c.unary<hlo::ExpOp>(c.unary<hlo::AbsOp>(x)));
-  });
+  addUnary(t, "BesselI0", besselI<hlo::BesselI0eOp>);
+  addUnary(t, "BesselI1", besselI<hlo::BesselI1eOp>);
   addUnary(t, "Relu", [](NodeContext &c, Value x) { return c.max(x, c.like(x, 0)); });
   addUnary(t, "Relu6", [](NodeContext &c, Value x) { return c.min(c.max(x, c.like(x, 0)), c.like(x, 6)); });
   addUnary(t, "LeakyRelu", [](NodeContext &c, Value x) {

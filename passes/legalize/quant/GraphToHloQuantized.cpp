@@ -133,7 +133,7 @@ LogicalResult lowerQuantizedConv(NodeContext &c) {
   return setRange(c, rangeOfProducts(c, in->range, in->steps, weights->range, weights->steps, *out));
 }
 
-/// Passes the gradient where the input lay inside its range.
+/// Passes the gradient where the input lay inside its range. TensorFlow multiplies, so that what is not finite elsewhere makes a NaN.
 LogicalResult lowerQuantizeDequantizeGrad(NodeContext &c) {
   Value grad = c.input(0), x = c.input(1), low = c.input(2), high = c.input(3);
   int64_t axis = c.attrInt("axis", -1);
@@ -141,7 +141,7 @@ LogicalResult lowerQuantizeDequantizeGrad(NodeContext &c) {
     return failure();
   Value inside = c.logicalAnd(c.compare(Compare::GE, x, spread(c, low, x, axis)),
                               c.compare(Compare::LE, x, spread(c, high, x, axis)));
-  if (failed(c.setResult(0, c.select(inside, grad, c.scalar(0, c.elementType(grad))))) ||
+  if (failed(c.setResult(0, c.mul(grad, c.convert(inside, c.elementType(grad))))) ||
       failed(c.setResult(1, c.like(low, 0))))
     return failure();
   return c.setResult(2, c.like(high, 0));

@@ -116,7 +116,8 @@ absl::Status extreme(KernelContext &context) {
         T x = i >= 0 ? a.values.data<T>()[i] : T(0), y = j >= 0 ? b.values.data<T>()[j] : T(0);
         const int64_t *row = i >= 0 ? a.row(i) : b.row(j);
         flat.insert(flat.end(), row, row + a.rank());
-        picked.push_back(largest ? (x < y ? y : x) : (y < x ? y : x));
+        // a NaN of either stays, as in the compiled form
+        picked.push_back(y != y || (largest ? x < y : y < x) ? y : x);
       });
       int64_t n = static_cast<int64_t>(picked.size());
       LATHE_TRY_VALUE(values, context.allocateOutput(1, {n}));

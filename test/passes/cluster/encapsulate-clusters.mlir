@@ -50,6 +50,24 @@ graph.func @reference(%x: tensor<*xi32>) -> tensor<*xi32> {
 
 // -----
 
+// Whoever reads a reference after an update outside reads the variable then; one that waits for nothing takes the cluster's result.
+// CHECK-LABEL: graph.func @read_later
+// CHECK: %[[V:.*]], %{{.*}} = graph.node "VariableV2"
+// CHECK: %[[R:.*]], %[[C:.*]] = graph.node "StatefulPartitionedCall"(%[[V]], %arg0)
+// CHECK: %{{.*}}, %[[U:.*]] = graph.node "CountUpTo"(%[[V]]) [%[[C]]]
+// CHECK: graph.node "Identity"(%[[V]]) [%[[U]], %[[C]]]
+// CHECK: graph.node "Identity"(%[[R]])
+graph.func @read_later(%x: tensor<*xi32>) -> (tensor<*xi32>, tensor<*xi32>) {
+  %v, %c0 = graph.node "VariableV2"() {dtype = i32} : () -> tensor<*xi32>
+  %a, %c1 = graph.node "Assign"(%v, %x) {T = i32} attributes {graph.cluster = "c"} : (tensor<*xi32>, tensor<*xi32>) -> tensor<*xi32>
+  %b, %c2 = graph.node "CountUpTo"(%a) {T = i32, limit = 3 : i64} : (tensor<*xi32>) -> tensor<*xi32>
+  %d, %c3 = graph.node "Identity"(%a) [%c2] {T = i32} : (tensor<*xi32>) -> tensor<*xi32>
+  %e, %c4 = graph.node "Identity"(%a) {T = i32} : (tensor<*xi32>) -> tensor<*xi32>
+  graph.return %d, %e : tensor<*xi32>, tensor<*xi32>
+}
+
+// -----
+
 // Two handles of one variable are one argument, and a name that is taken is not taken again.
 // CHECK-LABEL: graph.func @handles
 // CHECK: graph.node "StatefulPartitionedCall"(%{{[^, ]*}}, %arg0) {f = #graph.func<@c_0>}
