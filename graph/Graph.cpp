@@ -1,4 +1,5 @@
 #include "graph/Graph.h"
+#include "ops/Flags.h"
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -490,7 +491,7 @@ void Graph::remove(const std::vector<Node *> &gone) {
 //===----------------------------------------------------------------------===//
 
 bool isBackEdge(const Node *from, const Node *to) {
-  return (from->op() == "NextIteration" || from->op() == "RefNextIteration") && (to->op() == "Merge" || to->op() == "RefMerge");
+  return ops::is(from->op(), ops::Flag::Next) && ops::is(to->op(), ops::Flag::Merge);
 }
 
 absl::StatusOr<std::vector<Node *>> topologicalOrder(const Graph &graph) {

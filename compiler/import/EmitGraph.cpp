@@ -8,6 +8,7 @@
 
 #include "dialects/graph/Graph.h"
 #include "dialects/graph/Types.h"
+#include "ops/Flags.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -88,15 +89,7 @@ void Emitter::findVariables(const FlatGraph &graph) {
   }
 }
 
-static bool isFunctionalFlow(StringRef op) {
-  return op == "While" || op == "StatelessWhile" || op == "If" || op == "StatelessIf" || op == "Case" ||
-         op == "StatelessCase";
-}
-
-static bool passesOn(StringRef op) {
-  return op == "Identity" || op == "RefIdentity" || op == "Switch" || op == "RefSwitch" || op == "Enter" ||
-         op == "RefEnter";
-}
+static bool isFunctionalFlow(StringRef op) { return ops::is(op, ops::Flag::Loop) || ops::is(op, ops::Flag::Branch); }
 
 /// Marks the variables that something writes to, or whose handle goes where we cannot follow.
 void Emitter::findAssignments(const FlatGraph &graph) {
@@ -116,7 +109,7 @@ void Emitter::findAssignments(const FlatGraph &graph) {
         continue;
       }
       std::string key = findVariable(graph, ref);
-      if (key.empty() || passesOn(instance.op) || readsVariable(instance.op))
+      if (key.empty() || handsOn(instance) || readsVariable(instance.op))
         continue;
       if (functional) {
         // the functions know the variable when their argument is bound, and are looked at themselves
@@ -132,7 +125,7 @@ void Emitter::findAssignments(const FlatGraph &graph) {
       variables[key].kept = true;
     }
     // a loop that hands on another handle than it got would read the wrong variable
-    if (instance.op == "While" || instance.op == "StatelessWhile")
+    if (ops::is(instance.op, ops::Flag::Loop))
       for (auto &[function, id] : instance.functions) {
         const FlatGraph &callee = *(*functions)[id];
         if (callee.outputs.size() != callee.argTypes.size())
@@ -433,9 +426,7 @@ graph::NodeOp Emitter::emitInstance(const FlatGraph &graph, const Instance &inst
 
 /// Edges that close a v1 loop.
 static bool isBackEdge(const FlatGraph &graph, const Instance &to, Ref from) {
-  return !from.isArgument() && (to.op == "Merge" || to.op == "RefMerge") &&
-         (graph.instances[from.instance].op == "NextIteration" ||
-          graph.instances[from.instance].op == "RefNextIteration");
+  return !from.isArgument() && ops::is(to.op, ops::Flag::Merge) && ops::is(graph.instances[from.instance].op, ops::Flag::Next);
 }
 
 /// Depth first from outputs and targets with a stack of our own; reports a cycle that is no v1 loop.
@@ -564,7 +555,7 @@ void Emitter::emitGraph(const FlatGraph &graph, const EntryPlan *plan) {
   // the handles of frozen variables are left without users
   for (int index : llvm::reverse(order)) {
     StringRef op = graph.instances[index].op;
-    if ((isVariableHandle(op) || op == "Identity" || op == "NoOp") && nodes[index]->use_empty())
+    if ((isVariableHandle(op) || ops::is(op, ops::Flag::Passes) || op == "NoOp") && nodes[index]->use_empty())
       nodes[index].erase();
   }
   func.setFunctionType(builder.getFunctionType(argTypes, resultTypes));

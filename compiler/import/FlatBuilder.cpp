@@ -11,8 +11,7 @@ namespace lathe::import {
 bool hasEffect(const ops::OpInfo &info, StringRef op) {
   if (!info.isStateful || readsVariable(op))
     return false;
-  if (op == "Assert" || op == "Print" || op == "PrintV2" || op == "Abort" || op == "If" || op == "While" ||
-      op == "Case" || op == "For")
+  if (ops::is(op, ops::Flag::Outside))
     return true;
   for (const ops::Arg &arg : info.inputs)
     if (arg.isRef || arg.type == DType::Resource)
@@ -155,7 +154,7 @@ void FlatBuilder::complete(int index) {
   Instance &instance = graph->instances[index];
   instance.inputs = std::move(inputs);
   instance.controls = std::move(controls);
-  if (instance.op == "Placeholder" || instance.op == "PlaceholderV2") {
+  if (ops::is(instance.op, ops::Flag::Placeholder)) {
     problems.add(instance.id(), Twine("is needed but not fed; pass --input ") + printable(instance.name));
     failed = true;
   }
@@ -186,10 +185,9 @@ void FlatBuilder::requestFunctions(Instance &instance) {
       if (const tf::AttrValue *resolved = attrs.resolve(value); resolved && isFunctional(*resolved))
         sorted[name] = resolved;
   size_t first = SIZE_MAX; // of the operands that the functions take
-  if (instance.op == "While" || instance.op == "StatelessWhile")
+  if (ops::is(instance.op, ops::Flag::Loop))
     first = 0;
-  else if (instance.op == "If" || instance.op == "StatelessIf" || instance.op == "Case" ||
-           instance.op == "StatelessCase")
+  else if (ops::is(instance.op, ops::Flag::Branch))
     first = 1;
   std::vector<std::string> bindings;
   bool anyBinding = false;

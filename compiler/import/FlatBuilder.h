@@ -3,10 +3,11 @@
 #define LATHE_COMPILER_IMPORT_FLATBUILDER_H
 
 #include "compiler/import/Flatten.h"
+#include "ops/Flags.h"
 
 namespace lathe::import {
 
-inline bool isCallOp(llvm::StringRef op) { return op == "PartitionedCall" || op == "StatefulPartitionedCall"; }
+inline bool isCallOp(llvm::StringRef op) { return ops::is(op, ops::Flag::Call); }
 
 /// Ops of which a function keeps the instances that nobody consumes.
 bool hasEffect(const ops::OpInfo &info, llvm::StringRef op);

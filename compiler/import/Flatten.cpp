@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/import/CallSize.h"
 #include "compiler/import/FlatBuilder.h"
+#include "ops/Flags.h"
 
 #include <algorithm>
 
@@ -24,11 +25,13 @@ static constexpr size_t kMaxFunctions = 20'000;
 static constexpr int kMaxHandleHops = 1000;
 
 bool isVariableHandle(StringRef op) { return op == "VarHandleOp"; }
-bool isVariableReference(StringRef op) { return op == "VariableV2" || op == "Variable"; }
+bool isVariableReference(StringRef op) { return ops::is(op, ops::Flag::RefVariable); }
 
-bool readsVariable(StringRef op) {
-  return op == "ReadVariableOp" || op == "ResourceGather" || op == "ResourceGatherNd" || op == "VariableShape" ||
-         op == "VarIsInitializedOp";
+bool readsVariable(StringRef op) { return ops::is(op, ops::Flag::ReadsVariable); }
+
+bool handsOn(const Instance &instance) {
+  return !instance.inputs.empty() && ((ops::is(instance.op, ops::Flag::Passes) && instance.inputs.size() == 1) ||
+                                      ops::is(instance.op, ops::Flag::Gates));
 }
 
 std::string variableKey(const Instance &variable) {
@@ -46,12 +49,9 @@ std::string findVariable(const FlatGraph &graph, Ref ref, bool *through) {
     const Instance &instance = graph.instances[ref.instance];
     if (isVariableHandle(instance.op) || isVariableReference(instance.op))
       return variableKey(instance);
-    bool conditional = instance.op == "Switch" || instance.op == "RefSwitch" || instance.op == "Enter" ||
-                       instance.op == "RefEnter";
     if (through)
-      *through |= conditional;
-    if ((!conditional && instance.op != "Identity" && instance.op != "RefIdentity" && instance.op != "_EagerConst") ||
-        instance.inputs.empty())
+      *through |= ops::is(instance.op, ops::Flag::Gates);
+    if (!handsOn(instance))
       return "";
     ref = instance.inputs[0];
   }

@@ -117,6 +117,8 @@ bool isVariableHandle(llvm::StringRef op);
 bool isVariableReference(llvm::StringRef op);
 /// Whether the op may look at a variable's handle but leaves the variable as it is.
 bool readsVariable(llvm::StringRef op);
+/// Gives its first input and nothing else, if perhaps not always.
+bool handsOn(const Instance &instance);
 /// The key of the variable whose handle or reference this is, looking through Identity, Enter and Switch; `through` is
 /// set when it did so for a Switch or Enter. Empty when it is no variable, or not known which.
 std::string findVariable(const FlatGraph &graph, Ref ref, bool *through = nullptr);

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/import/Select.h"
+#include "ops/Flags.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -18,7 +19,7 @@ namespace lathe::import {
 
 static constexpr size_t kMaxDefaultOutputs = 10'000;
 
-static bool isPlaceholder(StringRef op) { return op == "Placeholder" || op == "PlaceholderV2"; }
+static bool isPlaceholder(StringRef op) { return ops::is(op, ops::Flag::Placeholder); }
 
 static std::string tensorName(const Body &main, MainTensor at) {
   return main.defs[at.node]->name() + ":" + std::to_string(at.port);
@@ -234,12 +235,12 @@ enum class Exclusion { None, Weak, Strong };
 static Exclusion excluded(const Body &main, int node) {
   StringRef op = main.defs[node]->op();
   if (op == "Const" || op == "Assert" || op == "NoOp" || isPlaceholder(op) || isVariableHandle(op) ||
-      isVariableReference(op) || op.starts_with("Assign") || op == "Switch" || op == "RefSwitch")
+      isVariableReference(op) || op.starts_with("Assign") || ops::is(op, ops::Flag::Switch))
     return Exclusion::Strong;
   if (op == "Identity" && !main.nodes[node].inputs.empty()) {
     // the pivots switch_t and switch_f of a conditional
     StringRef from = main.defs[main.nodes[node].inputs[0].node]->op();
-    if (from == "Switch" || from == "RefSwitch")
+    if (ops::is(from, ops::Flag::Switch))
       return Exclusion::Strong;
     // freezing leaves such reads of variables behind
     if (from == "Const")

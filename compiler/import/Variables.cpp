@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/import/Variables.h"
+#include "ops/Flags.h"
 
 using llvm::StringRef;
 using llvm::Twine;
@@ -19,7 +20,7 @@ static std::string keyOf(const tf::NodeDef &variable) {
   return name != variable.attr().end() && !name->second.s().empty() ? name->second.s() : variable.name();
 }
 
-static bool isVariable(StringRef op) { return op == "VarHandleOp" || op == "VariableV2" || op == "Variable"; }
+static bool isVariable(StringRef op) { return ops::is(op, ops::Flag::Variable); }
 
 Checkpoint::Checkpoint(const Model &model, Library &library, Problems &problems) {
   if (model.checkpoint.empty())

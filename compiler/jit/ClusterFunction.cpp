@@ -1,6 +1,7 @@
 #include "compiler/jit/ClusterFunction.h"
 
 #include "compiler/import/Library.h"
+#include "ops/Flags.h"
 #include "ops/Registry.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -19,7 +20,7 @@ using FunctionMap = llvm::StringMap<const tf::FunctionDef *>;
 
 /// Flat index of output `index` of the output argument `name`; -1 when there is none.
 int64_t flatOutput(const tf::NodeDef &node, StringRef name, int64_t index, const FunctionMap &functions) {
-  if (node.op() == "PartitionedCall" || node.op() == "StatefulPartitionedCall")
+  if (ops::is(node.op(), ops::Flag::Call))
     return index;
   if (const tf::FunctionDef *function = functions.lookup(node.op())) {
     for (int i = 0; i < function->signature().output_arg_size(); ++i)

@@ -4,6 +4,7 @@
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/Graph.h"
 #include "dialects/graph/Types.h"
+#include "ops/Flags.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -123,7 +124,7 @@ public:
     while (!work.empty()) {
       const tf::NodeDef *node = nodes.lookup(work.back());
       work.pop_back();
-      bool isSize = node && (node->op() == "Shape" || node->op() == "ShapeN" || node->op() == "Size" || node->op() == "Rank");
+      bool isSize = node && ops::is(node->op(), ops::Flag::Sizes);
       if (node && (throughSizes || !isSize))
         visit(*node, -1);
     }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/graph/ClusterAttrs.h"
+#include "ops/Flags.h"
 #include "passes/cluster/Outline.h"
 #include "passes/cluster/Passes.h"
 #include "passes/cluster/Policy.h"
@@ -55,7 +56,7 @@ VariableUse findUse(BlockArgument arg, SymbolTable &symbols, int depth) {
   for (OpOperand &use : arg.getUses()) {
     auto node = dyn_cast<graph::NodeOp>(use.getOwner());
     std::optional<VariableUse> call = useOfCall(use, symbols, depth);
-    bool assigns = node && use.getOperandNumber() == 0 && (node.getOp() == "Assign" || node.getOp() == "AssignVariableOp");
+    bool assigns = node && use.getOperandNumber() == 0 && ops::is(node.getOp(), ops::Flag::Assigns);
     if (!assigns && !(call && call->writes))
       continue;
     result.writes = true;
@@ -68,11 +69,9 @@ VariableUse findUse(BlockArgument arg, SymbolTable &symbols, int depth) {
         work.push_back(user);
   for (OpOperand &use : arg.getUses()) {
     auto node = dyn_cast<graph::NodeOp>(use.getOwner());
-    bool isWrite = node && use.getOperandNumber() == 0 &&
-                   (node.getOp() == "Assign" || node.getOp() == "AssignVariableOp");
+    bool isWrite = node && use.getOperandNumber() == 0 && ops::is(node.getOp(), ops::Flag::Assigns);
     // behind a condition the value may never be asked for: tf.cond(is_initialized(v), ...)
-    bool mayRead = isOp(use.getOwner(), "Switch") || (node && (node.getOp() == "If" || node.getOp() == "StatelessIf" ||
-                                                             node.getOp() == "Case" || node.getOp() == "StatelessCase"));
+    bool mayRead = isOp(use.getOwner(), "Switch") || (node && ops::is(node.getOp(), ops::Flag::Branch));
     if (std::optional<VariableUse> call = useOfCall(use, symbols, depth); call && !call->reads)
       continue;
     result.reads |= !isWrite && !mayRead && !afterWrite.contains(use.getOwner());

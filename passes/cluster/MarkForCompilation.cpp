@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/graph/ClusterAttrs.h"
+#include "ops/Flags.h"
 #include "ops/Registry.h"
 #include "passes/cluster/ControlFlowUnits.h"
 #include "passes/cluster/Cycles.h"
@@ -28,22 +29,8 @@ namespace {
 // Pairs of clusters without an edge between them are looked at up to this many.
 constexpr size_t kMaxSiblings = 64;
 
-/// Ops that wait for something which another node of the same run may have to do first.
-bool mayBlock(StringRef op) {
-  return op.contains("Dequeue") || op.contains("Recv") || op.contains("TakeMany") || op.contains("Unstage") ||
-         op.contains("TakeGradient") || op.starts_with("ReaderRead") || op.contains("BarrierTake");
-}
-bool mayRelease(StringRef op) {
-  return op.contains("Enqueue") || op.contains("Send") || op.contains("InsertMany") || op.contains("Stage") ||
-         op.contains("ApplyGradient") || op.contains("QueueClose");
-}
-
 /// Ops that cost nothing by themselves.
-bool isFree(StringRef op) {
-  return op == "Identity" || op == "IdentityN" || op == "NoOp" || op == "Const" || op == "StopGradient" ||
-         op == "PreventGradient" || op == "Snapshot" || op == "Reshape" || op == "ExpandDims" || op == "Squeeze" ||
-         op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank" || op == "ReadVariableOp";
-}
+bool isFree(StringRef op) { return ops::is(op, ops::Flag::Free) || op == "ReadVariableOp"; }
 
 class MarkForCompilation : public impl::MarkForCompilationBase<MarkForCompilation> {
 public:
@@ -71,8 +58,8 @@ DenseMap<Operation *, int> findBlockers(ArrayRef<Operation *> order) {
   bool blocks = false, releases = false;
   for (Operation *op : order)
     if (auto node = dyn_cast<graph::NodeOp>(op)) {
-      blocks |= mayBlock(node.getOp());
-      releases |= mayRelease(node.getOp());
+      blocks |= ops::is(node.getOp(), ops::Flag::Blocks);
+      releases |= ops::is(node.getOp(), ops::Flag::Releases);
     }
   if (!blocks || !releases)
     return result;
@@ -86,7 +73,7 @@ DenseMap<Operation *, int> findBlockers(ArrayRef<Operation *> order) {
         const std::set<int> &more = sets[result.lookup(from)];
         all.insert(more.begin(), more.end());
       }
-    if (auto node = dyn_cast<graph::NodeOp>(op); node && mayBlock(node.getOp()))
+    if (auto node = dyn_cast<graph::NodeOp>(op); node && ops::is(node.getOp(), ops::Flag::Blocks))
       all.insert(next++);
     auto [it, isNew] = numbers.try_emplace(all, static_cast<int>(sets.size()));
     if (isNew)

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/graph/ClusterAttrs.h"
+#include "ops/Flags.h"
 #include "passes/cluster/Outline.h"
 #include "passes/cluster/Passes.h"
 #include "passes/cluster/Policy.h"
@@ -21,10 +22,8 @@ namespace lathe::cluster {
 
 namespace {
 
-bool isShapeOp(StringRef op) {
-  return op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank" || op == "VariableShape";
-}
-bool isHandOn(StringRef op) { return op == "Identity" || op == "IdentityN" || op == "NoOp" || op == "StopGradient"; }
+bool isShapeOp(StringRef op) { return ops::is(op, ops::Flag::Sizes) || op == "VariableShape"; }
+bool isHandOn(StringRef op) { return ops::is(op, ops::Flag::Passes) || op == "NoOp"; }
 
 class PartiallyDecluster : public impl::PartiallyDeclusterBase<PartiallyDecluster> {
 public:

@@ -1,5 +1,6 @@
 #include "passes/cluster/Policy.h"
 
+#include "ops/Flags.h"
 #include "ops/Registry.h"
 #include "passes/cluster/Outline.h"
 #include "passes/cluster/Regions.h"
@@ -51,11 +52,13 @@ bool isVariableNode(Operation *op) {
   if (!node)
     return false;
   StringRef name = node.getOp();
-  return name == "VarHandleOp" || name == "VariableV2" || name == "Variable" || name == "TemporaryVariable" ||
-         name == "VarHandlesOp";
+  return ops::is(name, ops::Flag::Variable) || name == "TemporaryVariable" || name == "VarHandlesOp";
 }
 
-bool takesTexts(Operation *op) { return isOp(op, "Assert") || isOp(op, "Print"); }
+bool takesTexts(Operation *op) {
+  auto node = dyn_cast_or_null<graph::NodeOp>(op);
+  return node && ops::is(node.getOp(), ops::Flag::Texts);
+}
 
 /// Ops whose resource is a variable.
 static bool isVariableOp(StringRef op) {
@@ -96,9 +99,7 @@ bool Policy::hasHostKernel(graph::NodeOp node) const {
       info->touchesResources() || llvm::any_of(node->getOperands(), isHostType) ||
       llvm::any_of(node.getOutputs(), isHostType))
     return true;
-  return op == "Identity" || op == "IdentityN" || op == "NoOp" || op == "Const" || op == "StopGradient" ||
-         op == "PreventGradient" || op == "Snapshot" || op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank" ||
-         op == "Reshape" || op == "ExpandDims" || op == "Squeeze";
+  return ops::is(op, ops::Flag::Free);
 }
 
 /// Recursion ends: the importer refuses functions that call themselves.
@@ -169,12 +170,11 @@ Verdict Policy::judge(graph::NodeOp node, bool inFunction) {
   }
   if (op == "_Arg" || op == "_Retval" || op.starts_with("Placeholder") || isVariableNode(node))
     return {Refusal::Endpoint, "an end of the graph, or a variable itself"};
-  if (op == "VarIsInitializedOp" || op == "IsVariableInitialized" || op == "DestroyResourceOp" ||
-      op == "DestroyTemporaryVariable")
+  if (ops::is(op, ops::Flag::AsksVariable))
     return {Refusal::Stateful, "asks about the variable itself"};
   const ops::OpInfo *info = infoOf(node);
   bool functional = isFunctional(node);
-  bool isCall = functional && (op == "PartitionedCall" || op == "StatefulPartitionedCall" || !info);
+  bool isCall = functional && (ops::is(op, ops::Flag::Call) || !info);
   if (!isCall && (!legalize::hasHandler(op) || (info && info->isHost)))
     return {Refusal::NoCompiledForm, legalize::whyNotCompilable(op)};
   if (takesTexts(node) && !inFunction && hasHostKernel(node))

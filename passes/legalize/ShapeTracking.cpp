@@ -1,6 +1,7 @@
 // Shape arithmetic of the graph (Shape, StridedSlice, Pack, Mul ...) done on expressions instead of tensors. What it
 // handles leaves no hlo behind; a tensor is made only where something else reads the value.
 #include "dialects/hlo/Shape.h"
+#include "ops/Flags.h"
 #include "passes/legalize/NodeContext.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -532,7 +533,7 @@ bool Tracker::run() {
   StringRef op = node.getOp();
   if (node.getOutputs().empty())
     return false;
-  if (op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank")
+  if (ops::is(op, ops::Flag::Sizes))
     return shape();
   if (!isIndexType(0))
     return false;
@@ -540,11 +541,12 @@ bool Tracker::run() {
     return constant();
   if (!ints(0) && op != "Concat")
     return false;
+  if (op == "Cast" || (ops::is(op, ops::Flag::Passes) && node.getOutputs().size() == 1))
+    return identity();
   if (std::optional<bool> done = arithmetic())
     return *done;
   using Method = bool (Tracker::*)();
   Method method = llvm::StringSwitch<Method>(op)
-                      .Cases({"Identity", "StopGradient", "PreventGradient", "Cast", "Snapshot"}, &Tracker::identity)
                       .Case("Unpack", &Tracker::unpack)
                       .Case("StridedSlice", &Tracker::stridedSlice)
                       .Case("Pack", &Tracker::pack)

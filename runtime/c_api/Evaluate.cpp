@@ -1,4 +1,5 @@
 // Outputs that are the same in each run.
+#include "ops/Flags.h"
 #include "runtime/c_api/Session.h"
 
 #include "proto/graph.pb.h"
@@ -19,10 +20,8 @@ bool mayChange(const Node *node) {
     return false;
   if (node->info().isStateful || node->info().touchesResources() || !ops::findOp(op) || node->numOutputs() == 0)
     return true;
-  for (const char *name : {"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond",
-                           "_Arg", "NoOp"})
-    if (op == name)
-      return true;
+  if (ops::is(op, ops::Flag::PerRun))
+    return true;
   for (const ops::Attr &attr : node->info().attrs)
     if (attr.type == "func" || attr.type == "list(func)")
       return true;
@@ -40,7 +39,7 @@ bool constantGraph(TF_Graph &graph, Endpoint output, tf::GraphDef *def) {
       return false;
     tf::NodeDef proto = node->toProto();
     proto.set_device("");
-    if (node->op() == "Shape" || node->op() == "Rank" || node->op() == "Size") {
+    if (ops::is(node->op(), ops::Flag::Sizes) && node->numOutputs() == 1) {
       auto values = graph.shapes.values({const_cast<Node *>(node), 0});
       bool isKnown = values.has_value();
       for (size_t k = 0; isKnown && k < values->size(); ++k)
@@ -54,7 +53,7 @@ bool constantGraph(TF_Graph &graph, Endpoint output, tf::GraphDef *def) {
         tf::TensorProto *tensor = (*constant.mutable_attr())["value"].mutable_tensor();
         tensor->set_dtype(static_cast<tf::DataType>(type));
         tensor->mutable_tensor_shape();
-        if (node->op() == "Shape")
+        if (node->op() == "Shape" || node->op() == "ShapeN")
           tensor->mutable_tensor_shape()->add_dim()->set_size(static_cast<int64_t>(values->size()));
         for (const auto &value : *values) {
           if (type == DType::Int32)

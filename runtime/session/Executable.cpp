@@ -1,4 +1,5 @@
 #include "runtime/session/Executable.h"
+#include "ops/Flags.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -57,7 +58,7 @@ absl::Status Executable::classify(int index, const KernelMaker &makeKernel) {
   for (const Endpoint &e : node.inputs)
     item.checksRefs |= graph.nodes[e.node].info.outputIsRef[e.port] || graph.nodes[e.node].info.op == "_Arg";
   item.passesRefs = node.info.op.rfind("Ref", 0) == 0;
-  item.transfers = node.info.op == "Send" || node.info.op == "Recv";
+  item.transfers = ops::is(node.info.op, ops::Flag::Transfer);
   auto kind = kinds().find(node.info.op);
   if (kind == kinds().end()) {
     auto kernel = makeKernel(node.info);

@@ -1,5 +1,6 @@
 // Graphs with the present values of variables as constants.
 #include "graph/Graph.h"
+#include "ops/Flags.h"
 #include "proto/graph.pb.h"
 #include "runtime/session/Saver.h"
 
@@ -22,7 +23,7 @@ const graphdef::Node *handleOf(const graphdef::Node *node) {
   return node->op() == "VarHandleOp" ? node : nullptr;
 }
 
-bool isVariable(const graphdef::Node *node) { return node->op() == "VariableV2" || node->op() == "Variable"; }
+bool isVariable(const graphdef::Node *node) { return ops::is(node->op(), ops::Flag::RefVariable); }
 
 /// What stands for a variable, and the tensor that gives its value.
 struct Frozen {

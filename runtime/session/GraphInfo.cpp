@@ -1,5 +1,7 @@
 #include "runtime/session/GraphInfo.h"
 
+#include "ops/Flags.h"
+
 #include "runtime/session/Graph.h"
 
 #include "absl/strings/str_cat.h"
@@ -9,15 +11,6 @@
 
 namespace lathe {
 namespace {
-
-/// Ops with state that give back nothing of what they were given, and keep nothing.
-bool isHarmless(std::string_view op) {
-  static const std::set<std::string_view> names = {"Assert",           "Print",        "PrintV2",  "RandomUniform", "RandomUniformInt",
-                                                   "RandomStandardNormal", "TruncatedNormal", "ReadVariableOp", "ResourceGather",
-                                                   "ResourceGatherNd", "VarHandleOp",  "VarIsInitializedOp", "Variable",  "VariableV2",
-                                                   "Multinomial",      "RandomGamma",  "RandomPoissonV2"};
-  return names.count(op) != 0;
-}
 
 bool onVariants(const ops::OpInfo &op) {
   for (const auto *args : {&op.inputs, &op.outputs})
@@ -30,7 +23,7 @@ bool onVariants(const ops::OpInfo &op) {
 /// Ops that hold on to tensors, by what the table says; unknown ops might do anything.
 bool keepsTensors(std::string_view op) {
   const ops::OpInfo *info = ops::findOp(op);
-  return !info || (!isHarmless(op) && (info->isStateful || info->touchesResources() || onVariants(*info)));
+  return !info || (!ops::is(op, ops::Flag::Forgets) && (info->isStateful || info->touchesResources() || onVariants(*info)));
 }
 
 /// Functions that a node calls, by its attributes.

@@ -1,4 +1,5 @@
 // Placement.
+#include "ops/Flags.h"
 #include "runtime/session/Partition.h"
 
 #include "runtime/session/Clusters.h"
@@ -112,7 +113,7 @@ Fit fitOf(const NodeInfo &info, const tf::NodeDef &node, const Library &library,
     for (DType t : *types)
       if (t == DType::String)
         return Fit::No;
-  if (node.op() == "VarHandleOp" || node.op() == "VariableV2" || node.op() == "Variable")
+  if (ops::is(node.op(), ops::Flag::Variable))
     return Fit::Compiled; // whatever is done to it in this run
   if (isExecutorOp(node.op()) || hostInputsOfHandler(node.op()) || library.find(node.op()))
     return Fit::Neutral;

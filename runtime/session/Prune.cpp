@@ -1,4 +1,5 @@
 // The part of a graph that a run needs.
+#include "ops/Flags.h"
 #include "runtime/session/Graph.h"
 
 #include "absl/strings/str_cat.h"
@@ -69,7 +70,7 @@ std::string Pruner::rewrite(const std::string &input) const {
     return it == fed.end() ? input : it->second;
   }
   const std::string &op = graph.nodes[node]->op();
-  if (op == "Placeholder" || op == "PlaceholderV2")
+  if (ops::is(op, ops::Flag::Placeholder))
     if (auto it = fed.find({node, 0}); it != fed.end())
       return "^" + it->second;
   return input;

@@ -1,3 +1,4 @@
+#include "ops/Flags.h"
 #include "ops/Registry.h"
 
 #include "gtest/gtest.h"
@@ -110,4 +111,40 @@ TEST(RegistryTest, RefusesWhatTheDefinitionDoesNotAllow) {
   attrs.lists["Tdense"] = {DType::Float32, DType::Int8};
   EXPECT_EQ(check("ParseSingleExample", attrs),
             "attribute 'Tdense' is int8, expected one of float32, int64, string");
+}
+
+TEST(Flags, AreOfOpsThatThereAre) {
+  for (int flag = 0; flag <= static_cast<int>(Flag::Transfer); ++flag) {
+    std::vector<std::string_view> ops = opsWith(static_cast<Flag>(flag));
+    EXPECT_FALSE(ops.empty()) << flag;
+    for (std::string_view op : ops)
+      EXPECT_TRUE(findOp(op) || op == "_EagerConst") << op; // TensorFlow adds that one to graphs by itself
+  }
+  EXPECT_FALSE(is("NoSuchOp", Flag::Free));
+}
+
+/// What flags say of each other, and of the table of ops.
+TEST(Flags, GoTogether) {
+  for (std::string_view op : opsWith(Flag::RefVariable))
+    EXPECT_TRUE(is(op, Flag::Variable) && findOp(op)->outputs[0].isRef) << op;
+  for (std::string_view op : opsWith(Flag::Assigns))
+    EXPECT_TRUE(is(op, Flag::Effect)) << op;
+  for (std::string_view op : opsWith(Flag::Passes))
+    if (const OpInfo *info = findOp(op)) {
+      EXPECT_TRUE(info->inputs.size() == 1 && info->outputs.size() == 1) << op;
+      EXPECT_FALSE(is(op, Flag::Gates)) << op;
+    }
+  for (std::string_view op : opsWith(Flag::Free))
+    EXPECT_FALSE(findOp(op)->isStateful || findOp(op)->touchesResources()) << op;
+  for (std::string_view op : opsWith(Flag::Forgets))
+    EXPECT_TRUE(findOp(op)->isStateful || findOp(op)->touchesResources()) << op;
+  for (const OpInfo &op : allOps()) {
+    // optimizers change their variables, and what puts something into a queue lets others go on
+    const bool applies = op.name.substr(0, 13) == "ResourceApply" || op.name.substr(0, 19) == "ResourceSparseApply";
+    EXPECT_TRUE(!applies || is(op.name, Flag::Effect)) << op.name;
+    EXPECT_EQ(op.name.substr(0, 12) == "QueueDequeue", op.name.substr(0, 5) == "Queue" && is(op.name, Flag::Blocks)) << op.name;
+    EXPECT_TRUE(op.name.substr(0, 12) != "QueueEnqueue" || is(op.name, Flag::Releases)) << op.name;
+  }
+  EXPECT_FALSE(is("ApplyGradientDescent", Flag::Releases));
+  EXPECT_FALSE(is("ScatterNd", Flag::Effect));
 }
