@@ -1,4 +1,5 @@
 #include "graph/Shapes.h"
+#include "ops/Flags.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -85,6 +86,10 @@ public:
   bool boolAttr(std::string_view name) const override { return node->boolAttr(name); }
   std::string stringAttr(std::string_view name) const override { return node->stringAttr(name); }
   std::vector<int64_t> intsAttr(std::string_view name) const override { return node->intsAttr(name); }
+  std::vector<std::string> stringsAttr(std::string_view name) const override {
+    const tf::AttrValue *value = node->attr(name);
+    return value ? std::vector<std::string>(value->list().s().begin(), value->list().s().end()) : std::vector<std::string>();
+  }
   double floatAttr(std::string_view name) const override { return node->floatAttr(name); }
   std::vector<float> floatsAttr(std::string_view name) const override {
     const tf::AttrValue *value = node->attr(name);
@@ -146,9 +151,11 @@ private:
     auto input = [&](int i) { return read(node->input(i), depth + 1); };
     if (op == "Const")
       return constantValues(node);
-    if (op == "Identity" || op == "StopGradient" || op == "PreventGradient" || op == "Cast")
+    if (ops::is(op, ops::Flag::Passes) && e.index < node->numInputs())
+      return input(e.index);
+    if (op == "Cast")
       return node->numInputs() == 1 ? input(0) : std::nullopt;
-    if (op == "Shape" || op == "ShapeN" || op == "Rank" || op == "Size")
+    if (ops::is(op, ops::Flag::Sizes))
       return ofShape(op, shapes.shape(node->input(e.index)));
     if (op == "VariableShape")
       return ofShape(op, shapes.handleShape(node->input(0)));

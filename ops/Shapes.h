@@ -44,6 +44,7 @@ public:
   virtual int64_t intAttr(std::string_view name) const = 0;
   virtual bool boolAttr(std::string_view name) const = 0;
   virtual std::string stringAttr(std::string_view name) const = 0;
+  virtual std::vector<std::string> stringsAttr(std::string_view name) const = 0;
   virtual std::vector<int64_t> intsAttr(std::string_view name) const = 0;
   virtual double floatAttr(std::string_view name) const = 0;
   virtual std::vector<float> floatsAttr(std::string_view name) const = 0;

@@ -140,6 +140,21 @@ absl::Status raggedToSparse(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
+/// A dimension for each partition of rows, and those of a value; or what the shape says.
+absl::Status raggedToTensor(const ShapeQuery &q, Shapes *out) {
+  std::vector<std::string> kinds = q.stringsAttr("row_partition_types");
+  PartialShape values = q.inputShape(1), shape;
+  LATHE_ASSIGN(shape, heldShape(q, 0));
+  if (values && !values->empty() && !kinds.empty()) {
+    const size_t partitions = kinds.size() - (kinds[0] == "FIRST_DIM_SIZE");
+    std::vector<int64_t> whole(partitions + 1, -1);
+    whole.insert(whole.end(), values->begin() + 1, values->end());
+    LATHE_ASSIGN(shape, mergeShapes(shape, whole));
+  }
+  (*out)[0] = shape;
+  return absl::OkStatus();
+}
+
 absl::Status raggedToVariant(const ShapeQuery &q, Shapes *out) {
   auto [first, count] = q.inputRange("rt_nested_splits");
   LATHE_CHECK(checkSplits(q, first, count));
@@ -233,6 +248,7 @@ void addSparseShapes(ShapeTable *table) {
   all({"DenseCountSparseOutput"}, denseCount);
   all({"RaggedCountSparseOutput"}, raggedCount);
   all({"RaggedTensorToSparse"}, raggedToSparse);
+  all({"RaggedTensorToTensor"}, raggedToTensor);
   all({"RaggedTensorToVariant"}, raggedToVariant);
   all({"RaggedRange"}, raggedRange);
   all({"RaggedCross"}, raggedCross);

@@ -63,7 +63,9 @@ absl::Status conv(const ShapeQuery &q, Shapes *out, int64_t rank, bool isDepthwi
       multiplier = -1;
   }
   result[layout.channel()] = multiplier;
-  for (int64_t i = 0; i < rank - 2; ++i) {
+  // TensorFlow's function does not look at what some quantized convolutions pad besides
+  const bool padsMore = !q.intsAttr("padding_list").empty();
+  for (int64_t i = 0; i < rank - 2 && !padsMore; ++i) {
     int64_t d = layout.spatial(i);
     LATHE_ASSIGN(result[d], windowed(input ? (*input)[d] : -1, filter ? (*filter)[i] : -1, at(strides, d, 1), at(dilations, d, 1), padding,
                                      padding == "EXPLICIT" ? at(pads, 2 * d, 0) + at(pads, 2 * d + 1, 0) : 0));
@@ -90,7 +92,9 @@ absl::Status pool(const ShapeQuery &q, Shapes *out, int64_t rank, bool hasDepth)
     result[d] = input ? (*input)[d] : -1;
   for (int64_t i = -1; i < rank - 2; ++i) {
     const int64_t d = i < 0 ? layout.channel() : layout.spatial(i);
-    if (i >= 0 || hasDepth)
+    if (i < 0 && q.numOutputs() == 2 && at(windows, d, 1) != 1)
+      result[d] = -1; // TensorFlow's kernel keeps the channels, other than its function
+    else if (i >= 0 || hasDepth)
       LATHE_ASSIGN(result[d], windowed(input ? (*input)[d] : -1, at(windows, d, 1), at(strides, d, 1), 1, padding,
                                        padding == "EXPLICIT" ? at(pads, 2 * d, 0) + at(pads, 2 * d + 1, 0) : 0));
   }

@@ -4,9 +4,11 @@
 #include "dialects/graph/Types.h"
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Evaluator.h"
+#include "ops/Flags.h"
 #include "passes/legalize/Complaints.h"
 #include "passes/legalize/Legalize.h"
 #include "passes/legalize/NodeContext.h"
+#include "passes/legalize/ShapeCheck.h"
 
 #include <queue>
 
@@ -70,14 +72,6 @@ graph::FuncOp LegalizeContext::lookupFunction(Attribute attr) {
   return func ? module.lookupSymbol<graph::FuncOp>(func.getName().getValue()) : graph::FuncOp();
 }
 
-/// Ops that a function runs for their effect even if nothing reads them.
-static bool hasEffect(StringRef op) {
-  return op.starts_with("Assign") || op.starts_with("ResourceApply") || op.starts_with("ResourceSparseApply") ||
-         op.starts_with("ResourceScatter") || op.starts_with("Apply") || op.starts_with("Scatter") ||
-         op.starts_with("Stack") || op == "Assert" || op == "While" || op == "If" || op == "Case" ||
-         op == "StatefulPartitionedCall";
-}
-
 FailureOr<const std::vector<graph::NodeOp> *> LegalizeContext::orderOf(graph::FuncOp func) {
   auto [it, isNew] = orders.try_emplace(func.getOperation());
   if (!isNew)
@@ -94,7 +88,7 @@ FailureOr<const std::vector<graph::NodeOp> *> LegalizeContext::orderOf(graph::Fu
   SmallVector<Operation *> work{block.getTerminator()};
   if (func.isPrivate())
     for (graph::NodeOp node : nodes)
-      if (hasEffect(node.getOp())) {
+      if (ops::is(node.getOp(), ops::Flag::Effect)) {
         needed[index[node]] = true;
         work.push_back(node);
       }
@@ -210,7 +204,7 @@ LogicalResult LegalizeContext::lowerBody(graph::FuncOp func, ArrayRef<GraphValue
     assign(arg, value);
   bool ok = true;
   for (graph::NodeOp node : nodes)
-    ok &= succeeded(lowerNode(node));
+    ok &= succeeded(lowerNode(node)) && succeeded(checkShapes(*this, node));
   if (ok)
     for (Value output : cast<graph::ReturnOp>(block.getTerminator()).getOutputs())
       results.push_back(lookup(output));
