@@ -250,7 +250,7 @@ LogicalResult emitMmaConv(Operation *op, KernelBuilder &b) {
   mmaKindOf(conv, kind);
   ConvProduct product(conv, b);
   const bool wide = hlo::tensorType(conv.getInput()).getShape().back() % 4 == 0 && product.columns % 4 == 0;
-  const MmaShape shape = chooseMmaShape(product.pixels(), product.columns, 1, wide);
+  const MmaShape shape = chooseMmaShape(kind, product.pixels(), product.columns, product.depth, 1, wide);
   b.setWork(shape.rows * shape.columns * 16);
   BlockFrame frame(b, shape.threads());
   auto widest = [&](Type element) { return mmaAccess(kind, element); };

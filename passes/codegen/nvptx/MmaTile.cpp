@@ -74,13 +74,20 @@ int64_t mmaAccess(MmaKind kind, Type element) {
   return std::min(pieceBytes, pieceBytes / stagedBytes(kind) * bytes);
 }
 
-MmaShape chooseMmaShape(int64_t rows, int64_t columns, int64_t batch, bool wide) {
+// What a warp reads from shared memory for each of its products grows with the edges of its rectangle, what it multiplies with their
+// product: so tiles that four warps would divide into small rectangles have fewer of larger ones, which share the depth instead.
+MmaShape chooseMmaShape(MmaKind kind, int64_t rows, int64_t columns, int64_t depth, int64_t batch, bool wide) {
+  auto isDeep = [&](int64_t parts) { return wide && (depth < 0 || depth >= 2 * parts * mmaDepth(kind)); };
   switch (tileEdge(rows, columns, batch, wide)) {
   case 128:
     return {128, 128, 64, 32};
   case 64:
+    if (isDeep(2))
+      return {64, 64, 64, 32, 2};
     return {64, 64, 32, 32};
   default:
+    if (isDeep(4))
+      return {32, 32, 32, 32, 4};
     return {32, 32, 16, 16};
   }
 }
@@ -130,7 +137,9 @@ private:
     return b.remU(b.divU(x, b.i64(int64_t(1) << shift)), b.i64(int64_t(1) << count));
   }
   Value exclusive(Value x, Value y) { return arith::XOrIOp::create(b, x, y); }
-  Value at(Value offset) { return b.ptrBytes(memory, offset); }
+  Value at(Value offset) { return b.ptrBytes(stages, offset); }
+  /// Of all stages the one that this thread's group takes in a turn.
+  Value number(Value turn) { return shape.parts == 1 ? turn : b.add(b.mul(turn, b.i64(shape.parts)), part); }
   void intrinsic(StringRef name, ValueRange args) {
     LLVM::CallIntrinsicOp::create(b, b.getStringAttr(name), args);
   }
@@ -143,7 +152,9 @@ private:
   const TileProduct &p;
   const int64_t bytes, depth; ///< of an element in shared memory; steps of a stage
   Type word;
-  Value memory, lane, warpRow, warpColumn;
+  Value part, place; ///< of this thread: its group, and its number there
+  Value memory, stages; ///< of the block; of the group
+  Value lane, warpRow, warpColumn;
   Side lhs, rhs;
   int64_t stageBytes = 0;
 };
@@ -178,7 +189,7 @@ MmaTile::Side MmaTile::makeSide(const TileOperand &operand, int64_t lines, Value
                                 bool left) {
   Side side;
   static_cast<TileSide &>(side) =
-      TileSide(b, operand, lines, depth, frame.thread, frame.threads, tile, count);
+      TileSide(b, operand, lines, depth, place, shape.groupThreads(), tile, count);
   side.left = left;
   side.along = operand.alongDepth || bytes == 1;
   side.start = stageBytes;
@@ -243,7 +254,7 @@ SmallVector<Value> MmaTile::load(const Side &side, Value step) {
   const TileOperand &o = *side.operand;
   const unsigned align = o.vector * codegen::elemBytes(o.element);
   for (size_t i = 0; i < side.slots(); ++i) {
-    const TilePlace place = side.at(b, i, step, p.depth, 1);
+    const TilePlace place = side.at(b, i, step, p.depth, shape.parts);
     Value x;
     if (nvptx::isDirect(kind, o.element))
       x = LLVM::LoadOp::create(b, codegen::widen(b.getIntegerType(8 * bytes), o.vector),
@@ -276,7 +287,7 @@ void MmaTile::copy(const Side &side, Value stage, Value step) {
   const std::string name = "llvm.nvvm.cp.async." + std::string(size == 16 ? "cg" : "ca") + ".shared.global." +
                            std::to_string(size) + ".s";
   for (size_t i = 0; i < side.slots(); ++i) {
-    const TilePlace place = side.at(b, i, step, p.depth, 1);
+    const TilePlace place = side.at(b, i, step, p.depth, shape.parts);
     Value whole = b.cstI(word, size); // what is not read becomes zeros
     Value read = place.inside ? b.select(place.inside, whole, b.cstI(word, 0)) : whole;
     Value from = LLVM::AddrSpaceCastOp::create(b, LLVM::LLVMPointerType::get(b.getContext(), 1),
@@ -351,7 +362,7 @@ SmallVector<Value> MmaTile::multiply(Value stage, ValueRange before) {
 
 // The next stage travels from memory to registers while this one is used, and from there to the other.
 SmallVector<Value> MmaTile::sumStored(Value steps, ValueRange zeros) {
-  SmallVector<Value> x = load(lhs, b.i64(0)), y = load(rhs, b.i64(0));
+  SmallVector<Value> x = load(lhs, number(b.i64(0))), y = load(rhs, number(b.i64(0)));
   auto put = [&](Value stage) {
     store(lhs, stage, x);
     store(rhs, stage, y);
@@ -360,7 +371,7 @@ SmallVector<Value> MmaTile::sumStored(Value steps, ValueRange zeros) {
   put(b.i64(0));
   return b.loop(b.i64(0), steps, b.i64(1), zeros, [&](Value step, ValueRange sums) {
     Value stage = b.mul(bits(step, 0, 1), b.i64(stageBytes));
-    Value next = b.add(step, b.i64(1));
+    Value next = number(b.add(step, b.i64(1)));
     x = load(lhs, next);
     y = load(rhs, next);
     SmallVector<Value> after = multiply(stage, sums);
@@ -371,7 +382,8 @@ SmallVector<Value> MmaTile::sumStored(Value steps, ValueRange zeros) {
 
 // Two stages are under way while one is used.
 SmallVector<Value> MmaTile::sumCopied(Value steps, ValueRange zeros) {
-  auto fetch = [&](Value stage, Value step) {
+  auto fetch = [&](Value stage, Value turn) {
+    Value step = number(turn);
     copy(lhs, stage, step);
     copy(rhs, stage, step);
     intrinsic("llvm.nvvm.cp.async.commit.group", {});
@@ -418,7 +430,10 @@ LogicalResult MmaTile::finish(ValueRange sums) {
           Value column = b.add(b.add(b.mul(warpColumn, b.i64(shape.warpColumns)), b.mul(member, b.i64(2))),
                                b.i64(8 * j + e % 2));
           Value sum = sums[4 * ((g * (warpRows / 16) + i) * across + j) + e];
-          b.storeElem(p.sum, sum, memory, b.add(b.mul(row, b.i64(pitch)), column));
+          Value at = b.add(b.mul(row, b.i64(pitch)), column);
+          if (shape.parts > 1)
+            at = b.add(at, b.mul(part, b.i64(rows * pitch)));
+          b.storeElem(p.sum, sum, memory, at);
         }
     frame.barrier();
     TileSums area;
@@ -426,6 +441,8 @@ LogicalResult MmaTile::finish(ValueRange sums) {
     area.rows = rows;
     area.columns = shape.columns;
     area.pitch = pitch;
+    area.parts = shape.parts;
+    area.partElements = rows * pitch;
     area.top = b.mul(p.tileRow, b.i64(shape.rows));
     area.left = b.mul(p.tileColumn, b.i64(shape.columns));
     area.rowOf = [&](Value r) {
@@ -440,8 +457,10 @@ LogicalResult MmaTile::finish(ValueRange sums) {
 
 LogicalResult MmaTile::emit() {
   const int64_t across = shape.columns / shape.warpColumns;
-  Value warp = b.divU(frame.thread, b.i64(warpThreads));
-  lane = b.remU(frame.thread, b.i64(warpThreads));
+  part = shape.parts == 1 ? b.i64(0) : b.divU(frame.thread, b.i64(shape.groupThreads()));
+  place = shape.parts == 1 ? frame.thread : b.remU(frame.thread, b.i64(shape.groupThreads()));
+  Value warp = b.divU(place, b.i64(warpThreads));
+  lane = b.remU(place, b.i64(warpThreads));
   warpRow = b.divU(warp, b.i64(across));
   warpColumn = b.remU(warp, b.i64(across));
   lhs = makeSide(p.lhs, shape.rows, p.tileRow, p.rows, true);
@@ -450,9 +469,11 @@ LogicalResult MmaTile::emit() {
   makeFragments(rhs, b.mul(warpColumn, b.i64(shape.warpColumns)), shape.warpColumns / 16);
   const bool copied = isDirect(lhs) && isDirect(rhs);
   const int64_t groupRows = std::min<int64_t>(64, shape.rows);
-  memory = frame.shared(
-      std::max((copied ? copiedStages : storedStages) * stageBytes, groupRows * (shape.columns + 8) * 4));
-  Value steps = b.divU(b.add(p.depth, b.i64(depth - 1)), b.i64(depth));
+  const int64_t staged = (copied ? copiedStages : storedStages) * stageBytes;
+  memory = frame.shared(shape.parts * std::max(staged, groupRows * (shape.columns + 8) * 4));
+  stages = shape.parts == 1 ? memory : b.ptrBytes(memory, b.mul(part, b.i64(staged)));
+  const int64_t together = depth * shape.parts;
+  Value steps = b.divU(b.add(p.depth, b.i64(together - 1)), b.i64(together));
   SmallVector<Value> zeros(shape.warpRows * shape.warpColumns / warpThreads, b.cstI(p.sum, 0));
   auto all = [&] { return copied ? sumCopied(steps, zeros) : sumStored(steps, zeros); };
   if (codegen::constantOf(p.depth))

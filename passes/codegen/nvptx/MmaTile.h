@@ -27,12 +27,14 @@ int64_t mmaAccess(MmaKind kind, mlir::Type element);
 /// Results of a tile and of a warp, multiples of 16.
 struct MmaShape {
   int64_t rows, columns, warpRows, warpColumns;
-  int64_t threads() const { return rows / warpRows * (columns / warpColumns) * warpThreads; }
+  int64_t parts = 1; ///< groups of warps that share the depth, stage by stage in turn
+  int64_t groupThreads() const { return rows / warpRows * (columns / warpColumns) * warpThreads; }
+  int64_t threads() const { return parts * groupThreads(); }
 };
 
-/// `wide`: operands are loaded several elements at a time; where they are not, large tiles need more
-/// registers than there are.
-MmaShape chooseMmaShape(int64_t rows, int64_t columns, int64_t batch, bool wide);
+/// `wide`: operands are loaded several elements at a time; where they are not, large tiles, and large shares of
+/// one, need more registers than there are. Negative sizes are known at run time only.
+MmaShape chooseMmaShape(MmaKind kind, int64_t rows, int64_t columns, int64_t depth, int64_t batch, bool wide);
 
 /// Emits the work of one block.
 mlir::LogicalResult emitMmaTile(BlockFrame &frame, MmaKind kind, const MmaShape &shape,

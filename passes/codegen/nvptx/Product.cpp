@@ -223,7 +223,7 @@ LogicalResult emitMmaProduct(Operation *op, KernelBuilder &b) {
   const bool wide = llvm::all_of(ArrayRef{c.lhs, c.rhs}, [&](RankedTensorType type) {
     return widestVector(type.getShape().back(), type.getElementType(), 16) > 2;
   });
-  const MmaShape shape = chooseMmaShape(product.rows(), product.columns(), product.batch(), wide);
+  const MmaShape shape = chooseMmaShape(kind, product.rows(), product.columns(), product.roles.depth(), product.batch(), wide);
   b.setWork(shape.rows * shape.columns * 16);
   BlockFrame frame(b, shape.threads());
   return emitMmaTile(frame, kind, shape, product.describe(frame, shape.rows, shape.columns, widest));

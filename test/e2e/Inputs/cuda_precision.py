@@ -15,7 +15,9 @@ product("both_across", 36, 19, 32, ta=True, tb=True)
 product("rows_at_run_time", 41, 16, 64, free=0)
 product("depth_at_run_time", 32, 37, 32, free=1)
 product("batches", 16, 12, 20, batch=(2, 3))
-product("middle", 640, 40, 640, ta=True)
+product("middle", 640, 136, 640, ta=True)
+product("middle_short", 640, 40, 640, ta=True)
+product("deep", 36, 333, 40, ta=True)
 product("shared_by_blocks", 40, 2048, 36, bias=True)
 product("large", 1100, 20, 1284, tb=True)
 conv("plain_conv", [1, 9, 11, 3], [3, 3], 16)
@@ -23,13 +25,14 @@ conv("strided", [2, 12, 9, 8], [3, 5], 33, stride=2, padding="VALID")
 conv("dilated", [1, 13, 13, 4], [3, 3], 8, dilation=2)
 conv("one_tap", [1, 5, 5, 32], [3, 3], 40)
 conv("points", [1, 7, 7, 32], [1, 1], 64)
+conv("middle_conv", [2, 40, 40, 16], [3, 3], 128)
 
 # operands that are multiplied as they are: copied to shared memory
 for name, source in ("halves", "DT_HALF"), ("bfloats", "DT_BFLOAT16"):
     for case, m, k, n, ta, tb in (
         ("plain", 40, 200, 72, False, False), ("left_across", 72, 56, 40, True, False), ("right_across", 33, 64, 35, False, True),
         ("both_across", 64, 40, 70, True, True), ("short", 36, 16, 33, False, False), ("odd", 35, 37, 33, False, False),
-        ("middle", 648, 72, 640, False, False)):  # fmt: skip
+        ("middle", 648, 136, 640, False, False), ("deep", 40, 328, 72, False, False), ("deep_across", 40, 264, 72, True, True)):  # fmt: skip
         label = f"{name}_{case}"
         # values of bfloat16 come from f32, as npz has none
         sides = [given(f"{label}_{side}", dims, "DT_HALF" if source == "DT_HALF" else "DT_FLOAT")
