@@ -1,306 +1,244 @@
 // The program of a GPU archive (pack): runs each compiled model on the cases beside it, compares with the outputs of CPU code, and
 // measures. Linked with the models' objects, so that the machine with the GPU needs no compiler and no Python.
 //
-//   check [FOLDER] [--seconds S] [--device N] [--record FILE]
+//   check [FOLDER] [--minutes M] [--seconds S] [--device N] [--record FILE]
 //
-// A case is a folder with a file `case`: the model, the tolerance, then a line a tensor: in|out, the entry's number of it, its file,
-// its dimensions. 0: all agree; 1: some do not, or could not run.
+// All cases are checked first; what is left of the minutes is shared by the cases' times. FILE gets JSON lines: the device and its
+// peaks, results of single instructions for the emulated driver's tests, each case, each kernel. 0: all agree; 1: some do not, or
+// could not run.
 #include "bench/gpu/check.h"
 
-#include "runtime/abi/cuda_abi.h"
+#include "bench/gpu/kernels.h"
+#include "bench/gpu/probes.h"
+#include "bench/gpu/runner.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <dirent.h>
-#include <fstream>
-#include <sstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace {
 
-struct TensorFile {
-  bool isInput = false;
-  int number = 0;
-  std::string file;
-  std::vector<int64_t> dims;
-  std::vector<char> bytes;
-};
-
-struct Case {
-  std::string name, model;
-  double tolerance = 0;
-  std::vector<TensorFile> tensors;
-};
+using Clock = std::chrono::steady_clock;
 
 struct Options {
   std::string folder = "cases", record;
-  double seconds = 1;
+  double minutes = 8, seconds = 1; ///< of the whole, and at most of one measurement
   int device = 0;
 };
 
-bool readFile(const std::string &path, std::vector<char> &bytes) {
-  std::ifstream in(path, std::ios::binary);
-  bytes.assign(std::istreambuf_iterator<char>(in), {});
-  return bool(in) || in.eof();
-}
-
-bool readCase(const std::string &folder, Case &c) {
-  std::ifstream in(folder + "/case");
-  in >> c.model >> c.tolerance;
-  std::string line;
-  std::getline(in, line);
-  while (std::getline(in, line)) {
-    std::istringstream words(line);
-    std::string kind;
-    TensorFile t;
-    words >> kind >> t.number >> t.file;
-    t.isInput = kind == "in";
-    for (int64_t d; words >> d;)
-      t.dims.push_back(d);
-    if (t.file.empty() || !readFile(folder + "/" + t.file, t.bytes))
-      return false;
-    c.tensors.push_back(std::move(t));
-  }
-  return !c.tensors.empty();
-}
-
-/// One model on one case, with its tensors on the host and on the device.
-class Bench {
+class Program {
 public:
-  Bench(const Model &model, const Case &c, int ordinal) : module(*model.module()), device(*model.device()), c(c) {
-    std::memset(&error, 0, sizeof(error));
-    error.struct_size = sizeof(error);
-    std::memset(&args, 0, sizeof(args));
-    args.args.struct_size = sizeof(args);
-    args.args.threads = 1;
-    args.args.error = &error;
-    failed(device.open(ordinal, &args.instance, &error));
-  }
-  ~Bench() {
-    for (void *p : onDevice)
-      if (p)
-        device.release(args.instance, p, nullptr);
-    if (args.instance)
-      device.close(args.instance);
-  }
-
-  bool prepare();
-  /// Runs once; results come to `results`.
-  bool run(bool withDevice);
-  bool agrees(double &worst);
-  /// Microseconds: the median of runs.
-  double median(bool withDevice, double seconds);
-  const std::string &problem() const { return why; }
+  explicit Program(const Options &options) : options(options), begin(Clock::now()) {}
+  ~Program();
+  int run();
 
 private:
-  bool failed(int32_t code) {
-    if (code && why.empty())
-      why = "status " + std::to_string(code) + ": " + (error.message ? error.message : "");
-    return code != 0;
-  }
-  bool refuse(const std::string &text) {
-    why = text;
-    return false;
-  }
+  bool start();
+  void recordProbes();
+  bool check(const Case &c);
+  bool measure(const Case &c, double seconds);
+  double left() const { return 60 * options.minutes - std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-  const lathe_module &module;
-  const lathe_device_module &device;
-  const Case &c;
-  lathe_error error;
-  lathe_device_run_args args;
-  std::vector<int64_t> sizes;
-  std::vector<std::vector<char>> results;
-  std::vector<const TensorFile *> inputFiles, outputFiles;
-  std::vector<const void *> inputs, deviceInputs;
-  std::vector<void *> outputs, deviceOutputs, variables, onDevice;
-  std::vector<uint8_t> yes;
-  std::string why;
+  const Options &options;
+  const Clock::time_point begin;
+  const lathe_cuda_driver *driver = nullptr;
+  lathe_cu_device device = 0;
+  bool retained = false;
+  Peaks peaks;
+  std::FILE *record = nullptr;
 };
 
-bool Bench::prepare() {
-  if (!why.empty())
-    return false;
-  const lathe_entry &e = *module.entries[0];
-  inputFiles.resize(size_t(e.num_inputs));
-  outputFiles.resize(size_t(e.num_outputs));
-  for (const TensorFile &t : c.tensors) {
-    auto &list = t.isInput ? inputFiles : outputFiles;
-    if (t.number < 0 || size_t(t.number) >= list.size())
-      return refuse("the case names a tensor that the model lacks");
-    list[size_t(t.number)] = &t;
-  }
-  sizes.assign(size_t(module.num_symbols), 0);
-  for (int i = 0; i < e.num_inputs; ++i) {
-    const lathe_tensor_info &info = *e.inputs[i];
-    if (!inputFiles[size_t(i)] || inputFiles[size_t(i)]->dims.size() != size_t(info.rank))
-      return refuse(std::string("no input '") + info.name + "' of its rank");
-    for (int d = 0; d < info.rank; ++d)
-      if (info.dims[d] < 0 && info.dims[d] != LATHE_DIM_COMPUTED)
-        sizes[size_t(-1 - info.dims[d])] = inputFiles[size_t(i)]->dims[size_t(d)];
-  }
-  const int64_t bytes = device.workspace_size[0](sizes.data());
-  if (bytes < 0)
-    return refuse("a size is out of range");
-  if (failed(device.reserve(args.instance, bytes, &error)))
-    return false;
-  std::vector<int64_t> bounded = sizes;
-  e.bound_sizes(bounded.data());
-  int numDims = 0;
-  for (int i = 0; i < e.num_inputs; ++i)
-    numDims += e.inputs[i]->rank;
-  std::vector<int64_t> dims(size_t(numDims) + 1);
-  for (int i = 0; i < e.num_outputs; ++i)
-    dims.resize(dims.size() + size_t(e.outputs[i]->rank));
-  e.dims(bounded.data(), dims.data());
-  auto allocate = [&](size_t size) {
-    void *p = nullptr;
-    failed(device.allocate(args.instance, &p, int64_t(std::max<size_t>(size, 1)), &error));
-    onDevice.push_back(p);
-    return p;
-  };
-  size_t at = 0;
-  for (int i = 0; i < e.num_inputs; ++i) {
-    const std::vector<char> &data = inputFiles[size_t(i)]->bytes;
-    int64_t size = e.inputs[i]->element_size;
-    for (int d = 0; d < e.inputs[i]->rank; ++d)
-      size *= dims[at++];
-    if (size != int64_t(data.size()))
-      return refuse(std::string("input '") + e.inputs[i]->name + "' is of another size");
-    inputs.push_back(data.data());
-    void *there = allocate(data.size());
-    if (!why.empty() || failed(device.copy(args.instance, there, 1, data.data(), 0, size, &error)))
-      return false;
-    deviceInputs.push_back(there);
-  }
-  for (int i = 0; i < e.num_outputs; ++i) {
-    int64_t size = e.outputs[i]->element_size;
-    for (int d = 0; d < e.outputs[i]->rank; ++d)
-      size *= dims[at++];
-    results.emplace_back(size_t(size));
-    outputs.push_back(results.back().data());
-    deviceOutputs.push_back(allocate(size_t(size)));
-  }
-  if (module.num_variables)
-    return refuse("models with state are not measured");
-  yes.assign(std::max(inputs.size(), outputs.size()) + 1, 1);
-  args.args.sizes = sizes.data();
-  return why.empty();
-}
+} // namespace
 
-bool Bench::run(bool withDevice) {
-  args.args.inputs = withDevice ? deviceInputs.data() : inputs.data();
-  args.args.outputs = withDevice ? deviceOutputs.data() : outputs.data();
-  args.inputs_on_device = args.outputs_on_device = withDevice ? yes.data() : nullptr;
-  return !failed(module.entries[0]->run(&args.args));
-}
-
-/// The largest difference as a share of the largest expected value; integers must agree.
-template <typename T>
-double difference(const std::vector<char> &got, const std::vector<char> &want) {
-  const size_t n = want.size() / sizeof(T);
-  double largest = 0, worst = 0;
-  for (size_t i = 0; i < n; ++i) {
-    T g, w;
-    std::memcpy(&g, got.data() + i * sizeof(T), sizeof(T));
-    std::memcpy(&w, want.data() + i * sizeof(T), sizeof(T));
-    if (std::isnan(double(g)) != std::isnan(double(w)))
-      return INFINITY;
-    if (std::isnan(double(w)) || g == w)
-      continue;
-    largest = std::max(largest, std::fabs(double(w)));
-    worst = std::max(worst, std::fabs(double(g) - double(w)));
-  }
-  for (size_t i = 0; i < n; ++i) {
-    T w;
-    std::memcpy(&w, want.data() + i * sizeof(T), sizeof(T));
-    if (std::isfinite(double(w)))
-      largest = std::max(largest, std::fabs(double(w)));
-  }
-  return worst / (largest + 1e-30);
-}
-
-bool Bench::agrees(double &worst) {
-  const lathe_entry &e = *module.entries[0];
-  for (size_t i = 0; i < outputFiles.size(); ++i) {
-    if (!outputFiles[i])
-      continue;
-    const std::vector<char> &want = outputFiles[i]->bytes;
-    std::vector<char> got(results[i].begin(), results[i].begin() + std::ptrdiff_t(std::min(want.size(), results[i].size())));
-    double here = INFINITY;
-    if (got.size() == want.size()) {
-      const int32_t type = e.outputs[i]->dtype;
-      here = type == LATHE_FLOAT32   ? difference<float>(got, want)
-             : type == LATHE_FLOAT64 ? difference<double>(got, want)
-             : got == want           ? 0
-                                     : INFINITY;
-    }
-    worst = std::max(worst, here);
-  }
-  return worst <= c.tolerance;
-}
-
-double Bench::median(bool withDevice, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> us;
-  const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  while (us.size() < 3 || (Clock::now() < end && us.size() < 100000)) {
-    Clock::time_point start = Clock::now();
-    if (!run(withDevice))
-      return NAN;
-    us.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
-  }
-  std::sort(us.begin(), us.end());
-  return us[us.size() / 2];
-}
-
-/// A line of the table, and the same for --record. Whether all is right.
-bool runCase(const Case &c, const Options &options, std::FILE *record) {
-  const Model *model = nullptr;
+static const Model *modelOf(const Case &c) {
   for (int i = 0; i < numModels; ++i)
     if (c.model == models[i].name)
-      model = &models[i];
-  if (!model) {
-    std::printf("%-28s FAILED: the program has no model '%s'\n", c.name.c_str(), c.model.c_str());
-    return false;
+      return &models[i];
+  return nullptr;
+}
+
+Program::~Program() {
+  if (record)
+    std::fclose(record);
+  if (retained) {
+    lathe_cu_context context;
+    forgetEvents();
+    driver->cuCtxPopCurrent(&context);
+    driver->cuDevicePrimaryCtxRelease(device);
   }
-  Bench bench(*model, c, options.device);
+}
+
+/// Finds the device. Without one, cases say so.
+bool Program::start() {
+  char message[256] = "";
+  std::string why;
+  driver = lathe_cuda_open(message, sizeof(message));
+  if (!driver)
+    return std::printf("no device: %s\n", message), false;
+  lathe_cu_context context = nullptr;
+  if (!readPeaks(*driver, options.device, peaks, why))
+    return std::printf("no device: %s\n", why.c_str()), false;
+  if (driver->cuDeviceGet(&device, options.device) || driver->cuDevicePrimaryCtxRetain(&context, device))
+    return std::printf("no device: its context cannot be had\n"), false;
+  retained = !driver->cuCtxPushCurrent(context);
+  watchDriver(*driver);
+  std::printf("%s, sm_%d, %d multiprocessors, driver %d; by its attributes %.0f GB/s, TFLOP/s: %.1f of f32, %.1f of tf32, %.1f of f16 and bf16\n",
+              peaks.name.c_str(), peaks.arch, peaks.multiprocessors, peaks.version, peaks.bytes / 1e9, peaks.operations("") / 1e12,
+              peaks.operations("tf32") / 1e12, peaks.operations("f16") / 1e12);
+  if (record)
+    std::fprintf(record,
+                 "{\"device\": \"%s\", \"arch\": %d, \"driver\": %d, \"bytes_per_second\": %.4g, \"flops_f32\": %.4g, \"flops_tf32\": %.4g, "
+                 "\"flops_f16\": %.4g, \"event_us\": %.3f}\n",
+                 peaks.name.c_str(), peaks.arch, peaks.version, peaks.bytes, peaks.operations(""), peaks.operations("tf32"),
+                 peaks.operations("f16"), emptyTime(*driver));
+  return retained;
+}
+
+void Program::recordProbes() {
+  size_t done = 0;
+  for (const Probe &probe : probes()) {
+    std::vector<uint32_t> out;
+    std::string why;
+    if (!runProbe(*driver, probe, out, why)) {
+      std::printf("not recorded: %s\n", why.c_str());
+      continue;
+    }
+    std::fprintf(record, "{\"probe\": \"%s\", \"arch\": %d, \"result\": \"", probe.name.c_str(), peaks.arch);
+    for (uint32_t w : out)
+      std::fprintf(record, "%08x", unsigned(w));
+    std::fprintf(record, "\"}\n");
+    ++done;
+  }
+  std::printf("%zu of %zu results of instructions recorded\n", done, probes().size());
+}
+
+/// Call by call, then as graphs: the results of both are compared with what is expected.
+bool Program::check(const Case &c) {
+  const Model *model = modelOf(c);
+  if (!model)
+    return std::printf("%-32s FAILED: the program has no model '%s'\n", c.name.c_str(), c.model.c_str()), false;
+  Runner runner(*model, c, options.device);
   double worst = 0;
-  bool right = bench.prepare();
-  // call by call, then as graphs: the bits of both are compared with what is expected
+  bool right = runner.prepare();
   for (int32_t graphs : {0, 2})
     if (right) {
       lathe_cuda_graphs_2(graphs);
-      right = bench.run(false) && bench.agrees(worst) && bench.run(false) && bench.agrees(worst);
+      right = runner.run(false) && runner.agrees(worst) && runner.run(false) && runner.agrees(worst);
     }
-  if (!right) {
-    std::printf("%-28s FAILED: %s\n", c.name.c_str(),
-                bench.problem().empty() ? ("largest error " + std::to_string(worst)).c_str() : bench.problem().c_str());
+  if (right)
+    std::printf("%-32s ok, largest error %.2g\n", c.name.c_str(), worst);
+  else
+    std::printf("%-32s FAILED: %s\n", c.name.c_str(),
+                runner.problem().empty() ? ("largest error " + std::to_string(worst)).c_str() : runner.problem().c_str());
+  if (record)
+    std::fprintf(record, "{\"checked\": \"%s\", \"right\": %s, \"error\": %.9g}\n", c.name.c_str(), right ? "true" : "false",
+                 std::isfinite(worst) ? worst : -1.0);
+  return right;
+}
+
+bool Program::measure(const Case &c, double seconds) {
+  Runner runner(*modelOf(c), c, options.device);
+  if (!runner.prepare())
     return false;
-  }
+  const double each = std::min(options.seconds, seconds / 6);
   double us[4];
   for (int i = 0; i < 4; ++i) {
-    lathe_cuda_graphs_2(i % 2);
-    us[i] = bench.median(i >= 2, options.seconds);
+    lathe_cuda_graphs_2(i % 2 ? 2 : 0);
+    us[i] = runner.median(i >= 2, each);
   }
-  std::printf("%-28s ok, largest error %.2g; host tensors %.1f us, with graphs %.1f; device tensors %.1f, with graphs %.1f\n",
-              c.name.c_str(), worst, us[0], us[1], us[2], us[3]);
+  const double enqueued = runner.enqueue(each);
+  lathe_cuda_graphs_2(0);
+  const std::vector<KernelTime> kernels = timeKernels(runner, each);
+  lathe_cuda_graphs_2(1);
+  double sum = 0;
+  for (const KernelTime &k : kernels)
+    sum += k.us;
+  std::printf("%-32s host tensors %.1f us, with graphs %.1f; device tensors %.1f, with graphs %.1f; enqueued in %.1f; kernels %.1f\n",
+              c.name.c_str(), us[0], us[1], us[2], us[3], enqueued, sum);
   if (record)
-    std::fprintf(record, "{\"case\": \"%s\", \"error\": %.9g, \"host_us\": %.3f, \"host_graphs_us\": %.3f, \"device_us\": %.3f, \"device_graphs_us\": %.3f}\n",
-                 c.name.c_str(), worst, us[0], us[1], us[2], us[3]);
-  return true;
+    std::fprintf(record,
+                 "{\"case\": \"%s\", \"host_us\": %.3f, \"host_graphs_us\": %.3f, \"device_us\": %.3f, \"device_graphs_us\": %.3f, "
+                 "\"enqueue_us\": %.3f, \"kernels_us\": %.3f}\n",
+                 c.name.c_str(), us[0], us[1], us[2], us[3], enqueued, sum);
+  for (const KernelTime &k : kernels) {
+    const double inSecond = k.us > 0 ? 1e6 / k.us : 0, peak = peaks.operations(k.kind);
+    const double bandwidth = peaks.bytes > 0 ? double(k.bytes) * inSecond / peaks.bytes : 0;
+    const double operations = peak > 0 ? double(k.flops) * inSecond / peak : 0;
+    const char *kind = k.kind.empty() ? "f32" : k.kind.c_str();
+    std::printf("  %-36s %5lld x %9.1f us  %9.2f MB, %3.0f %% of bandwidth  %9.2f MFLOP, %3.0f %% of %s\n", k.kernel.c_str(),
+                static_cast<long long>(k.calls), k.us / double(k.calls), double(k.bytes) / 1e6, 100 * bandwidth, double(k.flops) / 1e6,
+                100 * operations, kind);
+    if (record)
+      std::fprintf(record,
+                   "{\"kernel\": \"%s\", \"of\": \"%s\", \"calls\": %lld, \"us\": %.3f, \"bytes\": %lld, \"flops\": %lld, "
+                   "\"bandwidth_share\": %.4f, \"peak\": \"%s\", \"peak_share\": %.4f}\n",
+                   k.kernel.c_str(), c.name.c_str(), static_cast<long long>(k.calls), k.us, static_cast<long long>(k.bytes),
+                   static_cast<long long>(k.flops), bandwidth, kind, operations);
+  }
+  return std::isfinite(us[3]) && std::isfinite(enqueued);
 }
 
-int usage(const char *program) {
-  std::fprintf(stderr, "usage: %s [FOLDER] [--seconds S] [--device N] [--record FILE]\n", program);
+int Program::run() {
+  std::vector<std::string> names;
+  if (DIR *folder = opendir(options.folder.c_str())) {
+    while (dirent *entry = readdir(folder))
+      if (entry->d_name[0] != '.')
+        names.push_back(entry->d_name);
+    closedir(folder);
+  }
+  std::sort(names.begin(), names.end());
+  record = options.record.empty() ? nullptr : std::fopen(options.record.c_str(), "w");
+  if (!options.record.empty() && !record) {
+    std::fprintf(stderr, "cannot write %s\n", options.record.c_str());
+    return 1;
+  }
+  const bool started = start();
+  if (started && record)
+    recordProbes();
+  int wrong = names.empty();
+  std::vector<std::unique_ptr<Case>> right;
+  for (const std::string &name : names) {
+    auto c = std::make_unique<Case>();
+    c->name = name;
+    const bool readable = readCase(options.folder + "/" + name, *c);
+    if (!readable)
+      std::printf("%-32s FAILED: cannot read the case\n", name.c_str());
+    if (readable && check(*c)) {
+      c->tensors.shrink_to_fit();
+      right.push_back(std::move(c));
+    } else {
+      ++wrong;
+    }
+    std::fflush(stdout);
+  }
+  for (size_t i = 0; started && i < right.size(); ++i) {
+    const double seconds = left() / double(right.size() - i);
+    if (seconds <= 0) {
+      std::printf("%-32s not measured: the time is over\n", right[i]->name.c_str());
+      if (record)
+        std::fprintf(record, "{\"not_measured\": \"%s\"}\n", right[i]->name.c_str());
+      continue;
+    }
+    if (!measure(*right[i], seconds)) {
+      std::printf("%-32s FAILED while it was measured\n", right[i]->name.c_str());
+      ++wrong;
+    }
+    std::fflush(stdout);
+  }
+  std::printf("%zu cases, %d wrong, %.0f s\n", names.size(), wrong, 60 * options.minutes - left());
+  return wrong != 0;
+}
+
+static int usage(const char *program) {
+  std::fprintf(stderr, "usage: %s [FOLDER] [--minutes M] [--seconds S] [--device N] [--record FILE]\n", program);
   return 1;
 }
-
-} // namespace
 
 int main(int argc, char **argv) {
   Options options;
@@ -314,6 +252,8 @@ int main(int argc, char **argv) {
       return usage(argv[0]);
     if (word == "--seconds")
       options.seconds = std::atof(argv[i]);
+    else if (word == "--minutes")
+      options.minutes = std::atof(argv[i]);
     else if (word == "--device")
       options.device = std::atoi(argv[i]);
     else if (word == "--record")
@@ -321,33 +261,5 @@ int main(int argc, char **argv) {
     else
       return usage(argv[0]);
   }
-  std::vector<std::string> names;
-  if (DIR *folder = opendir(options.folder.c_str())) {
-    while (dirent *entry = readdir(folder))
-      if (entry->d_name[0] != '.')
-        names.push_back(entry->d_name);
-    closedir(folder);
-  }
-  std::sort(names.begin(), names.end());
-  std::FILE *record = options.record.empty() ? nullptr : std::fopen(options.record.c_str(), "w");
-  if (!options.record.empty() && !record) {
-    std::fprintf(stderr, "cannot write %s\n", options.record.c_str());
-    return 1;
-  }
-  int wrong = names.empty();
-  for (const std::string &name : names) {
-    Case c;
-    c.name = name;
-    if (!readCase(options.folder + "/" + name, c)) {
-      std::printf("%-28s FAILED: cannot read the case\n", name.c_str());
-      ++wrong;
-      continue;
-    }
-    wrong += !runCase(c, options, record);
-    std::fflush(stdout);
-  }
-  if (record)
-    std::fclose(record);
-  std::printf("%zu cases, %d wrong\n", names.size(), wrong);
-  return wrong != 0;
+  return Program(options).run();
 }

@@ -104,7 +104,8 @@ absl::Status setOption(CompilerOptions &o, const std::string &name, const std::s
       return absl::OkStatus();
     }
   const std::pair<const char *, bool *> flags[] = {{"keep-variables", &o.keepVariables}, {"exact", &o.exact}, {"allow-host", &o.allowHost},
-                                                   {"unknown-leading", &o.unknownLeading}, {"keep-faster", &o.quantize.keepFaster}};
+                                                   {"unknown-leading", &o.unknownLeading}, {"keep-faster", &o.quantize.keepFaster},
+                                                   {"profile", &o.profile}};
   bool no = false;
   for (auto &[known, flag] : flags)
     if (name == known)

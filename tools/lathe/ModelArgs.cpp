@@ -144,6 +144,8 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
   app.add_option("--compile-to", compileTo, "Stop after a phase: import, cluster, legalize, simplify, fuse, prepare, lower, emit")
       ->type_name("PHASE");
   app.add_option("--dump-dir", options.dumpDir, "Write the IR after each phase to this folder")->type_name("DIR");
+  if (command == "compile")
+    app.add_flag("--profile", options.profile, "Keep the table of each kernel's work in the object, and call the caller's trace around each kernel");
   app.add_flag("--timing", options.timing, "Print the time of each phase, of its passes and of the kernels by group");
 }
 

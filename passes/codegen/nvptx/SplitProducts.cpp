@@ -99,6 +99,8 @@ void split(kernel::DotOp op, int64_t parts) {
       divide(b, loc, op.getLhs(), lhsDepth, parts), divide(b, loc, op.getRhs(), rhsDepth, parts),
       ValueRange(), withParts(lhsDims, lhsDepth), withParts(rhsDims, rhsDepth), resultDims,
       sums.getElementType(), [](OpBuilder &, Location, ValueRange args) { return SmallVector<Value>(args); });
+  if (Attribute cost = op->getAttr("kernel.cost"))
+    product->setAttr("kernel.cost", cost);
   SmallVector<Value> operands{product->getResult(0)};
   llvm::append_range(operands, op.getExtras());
   Block &body = op.getBody().front();

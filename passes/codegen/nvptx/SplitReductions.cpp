@@ -285,6 +285,8 @@ kernel::ReduceOp Splitter::makeWhole(OpBuilder &b, kernel::ReduceOp parts) {
 void Splitter::run() {
   OpBuilder b(op);
   kernel::ReduceOp parts = makeParts(b), whole = makeWhole(b, parts);
+  if (Attribute cost = op->getAttr("kernel.cost"))
+    parts->setAttr("kernel.cost", cost);
   op->replaceAllUsesWith(whole->getResults());
   op->erase();
 }

@@ -195,6 +195,14 @@ extern "C" lathe_cu_result cuDeviceGetAttribute(int *value, lathe_cu_device_attr
   case LATHE_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
     *value = static_cast<int>(device.config.sms);
     return LATHE_CU_SUCCESS;
+  // of no device in particular: nothing here takes the time that they say
+  case LATHE_CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+  case LATHE_CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+    *value = 1000000;
+    return LATHE_CU_SUCCESS;
+  case LATHE_CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+    *value = 4096;
+    return LATHE_CU_SUCCESS;
   case LATHE_CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
     *value = 1;
     return LATHE_CU_SUCCESS;

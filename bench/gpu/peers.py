@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""peers.py [RECORD] [--folder FOLDER] [--seconds S] [--out FILE] [--cpu]
+
+Times what others make of an archive's cases on this machine, with what is found here: products by cuBLASLt and convolutions by cuDNN
+through PyTorch, everything else by XLA through JAX, from StableHLO in the archive. RECORD is what `check --record` wrote: then its times
+stand beside. What is not found is said, and is no failure. --cpu runs both on the CPU, to see that all this works.
+"""
+import argparse
+import json
+import os
+import sys
+import time
+
+try:
+    import numpy as np
+except ImportError:
+    sys.exit("absent: numpy, which PyTorch and JAX need too")
+
+here = os.path.dirname(os.path.abspath(__file__))
+DTYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": np.uint16, "i1": np.bool_, "i8": np.int8, "i16": np.int16,
+          "i32": np.int32, "i64": np.int64, "ui8": np.uint8, "ui16": np.uint16, "ui32": np.uint32, "ui64": np.uint64}
+
+
+def read(folder, tensor):
+    return np.fromfile(os.path.join(folder, tensor["file"]), DTYPES[tensor["type"]]).reshape(tensor["dims"])
+
+
+def median(run, seconds):
+    """Microseconds of run(), which waits for the device; what is compiled or chosen first is not counted."""
+    run(), run()
+    times, end = [], time.perf_counter() + seconds
+    while not times or (time.perf_counter() < end and len(times) < 10000):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return sorted(times)[len(times) // 2] * 1e6
+
+
+class Torch:
+    def __init__(self, cpu):
+        import torch
+        self.torch = torch
+        if not cpu and not torch.cuda.is_available():
+            raise RuntimeError("PyTorch finds no device")
+        self.device = "cpu" if cpu else "cuda"
+        self.name = f"PyTorch {torch.__version__}" + ("" if cpu else f" (CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()})")
+        if not cpu:
+            torch.backends.cudnn.benchmark = True
+
+    def tensor(self, array, kind):
+        t = self.torch.from_numpy(array.view(np.int16) if kind == "bf16" else array)
+        return (t.view(self.torch.bfloat16) if kind == "bf16" else t).to(self.device)
+
+    def time(self, folder, case, seconds):
+        torch, peer = self.torch, case["peer"]
+        x, y = (self.tensor(read(folder, t), peer["type"]) for t in case["inputs"])
+        tf32 = peer["precision"] == "tf32"
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+        if peer["kind"] == "product":
+            call = lambda: torch.matmul(x, y)
+        else:
+            # images stay NHWC, TensorFlow's SAME pads more at the end
+            edge, window, stride = x.shape[1], y.shape[0], peer["stride"]
+            pad = max((-(-edge // stride) - 1) * stride + window - edge, 0)
+            image = x.permute(0, 3, 1, 2)
+            kernel = y.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+            if pad % 2:
+                image = torch.nn.functional.pad(image, (pad // 2, pad - pad // 2) * 2).contiguous(memory_format=torch.channels_last)
+                pad = 0
+            call = lambda: torch.nn.functional.conv2d(image, kernel, stride=stride, padding=pad // 2)
+
+        def run():
+            result = call()
+            if self.device == "cuda":
+                torch.cuda.synchronize()
+            return result
+        return median(run, seconds), None
+
+
+class Xla:
+    def __init__(self, cpu):
+        import jax
+        from jax._src.interpreters import mlir
+        from jax._src.lib import xla_client
+        from jax._src.lib.mlir import ir
+        self.jax, self.mlir, self.ir, self.client = jax, mlir, ir, xla_client
+        jax.config.update("jax_enable_x64", True)
+        self.device = jax.devices("cpu" if cpu else "gpu")[0]
+        self.name = f"XLA of JAX {jax.__version__}"
+
+    def array(self, array, kind):
+        if kind == "bf16":
+            import ml_dtypes
+            array = array.view(ml_dtypes.bfloat16)
+        return self.jax.device_put(array, self.device)
+
+    def time(self, folder, case, seconds):
+        with open(os.path.join(folder, "model.mlir")) as f, self.mlir.make_ir_context():
+            code = self.mlir.module_to_bytecode(self.ir.Module.parse(f.read()))
+        client = self.device.client
+        run = client.compile_and_load(code, self.client.DeviceList((self.device,)), self.client.CompileOptions())
+        arguments = [self.array(read(folder, t), t["type"]) for t in case["inputs"]]
+        flat = np.fromfile(os.path.join(folder, "constants"), np.uint8) if case["constants"] else None
+        for t in case["constants"]:
+            size = int(np.prod(t["dims"], dtype=np.int64)) * np.dtype(DTYPES[t["type"]]).itemsize
+            arguments.append(self.array(flat[t["at"] : t["at"] + size].view(DTYPES[t["type"]]).reshape(t["dims"]), t["type"]))
+
+        def call():
+            results = run.execute_sharded(arguments).disassemble_into_single_device_arrays()
+            for r in results:
+                r[0].block_until_ready()
+            return results
+        error = None
+        for t, r in zip(case["outputs"], call()):
+            want, got = read(folder, t), np.asarray(r[0])
+            if t["type"] in ("f32", "f64") and want.size:
+                error = max(error or 0, float(np.abs(got - want).max() / (np.abs(want).max() + 1e-30)))
+        return median(call, seconds), error
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("record", nargs="?")
+    p.add_argument("--folder", default=here)
+    p.add_argument("--seconds", type=float, default=1)
+    p.add_argument("--out")
+    p.add_argument("--cpu", action="store_true")
+    a = p.parse_args()
+    with open(os.path.join(a.folder, "peers.json")) as f:
+        cases = json.load(f)
+    ours = {}
+    if a.record:
+        with open(a.record) as f:
+            ours = {r["case"]: r["device_graphs_us"] for r in map(json.loads, f) if "case" in r}
+    peers = []
+    for kind in (Torch, Xla):
+        try:
+            peers.append(kind(a.cpu))
+            print(peers[-1].name)
+        except Exception as e:  # whatever keeps it from working here
+            print(f"absent: {'PyTorch' if kind is Torch else 'JAX'}: {str(e).splitlines()[0] if str(e) else type(e).__name__}")
+    out = open(a.out, "w") if a.out else None
+    for case in cases:
+        folder = os.path.join(a.folder, "cases", case["case"])
+        for peer in peers:
+            if isinstance(peer, Torch) and not case["peer"]:
+                continue
+            if isinstance(peer, Xla) and "no_stablehlo" in case:
+                print(f"{case['case']:32} {'XLA':8} not exported: {case['no_stablehlo']}")
+                continue
+            name = "PyTorch" if isinstance(peer, Torch) else "XLA"
+            try:
+                us, error = peer.time(folder, case, a.seconds)
+            except Exception as e:
+                print(f"{case['case']:32} {name:8} failed: {str(e).splitlines()[0] if str(e) else type(e).__name__}")
+                continue
+            mine = ours.get(case["case"])
+            beside = f", Lathe {mine:.1f} us: {us / mine:.2f} times as fast" if mine else ""
+            far = f", largest difference {error:.2g}" if error is not None else ""
+            print(f"{case['case']:32} {name:8} {us:10.1f} us{far}{beside}", flush=True)
+            if out:
+                out.write(json.dumps({"case": case["case"], "peer": name, "version": peer.name, "us": us, "lathe_us": mine, "difference": error}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
