@@ -248,6 +248,11 @@ Value Emitter::transpose(Value v, ArrayRef<int64_t> permutation) {
 Value Emitter::concat(ArrayRef<Value> values, int64_t axis) {
   if (llvm::is_contained(values, Value()))
     return poison();
+  // sizes that are known only at run time have to be the same there; the operation itself has no form for others
+  for (Value v : values.drop_front())
+    for (int64_t d = 0; d < std::min(rank(v), rank(values[0])); ++d)
+      if (d != axis && !ctx.unify(dim(values[0], d), dim(v, d), nodeName))
+        return poison("dimension " + llvm::Twine(d) + " of what is joined differs");
   return values.size() == 1 ? values[0] : make<hlo::ConcatenateOp>(ValueRange(values), axis);
 }
 

@@ -4,6 +4,7 @@ Recipes as in recipes.py; several of one operation have a label each.
 """
 import numpy as np
 import tensorflow.compat.v1 as tf
+from tensorflow.python.framework import function
 
 from recipes import FLOATS, Feeds, raw, recipe
 
@@ -242,4 +243,25 @@ def gradient_not_finite(dtype):
     g = feeds.add(np.array([n, n, n, 1, i, -i, i, 2, n, 1], dtype))
     x = feeds.add(np.array([0, 5, -5, 5, 5, -5, 0, 0, n, n], dtype))
     made = raw.QuantizeAndDequantizeV4Grad(gradients=g, input=x, input_min=np.array(-1, dtype), input_max=np.array(1, dtype), axis=-1)
+    return [{"feeds": feeds, "fetches": list(made)}]
+
+
+@edge("SymbolicGradient", "integers", ["int32"])
+def gradient_of_integer_function(dtype):
+    @function.Defun(dtype, dtype)
+    def body(x, y):
+        return x * y + x - y
+    feeds = Feeds()
+    x, y, dy = (feeds.add(np.array(v, dtype)) for v in ([1, -2, 3], [4, 5, -6], [7, 8, 9]))
+    return [{"feeds": feeds, "fetches": list(raw.SymbolicGradient(input=[x, y, dy], Tout=[dtype, dtype], f=body))}]
+
+
+@edge("GRUBlockCellGrad", "sizes")
+def gru_of_sizes(dtype):
+    """Sizes of what is fed are not known when compiling, those of constants are."""
+    rng, feeds = np.random.default_rng(1), Feeds()
+    of = lambda *shape: rng.random(shape).astype(dtype)
+    fed = lambda *shape: feeds.add(of(*shape), known=False)
+    made = raw.GRUBlockCellGrad(x=fed(1, 1), h_prev=of(1, 4), w_ru=fed(5, 8), w_c=fed(5, 4), b_ru=of(8), b_c=of(4), r=fed(1, 4), u=of(1, 4),
+                                c=of(1, 4), d_h=of(1, 4))
     return [{"feeds": feeds, "fetches": list(made)}]

@@ -87,6 +87,11 @@ def zero_times_infinity(o, operands, want, got):
     return (not_finite(want) | not_finite(got)) & some
 
 
+def complex_left_range(o, operands, want, got):
+    """Products of complex numbers one of whose parts has left the range: which of inf and NaN the other gives rests on their order."""
+    return np.full(want.shape, want.dtype.kind == 'c') & (not_finite(want) | not_finite(got))
+
+
 def integers(o, operands, want, got):
     return np.full(want.shape, want.dtype.kind in 'iu')
 
@@ -107,8 +112,11 @@ KNOWN = [
      nan_of_zero_weight, '0 times infinity in convolutions, resizes and response normalization'),
     ('Conv Conv2DBackpropInput Conv2DBackpropFilter Conv3DBackpropInput Conv3DBackpropFilter Conv3DBackpropInputV2 Conv3DBackpropFilterV2 '
      'DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter ResizeBilinearGrad ResizeBicubicGrad '
-     'ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad CropAndResizeGradImage', zero_times_infinity,
-     '0 times infinity in gradients of convolutions and resizes'),
+     'ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad CropAndResizeGradImage LRNGrad ResizeArea '
+     'QuantizedResizeBilinear', zero_times_infinity,
+     '0 times infinity in gradients, and in resizes'),
+    ('SegmentProd UnsortedSegmentProd Cumprod SigmoidGrad TanhGrad', complex_left_range, 'complex products that leave the range'),
+    ('XlaReduceWindow', nan_among_maxima, 'NaN in windows, which minima and maxima of XLA on CPUs leave out'),
     ('SegmentMax SegmentMin SparseReduceMax', nan_among_maxima, 'NaN in whole vectors of the largest of sorted segments'),
     ('Round', integers, 'Round of integers, which TensorFlow makes 0'),
     ('Cast', leaves_integer, 'casts out of range'),
@@ -118,7 +126,7 @@ KNOWN = [
     # operations that tell a denormal number from 0: TensorFlow makes every one a 0 on its way in or out
     ('SqrtGrad RsqrtGrad InvGrad ReciprocalGrad '
      'MulNoNan DivNoNan Xdivy Xlogy Xlog1py Equal NotEqual Less LessEqual Greater GreaterEqual Sign Reciprocal Rsqrt Log Div RealDiv Mod '
-     'FloorMod FloorDiv ArgMax ArgMin TopKV2 Atan2 LowerBound UpperBound Ceil Floor Mul MatMul BatchMatMulV2 Einsum',
+     'FloorMod FloorDiv ArgMax ArgMin TopKV2 Atan2 LowerBound UpperBound Ceil Floor Mul MatMul SparseMatMul BatchMatMulV2 Einsum',
      at_operands(denormal, results=True), 'denormal numbers, which TensorFlow takes for 0'),
 ]
 

@@ -12,6 +12,7 @@ import tf_fuzz_nodes  # noqa: E402
 import tf_fuzz_nodes_arrays  # noqa: E402,F401
 import tf_fuzz_nodes_index  # noqa: E402,F401
 import tf_fuzz_nodes_nn  # noqa: E402,F401
+import tf_fuzz_nodes_quant  # noqa: E402,F401
 import tf_fuzz_nodes_sparse  # noqa: E402,F401
 import tf_fuzz_nodes_state  # noqa: E402,F401
 import tf_fuzz_ops  # noqa: E402

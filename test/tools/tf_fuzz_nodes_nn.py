@@ -332,23 +332,6 @@ def suppression(g, d, op):
                                                                                                                          .9), **more)
 
 
-@node('QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4 QuantizeAndDequantizeV4Grad')
-def quantize_dequantize(g, d, op):
-    shape = some(g, 1, 4)
-    axis = g.pick([-1, g.int(0, len(shape) - 1)])
-    if not np.prod(shape):
-        axis = -1
-    edge = [] if axis < 0 else [shape[axis]]
-    args = dict(input=bounded(g, shape, d, -4, 4), input_min=bounded(g, edge, d, -3, -1), input_max=bounded(g, edge, d, 1, 3), axis=axis)
-    if op.endswith('Grad'):
-        return call(op, gradients=g.free(shape, d), **args)
-    bits = g.int(2, 16)
-    args.update(range_given=g.coin(), narrow_range=g.coin(), signed_input=True, num_bits=ints(bits) if op.endswith('V3') else bits)
-    if not op.endswith('V3'):
-        args['round_mode'] = g.pick(['HALF_TO_EVEN', 'HALF_UP'])
-    return call(op, **args)
-
-
 # --- matrices
 
 def product_shapes(g, batch=False):

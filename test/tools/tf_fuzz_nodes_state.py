@@ -275,6 +275,12 @@ def function_call(g, d, op):
     return call(op, args=[g.free(some(g), d)], Tout=[d], f=g.pick([doubled, kept])(d))
 
 
+@node('SymbolicGradient')
+def symbolic(g, d, op):
+    shape = some(g)
+    return call(op, input=[g.free(shape, d), g.free(shape, d)], Tout=[d], f=g.pick([doubled, kept])(d))
+
+
 @node('While StatelessWhile')
 def while_(g, d, op):
     shape = some(g)

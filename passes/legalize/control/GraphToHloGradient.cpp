@@ -7,13 +7,19 @@ using namespace mlir;
 namespace lathe::legalize {
 namespace {
 
+/// Numbers have gradients, integers too: the functions that TensorFlow makes do not ask.
+bool hasGradient(Value v) {
+  Type type = Emitter::elementType(v);
+  return isa<FloatType, ComplexType>(type) || (isa<IntegerType>(type) && !type.isInteger(1));
+}
+
 class Backward {
 public:
   explicit Backward(NodeContext &c) : c(c) {}
 
   LogicalResult run(ArrayRef<Value> arguments, ArrayRef<Operation *> forward);
   void give(Value v, Value gradient) {
-    if (!gradient || !isa<FloatType, ComplexType>(Emitter::elementType(v)))
+    if (!gradient || !hasGradient(v))
       return;
     auto [it, isNew] = worth.try_emplace(v, gradient);
     if (!isNew)
@@ -84,7 +90,7 @@ bool Backward::elementwise(Operation *op, Value g) {
     give(select.getOnTrue(), c.select(select.getPred(), g, c.like(g, 0)));
     give(select.getOnFalse(), c.select(select.getPred(), c.like(g, 0), g));
   } else if (isa<hlo::ConvertOp>(op)) {
-    if (isa<FloatType, ComplexType>(Emitter::elementType(x)))
+    if (hasGradient(x))
       give(x, c.convert(g, Emitter::elementType(x)));
   } else if (!isa<hlo::FloorOp, hlo::CeilOp, hlo::RoundOp, hlo::RoundNearestEvenOp, hlo::SignOp>(op)) { // flat
     return false;
@@ -276,7 +282,7 @@ LogicalResult lowerGradient(NodeContext &c) {
     Value y = c.ctx.materialize(result, c.loc), g = c.input(n + k);
     if (!y || !g)
       return failure();
-    if (isa<FloatType, ComplexType>(Emitter::elementType(y)))
+    if (hasGradient(y))
       backward.give(y, g);
   }
   if (failed(backward.run(values, forward)))
