@@ -18,14 +18,15 @@ static const KernelLevel levels[] = {
     {"v4", "x86-64-v4", "", false, 16, false, false},
     {"vnni", "x86-64-v4", "+avx512vnni", false, 16, true, false},
     {"bf16", "x86-64-v4", "+avx512vnni,+avx512bf16", true, 16, true, false},
-    {"amx", "x86-64-v4", "+avx512vnni,+avx512bf16,+amx-tile,+amx-int8,+amx-bf16", false, 16, true, true},
-    {"amx-bf16", "x86-64-v4", "+avx512vnni,+avx512bf16,+amx-tile,+amx-int8,+amx-bf16", true, 16, true, true},
+    {"amx", "x86-64-v4", "+avx512vbmi,+avx512vnni,+avx512bf16,+amx-tile,+amx-int8,+amx-bf16", false, 16, true, true},
+    {"amx-bf16", "x86-64-v4", "+avx512vbmi,+avx512vnni,+avx512bf16,+amx-tile,+amx-int8,+amx-bf16", true, 16, true, true},
 };
 ArrayRef<KernelLevel> kernelLevels() { return levels; }
 
 bool KernelCase::fits(const KernelLevel &level, Kind kind) const {
   auto asks = [&](Needs what) { return (needs & what) != 0; };
-  return make && !(asks(exactKind) && kind != Kind::Exact) && !(asks(realKind) && kind != Kind::Real) &&
+  return make && !(kind == Kind::Elementwise && !asks(anyValues)) &&
+         !(asks(exactKind) && kind != Kind::Exact) && !(asks(realKind) && kind != Kind::Real) &&
          !(asks(plain) && level.bf16) && !(asks(rounded) && !level.bf16) && !(asks(vnni) && !level.vnni) &&
          !(asks(amx) && !level.amx) && !(asks(noAmx) && level.amx);
 }
@@ -68,7 +69,7 @@ Type KernelGraph::typeOf(StringRef name) {
 Type KernelGraph::pickType(ArrayRef<StringRef> names) {
   SmallVector<StringRef> open;
   for (StringRef n : names)
-    if (kind == Kind::Exact || n == "f32" || n == "f64")
+    if (kind != Kind::Real || n == "f32" || n == "f64")
       open.push_back(n);
   StringRef name = open.empty() ? names[0] : open[below(open.size())];
   cell[0] = name.str();
@@ -87,7 +88,7 @@ int64_t KernelGraph::size() {
                        many[] = {100, 127, 128, 160, 257};
   switch (sizeClass) {
   case 0:
-    return 1;
+    return chance(92) ? 1 : 0;
   case 1:
     return few[below(5)];
   case 2:
@@ -141,8 +142,14 @@ SmallVector<int64_t> KernelGraph::sizesOf(RankedTensorType t) const {
   return sizes;
 }
 
+/// Numbers of all bits where sums wrap anyway.
+static int64_t largest(Type elem) {
+  auto type = dyn_cast<IntegerType>(elem);
+  return !type || type.getWidth() == 1 ? 4 : int64_t(1) << std::min(40u, type.getWidth() - (type.isUnsigned() ? 0 : 1));
+}
+
 Known KernelGraph::fedAs(RankedTensorType t) {
-  const int64_t bound = isInt(t.getElementType()) && chance(30) ? 120 : 4;
+  const int64_t bound = chance(40) ? largest(t.getElementType()) : 4;
   const unsigned at = function.getNumArguments();
   (void)function.insertArgument(at, t, b.getDictionaryAttr({}), b.getLoc());
   inputs.push_back(filled(sizesOf(t), t.getElementType(), bound));
@@ -168,7 +175,10 @@ Known KernelGraph::fed(ArrayRef<int64_t> shape, ArrayRef<int64_t> dynamic, Type 
 }
 
 Known KernelGraph::fixed(ArrayRef<int64_t> shape, Type elem) {
-  values.push_back({hlo::makeConstant(b, b.getLoc(), filled(shape, elem ? elem : type, 3)), 3});
+  if (!elem)
+    elem = type;
+  const int64_t bound = chance(40) ? std::max<int64_t>(3, largest(elem)) : 3;
+  values.push_back({hlo::makeConstant(b, b.getLoc(), filled(shape, elem, bound)), double(bound)});
   return values.back();
 }
 
@@ -203,6 +213,8 @@ bool KernelGraph::dot(Known x, Known y, int64_t batch, int64_t leftDim, int64_t 
   auto numbers = hlo::DotDimensionNumbersAttr::get(b.getContext(), lead, lead, ArrayRef<int64_t>{leftDim},
                                                    ArrayRef<int64_t>{rightDim});
   cell[1] = std::to_string(x.rank());
+  if (level.bf16 && std::max(x.bound, y.bound) > 256) // not exact any more
+    return false;
   const int64_t steps = sizesOf(x.type())[leftDim];
   return keep(hlo::DotGeneralOp::create(b, x.value, y.value, numbers, result ? result : Type()),
               x.bound * y.bound * double(steps));
@@ -218,6 +230,8 @@ bool KernelGraph::dot(const DotSpec &s) {
 }
 
 bool KernelGraph::conv(Known x, Known f, const ConvSpec &s) {
+  if (level.bf16 && std::max(x.bound, f.bound) > 256)
+    return false;
   hlo::ConvWindow w;
   const size_t spatial = x.rank() - 2;
   double steps = double(s.ic / s.groups);
@@ -270,7 +284,7 @@ bool KernelGraph::pool(ArrayRef<int64_t> shape, ArrayRef<int64_t> window, ArrayR
   w.padding.push_back({0, 0});
   w.windowDilations.assign(dims.size(), 1);
   cell[1] = std::to_string(shape.size());
-  const bool most = chance(50) || (kind == Kind::Exact && !fits(type, x.bound * taps));
+  const bool most = kind == Kind::Elementwise || chance(50) || (kind == Kind::Exact && !fits(type, x.bound * taps));
   Value init = most ? hlo::makeLowest(b, b.getLoc(), type) : hlo::makeScalar(b, b.getLoc(), 0, type);
   auto op = hlo::ReduceWindowOp::create(b, ValueRange(x.value), ValueRange(init), dims, w,
                                         most ? combine<hlo::MaxOp> : combine<hlo::AddOp>);
@@ -385,6 +399,40 @@ void KernelGraph::epilogue() {
   default:
     return;
   }
+}
+
+void KernelGraph::join() {
+  Known part = last();
+  if (!chance(25) || part.rank() < 2 || !part.type().hasStaticShape() || isa<ComplexType>(part.element()) || isBool(part.element()))
+    return;
+  SmallVector<int64_t> shape(part.shape());
+  shape.back() = between(1, 40);
+  Known other = fed(shape, {}, part.element());
+  // of a kernel of its own, as arguments are copied
+  Value beside = hlo::MaxOp::create(b, other.value, hlo::makeSplat(b, b.getLoc(), 1, other.type()));
+  SmallVector<Value> parts = {part.value, beside};
+  if (chance(50))
+    std::swap(parts[0], parts[1]);
+  if (!push(hlo::ConcatenateOp::create(b, parts, part.rank() - 1), std::max(part.bound, other.bound)))
+    return;
+  cell[3] += "+joined";
+  const Known whole = last();
+  Type element = type;
+  type = part.element();
+  const int64_t columns = part.shape().back();
+  if (chance(40)) {
+    (void)keep(hlo::AddOp::create(b, part.value, fed(part.shape(), {}, type).value), part.bound + double(largest(type)));
+  } else if (kind == Kind::Elementwise) {
+    // no sums
+  } else if (part.rank() == 4 && (isa<FloatType>(type) || type.isInteger(32)) && chance(50)) {
+    ConvSpec s;
+    s.ic = columns;
+    (void)conv(part, right(Right::Either, {1, 1, columns, between(1, 20)}), s);
+  } else if (part.rank() == 2 && (isa<FloatType>(type) || type.isInteger(32))) {
+    (void)dot(part, right(Right::Either, {columns, between(1, 40)}), 0, 1, 0);
+  }
+  type = element;
+  alsoResult(whole);
 }
 
 Graph KernelGraph::finish() {

@@ -31,6 +31,7 @@ enum Needs : unsigned {
   vnni = 16,
   amx = 32,
   noAmx = 64,
+  anyValues = 128, ///< nothing is summed up: NaN and infinities too
 };
 
 class KernelGraph;
@@ -123,6 +124,10 @@ public:
   /// A number of the last dimension added to each row.
   bool bias(Known x);
   void epilogue();
+  /// What the case has made is all.
+  void noEpilogue() { epilogueKind = 0; }
+  /// At times: the result as a part of a concatenation, where its rows lie apart, perhaps with another op that reads it there.
+  void join();
   Known last() const { return values.back(); }
 
   Graph finish();

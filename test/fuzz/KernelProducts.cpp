@@ -50,7 +50,7 @@ bool integers(KernelGraph &g, bool tall, bool rank3 = false) {
   s.m = tall ? g.size(4, 100) : g.size(1, 100);
   s.n = tall ? g.size(16, 160) : g.size(1, 100);
   s.k = tall ? g.size(32, 260) : g.size(1, 260);
-  s.right = Right::Constant;
+  s.right = tall ? Right::Constant : Right::Either;
   s.rightElem = tall ? g.typeOf("i8") : g.typeOf(std::array<StringRef, 3>{"i8", "u8", "i16"}[g.below(3)]);
   s.result = g.typeOf("i32");
   s.leftTurned = g.chance(20);
@@ -58,6 +58,25 @@ bool integers(KernelGraph &g, bool tall, bool rank3 = false) {
   if (tall && g.chance(20))
     s.dynamic = {int64_t(s.batch.size()) + (s.leftTurned ? 1 : 0)};
   return g.dot(s);
+}
+
+/// Narrow integers that are both arguments. `few`: of rows, columns or steps.
+bool bothFed(KernelGraph &g, bool few, bool dynamicColumns = false) {
+  g.pickType({"i8", "u8", "i16"});
+  Type second = g.typeOf(std::array<StringRef, 3>{"i8", "u8", "i16"}[g.below(3)]);
+  SmallVector<int64_t> batch = g.batch(g.below(3));
+  const int64_t which = few ? g.below(3) : -1, r = batch.size();
+  const int64_t m = which == 0 ? g.between(1, 3) : g.size(4, 100), n = which == 1 ? g.between(1, 3) : g.size(4, 100),
+                k = which == 2 ? g.between(1, 3) : g.size(4, 200);
+  const bool leftTurned = g.chance(30), rightTurned = g.chance(40);
+  SmallVector<int64_t> left(batch), right(batch), dynamic;
+  left.append(leftTurned ? SmallVector<int64_t>{k, m} : SmallVector<int64_t>{m, k});
+  right.append(rightTurned ? SmallVector<int64_t>{n, k} : SmallVector<int64_t>{k, n});
+  if (!few && !dynamicColumns && g.chance(20))
+    dynamic = {r + (leftTurned ? 1 : 0)};
+  Known x = g.fed(left, dynamic);
+  Known y = g.fed(right, dynamicColumns ? ArrayRef<int64_t>{r + (rightTurned ? 0 : 1)} : ArrayRef<int64_t>(), second);
+  return g.dot(x, y, r, leftTurned ? r : r + 1, rightTurned ? r + 1 : r, g.typeOf("i32"));
 }
 
 bool columns(KernelGraph &g, ArrayRef<StringRef> types, int64_t m, int64_t n, int64_t k,
@@ -147,7 +166,7 @@ bool attention(KernelGraph &g, ArrayRef<StringRef> types, Heads h) {
   h.d = g.between(1, 8);
   h.e = g.size(1, 40);
   const bool narrow = g.type.getIntOrFloatBitWidth() < 32;
-  if (narrow) // sums stay exact
+  if (narrow || g.level.bf16) // sums stay exact
     h.d = 1;
   Known q = g.fed({batch, h.m, h.d}, h.dynamic), k = g.fed({batch, h.n, h.d});
   if (!(h.turned ? g.dot(k, q, 1, 2, 2) : g.dot(q, k, 1, 2, 2)))
@@ -155,7 +174,7 @@ bool attention(KernelGraph &g, ArrayRef<StringRef> types, Heads h) {
   if (h.turned &&
       !g.keep(hlo::TransposeOp::create(g.b, g.last().value, ArrayRef<int64_t>{0, 2, 1}), g.last().bound))
     return false;
-  if (!g.rows(g.last(), h.trailing, g.kind == Kind::Real || g.chance(70)))
+  if (!g.rows(g.last(), h.trailing, g.kind == Kind::Real || g.level.bf16 || g.chance(70)))
     return false;
   Known weights = g.last();
   if (h.asRight) // e rows of m numbers times [m, n]
@@ -194,7 +213,7 @@ bool chain(KernelGraph &g, ArrayRef<StringRef> types, Link s) {
   s.channels = s.channels ? s.channels : g.size(9, 100);
   const int64_t pixels = s.images * s.height * s.width;
   Known x = g.fed({pixels, s.ic}, s.dynamic);
-  if (!g.dot(x, g.right(Right::Either, {s.ic, s.channels}), 0, 1, 0))
+  if (!g.dot(x, g.right(s.ic > 200 ? Right::Constant : Right::Either, {s.ic, s.channels}), 0, 1, 0))
     return false;
   if (s.residual) {
     Known y = g.fed({pixels, s.channels});
@@ -228,6 +247,13 @@ void addProductCases(std::vector<KernelCase> &cases) {
       {"product-deep", "", plain, [](G &g) { return deep(g); }},
       {"product-groups", "", exactKind | noAmx, [](G &g) { return integers(g, false); }},
       {"product-groups", "", rounded | noAmx, [](G &g) { return pairs(g); }},
+
+      {"run-time-groups", "", exactKind, [](G &g) { return bothFed(g, false); }},
+      {"run-time-groups", "depth or columns are known at run time only", exactKind,
+       [](G &g) { return bothFed(g, false, true); }},
+      {"run-time-groups", "few rows, columns or steps of the sum", exactKind, [](G &g) { return bothFed(g, true); }},
+      {"run-time-groups", "operands are not narrow integers, or sums not of 32 bits", anyBatch, nullptr,
+       "only asked for these"},
 
       {"few-columns", "", plain,
        [](G &g) {
@@ -424,9 +450,9 @@ void addProductCases(std::vector<KernelCase> &cases) {
       {"chain", "Strassen's algorithm saves more", plainReal,
        [](G &g) {
          Link s;
-         s.height = s.width = 9;
+         s.height = s.width = 11;
          s.ic = 256;
-         s.channels = 512;
+         s.channels = 384;
          return chain(g, {"f32"}, s);
        }},
       {"chain", "sizes are known at run time, or 0", plain,
@@ -450,7 +476,7 @@ void addProductCases(std::vector<KernelCase> &cases) {
       {"chain", "bf16 operands that do not come by pairs", rounded,
        [](G &g) {
          Link s;
-         s.ic = 2 * g.between(4, 10) + 1;
+         s.ic = 2 * g.between(4, 6) + 1;
          return chain(g, {"f32"}, s);
        }},
       {"chain", "operands or results are not f32", plain,

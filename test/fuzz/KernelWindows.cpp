@@ -1,6 +1,8 @@
 // Cases of convolutions and windows.
 #include "KernelGraph.h"
 
+#include "dialects/hlo/Constants.h"
+
 using namespace mlir;
 
 namespace lathe::fuzz {
@@ -129,6 +131,72 @@ bool depthwise(KernelGraph &g, ArrayRef<StringRef> types, ArrayRef<int64_t> taps
     for (int64_t &d : s.sizes)
       d += 9;
   return g.conv(s);
+}
+
+/// A depthwise convolution of bytes whose sums become bytes again.
+struct ByteWindows {
+  int64_t channels = 0, multiplier = 1, mostTaps = 5;
+  bool padded = false, empty = false;
+  bool narrowed = true, clamped = true, residual = false;
+  StringRef filter;
+};
+
+bool byteWindows(KernelGraph &g, ByteWindows s) {
+  g.pickType({"i8", "u8"});
+  ConvSpec c;
+  c.images = g.between(1, 2);
+  c.taps = {g.between(1, 3), g.between(std::max<int64_t>(1, s.mostTaps - 4), s.mostTaps)};
+  c.dilation = {g.oneOf({1, 1, 2}), s.mostTaps > 9 ? 1 : g.oneOf({1, 1, 2, 3})};
+  for (size_t i = 0; i < 2; ++i)
+    c.sizes.push_back((c.taps[i] - 1) * c.dilation[i] + g.between(1, 13));
+  if (s.empty)
+    c.sizes[1] = (c.taps[1] - 1) * c.dilation[1];
+  c.strides = {g.between(1, 2), g.oneOf({1, 1, 2, 3})};
+  if (s.padded)
+    c.padding = {{g.below(2), 1}, {g.below(3), g.below(3)}};
+  c.groups = c.ic = s.channels ? s.channels : g.size(16, 150);
+  c.oc = c.ic * s.multiplier;
+  c.rightElem = g.typeOf(!s.filter.empty() ? s.filter : StringRef(g.chance(80) ? "i8" : "u8"));
+  Type i32 = g.typeOf("i32"), f32 = g.typeOf("f32");
+  c.result = i32;
+  if (!g.conv(c))
+    return false;
+  const Location loc = g.b.getLoc();
+  auto keep = [&](Value v) { return g.push(v, 1 << 24); };
+  if (g.chance(60)) {
+    g.type = i32;
+    if (!g.bias(g.last()))
+      return false;
+  }
+  auto splat = [&](int64_t v) { return hlo::makeSplat(g.b, loc, v, g.last().type()); };
+  if (s.residual && !keep(hlo::AddOp::create(g.b, g.last().value, g.fed(g.last().shape(), {}, i32).value)))
+    return false;
+  if (!s.narrowed)
+    return true;
+  g.noEpilogue();
+  if (g.chance(70)) {
+    Value real = hlo::ConvertOp::create(g.b, g.last().value, f32);
+    Tensor factors = Tensor::allocate(DType::Float32, {c.oc});
+    for (int64_t i = 0; i < c.oc; ++i)
+      factors.data<float>()[i] = 1.f / float(int64_t(1) << g.between(1, 8));
+    Value each = hlo::BroadcastInDimOp::create(g.b, real.getType(), hlo::makeConstant(g.b, loc, factors),
+                                               g.b.getDenseI64ArrayAttr({3}));
+    real = hlo::MulOp::create(g.b, real, each);
+    if (!keep(hlo::ConvertOp::create(g.b, hlo::RoundNearestEvenOp::create(g.b, real), i32)))
+      return false;
+  }
+  if (g.chance(50) && !keep(hlo::AddOp::create(g.b, g.last().value, splat(g.between(-20, 20)))))
+    return false;
+  const bool isUnsigned = g.chance(30);
+  const int64_t low = isUnsigned ? g.between(0, 9) : g.between(-128, -100), high = isUnsigned ? g.between(200, 255) : 127;
+  for (bool upper : {g.chance(50), true})
+    if (s.clamped && !keep(upper ? Value(hlo::MinOp::create(g.b, g.last().value, splat(high)))
+                                 : Value(hlo::MaxOp::create(g.b, g.last().value, splat(low)))))
+      return false;
+  // whichever came first
+  if (s.clamped && !keep(hlo::MaxOp::create(g.b, g.last().value, splat(low))))
+    return false;
+  return keep(hlo::ConvertOp::create(g.b, g.last().value, g.typeOf(isUnsigned ? "u8" : "i8")));
 }
 
 const StringRef poolTypes[] = {"f32", "f64", "f16", "bf16", "i8", "u8", "i16", "i32", "i64", "u16"};
@@ -379,13 +447,77 @@ void addWindowCases(std::vector<KernelCase> &cases) {
       {"windows", "there are no images, or groups of them", anyBatch, nullptr,
        "fusion leaves such convolutions alone"},
 
-      {"pool-blocks", "", anyBatch,
+      {"byte-windows", "", exactKind, [](G &g) { return byteWindows(g, {}); }},
+      {"byte-windows", "operands are not bytes with sums of 32 bits", anyBatch,
+       [](G &g) { return depthwise(g, {"f32", "f64", "i32"}, {g.between(1, 3), g.between(1, 3)}); }},
+      {"byte-windows", "the target has no instruction for pairs of products", exactKind,
+       [](G &g) {
+         ByteWindows s;
+         s.filter = "i32";
+         return byteWindows(g, s);
+       }},
+      {"byte-windows", "its result is not one of bytes", exactKind,
+       [](G &g) {
+         ByteWindows s;
+         s.narrowed = false;
+         return byteWindows(g, s);
+       }},
+      {"byte-windows", "its result is not clamped to bytes", exactKind,
+       [](G &g) {
+         ByteWindows s;
+         s.clamped = false;
+         return byteWindows(g, s);
+       }},
+      {"byte-windows", "the epilogue reads more than numbers for each channel", exactKind,
+       [](G &g) {
+         ByteWindows s;
+         s.residual = true;
+         return byteWindows(g, s);
+       }},
+      {"byte-windows", "rows of pixels or the filter are of unknown size", anyBatch, nullptr,
+       "limits of results of unknown size are broadcasts, which do not count as clamping"},
+      {"byte-windows", "a channel has several results", exactKind,
+       [](G &g) {
+         ByteWindows s;
+         s.multiplier = 2;
+         return byteWindows(g, s);
+       }},
+      {"byte-windows", "there are fewer channels than a vector has", exactKind,
+       [](G &g) {
+         ByteWindows s;
+         s.channels = g.between(2, 15);
+         return byteWindows(g, s);
+       }},
+      {"byte-windows", "there is nothing to sum up", exactKind,
+       [](G &g) {
+         ByteWindows s;
+         s.empty = true;
+         return byteWindows(g, s);
+       }},
+      {"byte-windows", "a window has more taps in a row than are unrolled", exactKind,
+       [](G &g) {
+         ByteWindows s;
+         s.mostTaps = 22;
+         return byteWindows(g, s);
+       }},
+      {"byte-windows", "windows reach out of the image", exactKind,
+       [](G &g) {
+         ByteWindows s;
+         s.padded = true;
+         return byteWindows(g, s);
+       }},
+      {"byte-windows", "the epilogue has more than functions of single elements", anyBatch, nullptr,
+       "fusion takes nothing else into it"},
+      {"byte-windows", "the epilogue has functions that vectors do not", anyBatch, nullptr,
+       "those are of complex numbers"},
+
+      {"pool-blocks", "", anyValues,
        [](G &g) {
          g.pickType(poolTypes);
          return g.pool({g.between(1, 2), g.between(3, 9), g.between(3, 9), wholeVectors(g)},
                        {g.between(1, 3), g.between(1, 3)}, {1, 1}, g.chance(60));
        }},
-      {"pool-blocks", "there are not two dimensions of pixels", anyBatch,
+      {"pool-blocks", "there are not two dimensions of pixels", anyValues,
        [](G &g) {
          g.pickType(poolTypes);
          return g.chance(50) ? g.pool({g.between(1, 2), g.between(4, 20), g.size()}, {g.between(2, 4)},
@@ -393,38 +525,38 @@ void addWindowCases(std::vector<KernelCase> &cases) {
                              : g.pool({1, g.between(3, 5), g.between(3, 5), g.between(3, 5), g.size(1, 64)},
                                       {2, g.between(1, 2), 2}, {1, g.between(1, 2), 1}, g.chance(60));
        }},
-      {"pool-blocks", "channels fill no vector", anyBatch,
+      {"pool-blocks", "channels fill no vector", anyValues,
        [](G &g) {
          g.pickType({"f32", "i8", "u8", "i16", "i32", "bf16"});
          return g.pool(
              {g.between(1, 2), g.between(3, 19), g.between(3, 19), g.between(1, g.lanesOf(g.type) - 1)},
              {g.between(2, 3), g.between(2, 3)}, {g.between(1, 2), g.between(1, 2)}, g.chance(60));
        }},
-      {"pool-blocks", "channels behind whole vectors fill none", anyBatch,
+      {"pool-blocks", "channels behind whole vectors fill none", anyValues,
        [](G &g) {
          g.pickType({"f32", "i32", "i8", "f16"});
          return g.pool({g.between(1, 2), g.between(3, 9), g.between(3, 9), wholeVectors(g) + g.between(1, 3)},
                        {g.between(2, 3), 3}, {g.between(1, 2), 1}, g.chance(60));
        }},
-      {"pool-blocks", "images are of no known size", anyBatch,
+      {"pool-blocks", "images are of no known size", anyValues,
        [](G &g) {
          g.pickType(poolTypes);
          return g.pool({1, g.between(3, 9), g.between(3, 9), wholeVectors(g)}, {2, g.between(2, 3)},
                        {1, g.between(1, 2)}, false, {1});
        }},
-      {"pool-blocks", "few channels are strided over", anyBatch,
+      {"pool-blocks", "few channels are strided over", anyValues,
        [](G &g) {
          g.pickType(poolTypes);
          return g.pool({g.between(1, 2), g.between(4, 19), g.between(4, 19), wholeVectors(g)},
                        {g.between(2, 3), g.between(2, 3)}, {2, 2}, g.chance(60));
        }},
-      {"pool-blocks", "windows are large", anyBatch,
+      {"pool-blocks", "windows are large", anyValues,
        [](G &g) {
          g.pickType(poolTypes);
          return g.pool({1, g.between(10, 12), g.between(10, 12), wholeVectors(g)}, {9, g.between(9, 10)},
                        {1, 1}, g.chance(60));
        }},
-      {"pool-tiles", "", anyBatch,
+      {"pool-tiles", "", anyValues,
        [](G &g) {
          g.pickType({"f32", "f64", "i32", "i8", "u8", "f16"});
          return g.pool({g.between(1, 2), g.between(3, 12), g.between(4, 20), g.between(1, 7)},
@@ -436,30 +568,30 @@ void addWindowCases(std::vector<KernelCase> &cases) {
          g.pickType(poolTypes);
          return g.pool({g.between(1, 2), g.between(4, 20), g.size()}, {g.between(2, 4)}, {1}, g.chance(60));
        }},
-      {"pool-tiles", "rows of pixels are of no known length", anyBatch,
+      {"pool-tiles", "rows of pixels are of no known length", anyValues,
        [](G &g) {
          g.pickType(poolTypes);
          return g.pool({1, g.between(3, 9), g.between(3, 9), g.size(1, 70)}, {2, g.between(2, 3)}, {1, 1},
                        false, {2});
        }},
-      {"pool-tiles", "windows share few rows", anyBatch,
+      {"pool-tiles", "windows share few rows", anyValues,
        [](G &g) {
          g.pickType({"f32", "i32", "i8"});
          return g.pool({1, g.between(4, 19), g.between(4, 19), g.between(1, 3)}, {2, 2}, {2, 2},
                        g.chance(60));
        }},
-      {"pool-tiles", "pixels fall into few sets of the caches", anyBatch,
+      {"pool-tiles", "pixels fall into few sets of the caches", anyValues,
        [](G &g) {
          g.pickType({"f32"});
          return g.pool({1, g.between(10, 11), 10, 1024}, {9, 9}, {1, 1}, false);
        }},
-      {"pool-tiles", "registers do not hold the columns of windows", anyBatch,
+      {"pool-tiles", "registers do not hold the columns of windows", anyValues,
        [](G &g) {
          g.pickType({"f32", "i32", "f64"});
          return g.pool({1, g.between(4, 6), g.between(40, 50), g.between(1, 3)}, {2, g.between(33, 36)},
                        {1, 1}, g.chance(60));
        }},
-      {"pool-pixels", "", anyBatch,
+      {"pool-pixels", "", anyValues,
        [](G &g) {
          g.pickType(poolTypes);
          return g.pool({g.between(1, 2), g.between(4, 20), g.size()}, {g.between(2, 4)}, {g.between(1, 3)},

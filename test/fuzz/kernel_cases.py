@@ -33,7 +33,7 @@ def main(source, tool):
     listed = subprocess.run([tool, "--kernels", "--list"], check=True, capture_output=True, text=True).stdout.splitlines()
     drawn = {line.split(": ", 1)[1] for line in listed} - {"taken"}
     for reason in sorted(given - drawn):
-        print(f"no graphs are drawn for: {reason}")
+        print(f"no graphs are drawn for: {reason} (add a case to test/fuzz/Kernel*.cpp, or why there can be none)")
     for reason in sorted(drawn - given):
         print(f"no special form gives this reason any more: {reason}")
     print(f"{len(given)} reasons")
