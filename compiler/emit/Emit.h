@@ -22,6 +22,8 @@ struct HostedPayload {
     std::string name;
     DType dtype;
     int rank; ///< -1: any
+    std::vector<float> scales; ///< of integers that stand for real numbers; one, or one for each index of a dimension
+    std::vector<int64_t> zeroPoints;
   };
   struct Entry {
     std::string name;

@@ -160,10 +160,9 @@ std::string HeaderWriter::describe(const lower::TensorDesc &t) {
       out += "computed";
   }
   out += "]";
-  if (t.scales.size() == 1)
-    out += ", scale " + floatText(t.scales[0]) + ", zero point " + std::to_string(t.zeroPoints[0]);
-  else if (!t.scales.empty())
-    out += ", " + std::to_string(t.scales.size()) + " scales along dimension " + std::to_string(t.quantizedDim);
+  out += quantizedText(t.scales, t.zeroPoints);
+  if (t.scales.size() > 1)
+    out += " along dimension " + std::to_string(t.quantizedDim);
   return out;
 }
 
@@ -225,23 +224,9 @@ void HeaderWriter::ownName(StringRef kind, StringRef bind, size_t index, const T
      << ", data); }\n";
 }
 
-/// Scale, zero point and both conversions of an input or result that has one scale.
 void HeaderWriter::ownScale(StringRef kind, const Tensor &t) {
-  if (t.desc->scales.size() != 1)
-    return;
-  const std::string stem = (kind + "_" + t.identifier).str();
-  const std::string scale = stem + "_scale", zero = stem + "_zero_point", make = "quantize_" + stem, read = "dequantize_" + stem;
-  for (const std::string &name : {scale, zero, make, read})
-    if (members.contains(name))
-      return; // another tensor has these already
-  for (const std::string &name : {scale, zero, make, read})
-    members.insert(name);
-  StringRef type = cppType(t.desc->dtype);
-  os << "  static constexpr float " << scale << " = " << floatLiteral(t.desc->scales[0]) << ";\n";
-  os << "  static constexpr int64_t " << zero << " = " << t.desc->zeroPoints[0] << ";\n";
-  os << "  static " << type << " " << make << "(float real) {\n    using Limits = std::numeric_limits<" << type << ">;\n    return static_cast<"
-     << type << ">(lathe_quantize(real, " << scale << ", " << zero << ", Limits::min(), Limits::max()));\n  }\n";
-  os << "  static float " << read << "(" << type << " element) { return lathe_dequantize(element, " << scale << ", " << zero << "); }\n";
+  if (t.desc->scales.size() == 1)
+    writeScale(os, members, (kind + "_" + t.identifier).str(), t.desc->dtype, t.desc->scales[0], t.desc->zeroPoints[0]);
 }
 
 void HeaderWriter::writeC() {
@@ -359,7 +344,7 @@ std::string HeaderWriter::write() {
   os << abiText << "\n" << supportText << "\n";
   auto isQuantized = [](const Tensor &t) { return !t.desc->scales.empty(); };
   if (any_of(args, isQuantized) || any_of(results, isQuantized))
-    os << quantizedAbiText << "\n#ifdef __cplusplus\n#include <limits>\n#endif\n";
+    os << quantizedHeaderText();
   if (lowered.onDevice)
     os << deviceAbiText << "\n" << deviceSupportText << "\n";
   writeC();
@@ -372,6 +357,29 @@ std::string HeaderWriter::write() {
 
 StringRef abiHeaderText() { return abiText; }
 StringRef supportHeaderText() { return supportText; }
+std::string quantizedHeaderText() { return std::string(quantizedAbiText) + "\n#ifdef __cplusplus\n#include <limits>\n#endif\n"; }
+
+std::string quantizedText(ArrayRef<float> scales, ArrayRef<int64_t> zeroPoints) {
+  if (scales.size() == 1)
+    return ", scale " + floatText(scales[0]) + ", zero point " + std::to_string(zeroPoints[0]);
+  return scales.empty() ? "" : ", " + std::to_string(scales.size()) + " scales";
+}
+
+void writeScale(raw_ostream &os, StringSet<> &members, StringRef stem, DType dtype, float value, int64_t zeroPoint) {
+  const std::string scale = (stem + "_scale").str(), zero = (stem + "_zero_point").str(), make = ("quantize_" + stem).str(),
+                    read = ("dequantize_" + stem).str();
+  for (const std::string &name : {scale, zero, make, read})
+    if (members.contains(name))
+      return; // another tensor has these already
+  for (const std::string &name : {scale, zero, make, read})
+    members.insert(name);
+  StringRef type = cppType(dtype);
+  os << "  static constexpr float " << scale << " = " << floatLiteral(value) << ";\n";
+  os << "  static constexpr int64_t " << zero << " = " << zeroPoint << ";\n";
+  os << "  static " << type << " " << make << "(float real) {\n    using Limits = std::numeric_limits<" << type << ">;\n    return static_cast<"
+     << type << ">(lathe_quantize(real, " << scale << ", " << zero << ", Limits::min(), Limits::max()));\n  }\n";
+  os << "  static float " << read << "(" << type << " element) { return lathe_dequantize(element, " << scale << ", " << zero << "); }\n";
+}
 
 std::string makeHeader(const lower::LoweredModule &lowered, const EmitOptions &options) {
   return HeaderWriter(lowered, options).write();

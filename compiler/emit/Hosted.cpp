@@ -28,7 +28,8 @@ public:
 
 private:
   std::string describe(const HostedPayload::Tensor &t) {
-    return commentText(t.name) + ": " + dtypeName(t.dtype) + (t.rank < 0 ? "" : ", rank " + std::to_string(t.rank));
+    return commentText(t.name) + ": " + dtypeName(t.dtype) + (t.rank < 0 ? "" : ", rank " + std::to_string(t.rank)) +
+           quantizedText(t.scales, t.zeroPoints);
   }
   std::string identifier(StringRef name, StringRef prefix, StringRef suffix) {
     std::string id = makeIdentifier(name);
@@ -37,6 +38,10 @@ private:
         if (members.insert(prefix.str() + (id = (suffix + "_" + Twine(i)).str())).second)
           break;
     return id;
+  }
+  void writeScales(const std::string &stem, const HostedPayload::Tensor &t) {
+    if (t.scales.size() == 1)
+      writeScale(os, members, stem, t.dtype, t.scales[0], t.zeroPoints[0]);
   }
   void writeArg(size_t i, const HostedPayload::Tensor &t);
   void writeResult(size_t i, const HostedPayload::Tensor &t);
@@ -65,6 +70,7 @@ void HostedHeader::writeArg(size_t i, const HostedPayload::Tensor &t) {
   }
   os << "  void set_" << id << "(const " << cppType(t.dtype) << " *data, std::vector<int64_t> dims) { set_arg_data(" << i << ", "
      << static_cast<int>(t.dtype) << ", data, std::move(dims)); }\n";
+  writeScales("arg_" + id, t);
 }
 
 void HostedHeader::writeResult(size_t i, const HostedPayload::Tensor &t) {
@@ -77,6 +83,7 @@ void HostedHeader::writeResult(size_t i, const HostedPayload::Tensor &t) {
        << "); }\n";
   if (members.insert(id + "_dims").second)
     os << "  std::vector<int64_t> " << id << "_dims() const { return result_dims(" << i << "); }\n";
+  writeScales("result_" + id, t);
 }
 
 void HostedHeader::writeClass() {
@@ -113,7 +120,11 @@ std::string HostedHeader::write() {
   for (const std::string &kernel : hosted.kernels)
     os << "\n * " << kernel;
   os << " */\n#ifndef " << guard << "\n#define " << guard << "\n\n";
-  os << abiHeaderText() << "\n" << supportHeaderText() << "\n" << hostedAbiText << "\n" << hostedSupportText << "\n";
+  os << abiHeaderText() << "\n" << supportHeaderText() << "\n";
+  auto isQuantized = [](const HostedPayload::Tensor &t) { return !t.scales.empty(); };
+  if (any_of(hosted.entries, [&](const HostedPayload::Entry &e) { return any_of(e.inputs, isQuantized) || any_of(e.outputs, isQuantized); }))
+    os << quantizedHeaderText();
+  os << hostedAbiText << "\n" << hostedSupportText << "\n";
   os << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n/* For lathe_hosted_new. Entries:";
   for (const HostedPayload::Entry &entry : hosted.entries) {
     os << "\n * '" << commentText(entry.name) << "'";

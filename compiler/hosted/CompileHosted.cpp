@@ -264,13 +264,7 @@ llvm::Expected<HostedModel> HostedCompiler::run(EmitWants wants) {
   for (const ImportedModel::EntryInfo &entry : importer.model().entries) {
     if (entry.name == kInitEntry)
       continue;
-    auto tensors = [](const std::vector<TensorSpec> &specs) {
-      std::vector<HostedPayload::Tensor> out;
-      for (const TensorSpec &spec : specs)
-        out.push_back({spec.name, spec.dtype, spec.dims ? static_cast<int>(spec.dims->size()) : -1});
-      return out;
-    };
-    payload.entries.push_back({entry.name, tensors(entry.inputs), tensors(entry.outputs)});
+    payload.entries.push_back({entry.name, describeTensors(entry.inputs), describeTensors(entry.outputs)});
   }
   Compiler compiler(context, options);
   if (payload.hasClusters)
@@ -292,6 +286,13 @@ llvm::Expected<HostedModel> compileHosted(MLIRContext &context, const CompilerOp
   if (&frontendOfFile(options.model) == &tflite::frontend())
     return hosted::compileTflite(context, options, hostOps, executorOps, wants);
   return HostedCompiler(context, options, hostOps, executorOps).run(wants);
+}
+
+std::vector<HostedPayload::Tensor> describeTensors(ArrayRef<TensorSpec> specs) {
+  std::vector<HostedPayload::Tensor> out;
+  for (const TensorSpec &spec : specs)
+    out.push_back({spec.name, spec.dtype, spec.dims ? static_cast<int>(spec.dims->size()) : -1, spec.scales, spec.zeroPoints});
+  return out;
 }
 
 OwningOpRef<ModuleOp> moduleOfNothing(MLIRContext &context) {

@@ -20,6 +20,9 @@ llvm::Expected<HostedModel> compileHosted(mlir::MLIRContext &context, const Comp
                                           llvm::ArrayRef<std::string> hostOps, llvm::ArrayRef<std::string> executorOps,
                                           EmitWants wants = {});
 
+/// What a header says of inputs or results.
+std::vector<HostedPayload::Tensor> describeTensors(llvm::ArrayRef<TensorSpec> specs);
+
 /// A module of hlo with an entry that does nothing, for objects without compiled parts: there is no module without entries.
 mlir::OwningOpRef<mlir::ModuleOp> moduleOfNothing(mlir::MLIRContext &context);
 

@@ -450,13 +450,7 @@ LogicalResult TfliteCompiler::payloadOf(std::vector<HostEntry> &entries) {
   for (const HostEntry &entry : entries) {
     if (entry.once)
       continue;
-    auto tensors = [](const std::vector<TensorSpec> &specs) {
-      std::vector<HostedPayload::Tensor> out;
-      for (const TensorSpec &spec : specs)
-        out.push_back({spec.name, spec.dtype, spec.dims ? static_cast<int>(spec.dims->size()) : -1});
-      return out;
-    };
-    payload.entries.push_back({entry.name, tensors(entry.inputs), tensors(entry.outputs)});
+    payload.entries.push_back({entry.name, describeTensors(entry.inputs), describeTensors(entry.outputs)});
   }
   return success();
 }
@@ -549,7 +543,7 @@ bool findTfliteNodes(MLIRContext &context, const CompilerOptions &options, llvm:
     for (unsigned i = 0; file->subgraph(plan.subgraph).operators() && i < file->subgraph(plan.subgraph).operators()->size(); ++i) {
       const tfl::Operator &op = *file->subgraph(plan.subgraph).operators()->Get(i);
       auto takes = maker.takes(op);
-      any |= maker.couldTake(op) == tflgraph::NodeMaker::CouldTake::Flex;
+      any |= maker.couldTake(op) != tflgraph::NodeMaker::CouldTake::No;
       if (!takes.ok() || !*takes || ++found > most)
         continue;
       StringRef name = op.outputs() && op.outputs()->size() ? file->tensor(plan.subgraph, op.outputs()->Get(0)).name : "";

@@ -10,6 +10,8 @@ import tempfile
 import numpy as np
 import tensorflow as tf
 
+import tflite_ops
+
 F32, I32, I64, S = tf.float32, tf.int32, tf.int64, tf.string
 WORDS = ["the", "film", "was", "good", "bad", "dull", "fun"]
 rng = np.random.RandomState(0)
@@ -64,11 +66,25 @@ def make_others(out):
         tf.saved_model.save(signatures, folder, signatures={key: getattr(signatures, key) for key in keys})
         convert(tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=keys), os.path.join(out, "nodes_signatures.tflite"), True)
 
+    make_quantized(os.path.join(out, "nodes_quantized.tflite"))
+
     def refused(name, fn, *specs):
         f = tf.function(fn, input_signature=specs).get_concrete_function()
         convert(tf.lite.TFLiteConverter.from_concrete_functions([f]), os.path.join(out, f"nodes_{name}.tflite"))
     refused("loop", lambda s: tf.while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, tf.strings.join([t, "x"])), (0, s))[1], tf.TensorSpec([2], S, name="s"))
     refused("range", lambda s: tf.cast(tf.range(tf.strings.length(s)), F32) * 0.5, tf.TensorSpec([], S, name="s"))
+
+
+def make_quantized(path):
+    """Bytes that stand for real numbers, in and out, around a RESHAPE whose sizes are an input: no part compiles that."""
+    f = tflite_ops.File()
+    x = f.input(np.zeros(6), "i8", scale=0.5, zero=3)
+    sizes = f.input(np.array([2, 3]), "i32")
+    added = f.tensor((6,), "i8", scale=1.0, zero=-2)
+    f.op("ADD", [x, x], [added], tflite_ops.options("Add"), 2)
+    f.op("RESHAPE", [added, sizes], [f.output((2, 3), "i8", scale=1.0, zero=-2)], tflite_ops.options("Reshape"), 1)
+    with open(path, "wb") as out:
+        out.write(f.bytes())
 
 
 def make(out, name, fn, feeds, keep=()):
