@@ -33,9 +33,18 @@ void pad(KernelGraph &g, ConvSpec &s) {
 
 /// What keeps Winograd's algorithm away in graphs of real numbers.
 bool conv(KernelGraph &g, bool padded, int64_t mostColumns = 70) {
-  g.pickType({"f32", "f32", "f64", "f16", "bf16", "i32", "c64"});
+  g.pickType({"f32", "f32", "f64", "f16", "bf16", "i32", "c64", "i8", "u8", "i16"});
   ConvSpec s = anyConv(g, g.oneOf({1, 2, 2, 2, 3}));
-  s.oc = g.size(1, mostColumns);
+  if (g.type.isInteger(8) || g.type.isInteger(16)) {
+    s.rightElem = g.typeOf(std::array<StringRef, 3>{"i8", "u8", "i16"}[g.below(3)]);
+    s.result = g.typeOf("i32");
+    s.right = g.chance(80) ? Right::Constant : Right::Fed;
+    if (g.chance(20)) {
+      s.groups = 2;
+      s.ic = 2 * g.size(1, 24);
+    }
+  }
+  s.oc = s.groups * g.size(1, mostColumns);
   s.taps.back() = g.between(2, 3);
   if (padded) {
     pad(g, s);
