@@ -171,8 +171,8 @@ int fuzzKernels(const Args &args, llvm::function_ref<double()> elapsed) {
   std::vector<Batch> kinds;
   for (const KernelLevel &level : kernelLevels()) {
     available.push_back(runsHere(level));
-    for (Kind kind : {Kind::Exact, Kind::Real}) {
-      if (level.bf16 && kind == Kind::Real)
+    for (Kind kind : {Kind::Exact, Kind::Real, Kind::Elementwise}) {
+      if (level.bf16 && kind != Kind::Exact)
         continue;
       Batch batch{&level, kind, available.back(), {}, {}};
       for (const KernelCase &c : kernelCases())
@@ -222,7 +222,10 @@ int fuzzKernels(const Args &args, llvm::function_ref<double()> elapsed) {
         g.function.erase();
         continue;
       }
+      const std::string rank = g.cell[1];
       g.epilogue();
+      g.join();
+      g.cell[1] = rank;
       coverage.drawn(name, c, g.cell, *batch.level);
       made.push_back(g.finish());
     }
@@ -245,7 +248,7 @@ int fuzzKernels(const Args &args, llvm::function_ref<double()> elapsed) {
   const int missing = coverage.report(available, args.form);
   llvm::outs().flush();
   char text[160];
-  snprintf(text, sizeof(text), "kernels%s%s seeds %llu-%llu: %llu graphs, %llu failed, %d answers without one, %.0f s",
+  snprintf(text, sizeof(text), "kernel code%s%s: graphs %llu-%llu, %llu of them compiled, %llu failed, %d answers without one, %.0f s",
            args.form.empty() ? "" : " ", args.form.c_str(), (unsigned long long)args.seed, (unsigned long long)(last - 1),
            (unsigned long long)graphs, (unsigned long long)failures, missing, elapsed());
   finishLine(args, text);

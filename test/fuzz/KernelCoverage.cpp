@@ -77,7 +77,7 @@ int KernelCoverage::report(ArrayRef<bool> levels, StringRef prefix) const {
     bool here = false;
     for (const KernelCase &other : kernelCases())
       for (auto [level, available] : llvm::zip(kernelLevels(), levels))
-        for (Kind kind : {Kind::Exact, Kind::Real})
+        for (Kind kind : {Kind::Exact, Kind::Real, Kind::Elementwise})
           here |= available && StringRef(other.form) == c.form && StringRef(other.reason) == c.reason &&
                   other.fits(level, level.bf16 ? Kind::Exact : kind);
     auto found = graphs.find({c.form, c.reason});

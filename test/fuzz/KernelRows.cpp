@@ -8,8 +8,6 @@ using namespace mlir;
 namespace lathe::fuzz {
 namespace {
 
-constexpr unsigned plainExact = plain | exactKind;
-
 const StringRef numbers[] = {"f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u32"};
 const StringRef floats[] = {"f32", "f32", "f64", "f16", "bf16"};
 
@@ -78,7 +76,7 @@ bool loop(KernelGraph &g, ArrayRef<int64_t> shape, bool spread) {
 void addRowCases(std::vector<KernelCase> &cases) {
   using G = KernelGraph;
   const KernelCase all[] = {
-      {"short-rows", "", anyBatch, [](G &g) { return shortLoop(g, numbers); }},
+      {"short-rows", "", anyValues, [](G &g) { return shortLoop(g, numbers); }},
       {"short-rows", "", anyBatch,
        [](G &g) {
          g.pickType(floats);
@@ -136,7 +134,7 @@ void addRowCases(std::vector<KernelCase> &cases) {
          return anyRows(g, {g.between(1, 3), g.between(2, 7)}, 1);
        }},
 
-      {"interleave", "", anyBatch,
+      {"interleave", "", anyValues,
        [](G &g) {
          g.pickType(numbers);
          const int64_t run = g.oneOf({1, 1, 2, 3}), few = g.oneOf({2, 3, 4}), many = g.size(16, 257);
@@ -146,14 +144,14 @@ void addRowCases(std::vector<KernelCase> &cases) {
          return g.chance(50) ? transpose(g, g.fed({many, few, run}), {1, 0, 2})
                              : transpose(g, g.fed({2, few, many, run}), {0, 2, 1, 3});
        }},
-      {"interleave", "there is more than a transpose between elements", anyBatch,
+      {"interleave", "there is more than a transpose between elements", anyValues,
        [](G &g) {
          g.pickType(numbers);
          Known x = g.fed({g.size(), g.size()});
          rank(g, x);
          return g.keep(hlo::ReverseOp::create(g.b, x.value, ArrayRef<int64_t>{0, 1}), x.bound);
        }},
-      {"interleave", "it reads more than one operand", anyBatch,
+      {"interleave", "it reads more than one operand", anyValues,
        [](G &g) {
          g.pickType(numbers);
          SmallVector<int64_t> shape = {g.size(16, 257), g.oneOf({2, 3, 4})};
@@ -161,22 +159,22 @@ void addRowCases(std::vector<KernelCase> &cases) {
          return g.keep(hlo::AddOp::create(g.b, x.value, y.value), x.bound + y.bound) &&
                 transpose(g, g.last(), {1, 0});
        }},
-      {"interleave", "sizes are known at run time, or 0", anyBatch,
+      {"interleave", "sizes are known at run time, or 0", anyValues,
        [](G &g) {
          g.pickType(numbers);
          return transpose(g, g.fed({g.size(), g.oneOf({2, 3, 4})}, {0}), {1, 0});
        }},
-      {"interleave", "it moves no elements past others", anyBatch,
+      {"interleave", "it moves no elements past others", anyValues,
        [](G &g) {
          g.pickType(numbers);
          return transpose(g, g.fed({g.size(), 1}), {1, 0});
        }},
-      {"interleave", "runs are long, or far apart", anyBatch,
+      {"interleave", "runs are long, or far apart", anyValues,
        [](G &g) {
          g.pickType(numbers);
          return transpose(g, g.fed({g.between(2, 5), g.between(2, 5), g.size(64, 130)}), {1, 0, 2});
        }},
-      {"interleave", "vectors are short", anyBatch,
+      {"interleave", "vectors are short", anyValues,
        [](G &g) {
          g.pickType(numbers);
          return transpose(g, g.fed({g.oneOf({2, 3}), g.oneOf({2, 3})}), {1, 0});
@@ -187,14 +185,14 @@ void addRowCases(std::vector<KernelCase> &cases) {
          return transpose(g, g.fed({g.size(16, 257), g.oneOf({2, 3, 4})}), {1, 0});
        }},
 
-      {"turned-squares", "", anyBatch,
+      {"turned-squares", "", anyValues,
        [](G &g) {
          g.pickType(numbers);
          return g.chance(50)
                     ? transpose(g, g.fed({g.size(1, 130), g.size(33, 130)}), {1, 0})
                     : transpose(g, g.fed({g.between(2, 5), g.size(33, 70), g.size(33, 70)}), {0, 2, 1});
        }},
-      {"turned-squares", "other operations than those of elements follow, or transposes differ", anyBatch,
+      {"turned-squares", "other operations than those of elements follow, or transposes differ", anyValues,
        [](G &g) {
          g.pickType(numbers);
          const int64_t n = g.size(33, 40), k = g.size(33, 40);
@@ -222,17 +220,17 @@ void addRowCases(std::vector<KernelCase> &cases) {
        }},
       {"reduce-rows", "", anyBatch, [](G &g) { return reduction(g, true); }},
       {"reduce-strips", "", anyBatch, [](G &g) { return reduction(g, false); }},
-      {"loop-flat", "", anyBatch,
+      {"loop-flat", "", anyValues,
        [](G &g) {
          g.pickType(numbers);
          return loop(g, {g.size(), g.size()}, false);
        }},
-      {"loop-rows", "", anyBatch,
+      {"loop-rows", "", anyValues,
        [](G &g) {
          g.pickType(numbers);
          return loop(g, {g.size(), g.size()}, true);
        }},
-      {"loop-turned", "", plainExact | anyBatch,
+      {"loop-turned", "", plain | exactKind,
        [](G &g) {
          g.pickType({"f32", "f64", "i8", "i32", "i64", "c64", "i1"});
          return transpose(g, g.fed({g.size(), g.size()}), {1, 0});
