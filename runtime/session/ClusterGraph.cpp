@@ -7,6 +7,7 @@
 #include "runtime/session/Partition.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -23,10 +24,23 @@ namespace {
 
 void setType(tf::AttrValue *value, DType type) { value->set_type(static_cast<tf::DataType>(type)); }
 
-/// Makes one node a function and a launch of it. References among the outputs are the node's own first input, the variable
-/// that it updates; they come from a RefIdentity under the node's name, behind the launch.
+constexpr size_t kLargeConstant = 1024; // bytes of a node that no axis, size or bound is as long as
+
+/// The constants of a graph that a node may have to know when it is compiled, by name.
+using Constants = std::unordered_map<std::string, tf::NodeDef>;
+
+Constants smallConstants(const tf::GraphDef &graph) {
+  Constants found;
+  for (const tf::NodeDef &node : graph.node())
+    if (node.op() == "Const" && node.ByteSizeLong() <= kLargeConstant)
+      found[node.name()] = node;
+  return found;
+}
+
+/// Makes one node a function and a launch of it, with the constants among its inputs. References among the outputs are the node's own
+/// first input, the variable that it updates; they come from a RefIdentity under the node's name, behind the launch.
 absl::Status wrapNode(tf::NodeDef node, const Library &library, const GraphLimits &limits, const std::string &functionName,
-                      tf::GraphDef *graph, tf::FunctionDefLibrary *functions) {
+                      const Constants &constants, tf::GraphDef *graph, tf::FunctionDefLibrary *functions) {
   auto info = readNode(node, library, limits, false);
   if (!info.ok())
     return info.status();
@@ -57,12 +71,28 @@ absl::Status wrapNode(tf::NodeDef node, const Library &library, const GraphLimit
     return atNode(node.name(), node.op(),
                   absl::InvalidArgumentError(absl::StrCat("expected ", info->inputTypes.size(), " inputs, found ", data.size())));
   auto isVariable = [&](size_t i) { return info->inputIsRef[i] || info->inputTypes[i] == DType::Resource; };
+  auto constantOf = [&](size_t i) -> const tf::NodeDef * {
+    auto found = constants.find(std::string(absl::StripSuffix(data[i], ":0")));
+    return found == constants.end() || isVariable(i) ? nullptr : &found->second;
+  };
+  bool allConstant = true; // then the launch would have no inputs, and be in no loop
+  for (size_t i = 0; i < data.size(); ++i)
+    allConstant = allConstant && constantOf(i);
   std::vector<std::string> names(data.size());
   int variables = 0;
   for (bool wanted : {false, true})
     for (size_t i = 0; i < data.size(); ++i) {
       if (isVariable(i) != wanted)
         continue;
+      if (const tf::NodeDef *constant = allConstant ? nullptr : constantOf(i)) {
+        tf::NodeDef *copy = f->add_node_def();
+        *copy = *constant;
+        copy->clear_input();
+        copy->clear_device();
+        copy->set_name(absl::StrCat(node.name(), "/constant", i));
+        names[i] = absl::StrCat(copy->name(), ":output:0");
+        continue;
+      }
       tf::OpDef::ArgDef *arg = signature->add_input_arg();
       names[i] = absl::StrCat("in", i);
       arg->set_name(names[i]);
@@ -237,6 +267,7 @@ bool compilesOp(const lathe_cluster_compiler *compiler, const std::string &op) {
 
 absl::Status clusterSingly(tf::GraphDef *graph, tf::FunctionDefLibrary *functions, const Library &library, const GraphLimits &limits,
                            const lathe_cluster_compiler *everything) {
+  const Constants constants = smallConstants(*graph);
   tf::GraphDef result;
   *result.mutable_versions() = graph->versions();
   for (tf::NodeDef &node : *graph->mutable_node()) {
@@ -251,7 +282,7 @@ absl::Status clusterSingly(tf::GraphDef *graph, tf::FunctionDefLibrary *function
     do
       name = absl::StrCat("_lathe_single_", singles.fetch_add(1));
     while (library.find(name));
-    if (absl::Status s = wrapNode(std::move(node), library, limits, name, &result, functions); !s.ok())
+    if (absl::Status s = wrapNode(std::move(node), library, limits, name, constants, &result, functions); !s.ok())
       return s;
   }
   graph->Swap(&result);

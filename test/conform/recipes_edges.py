@@ -265,3 +265,19 @@ def gru_of_sizes(dtype):
     made = raw.GRUBlockCellGrad(x=fed(1, 1), h_prev=of(1, 4), w_ru=fed(5, 8), w_c=fed(5, 4), b_ru=of(8), b_c=of(4), r=fed(1, 4), u=of(1, 4),
                                 c=of(1, 4), d_h=of(1, 4))
     return [{"feeds": feeds, "fetches": list(made)}]
+
+
+@edge("StridedSliceAssign", "beside")
+def slice_assigned_beside(dtype):
+    """Its bounds are constants, also where it is compiled by itself, since the rest is not."""
+    feeds = Feeds()
+    x, start = feeds.add(np.array([4, 5, 6], dtype)), feeds.add(np.array([1], np.int32))
+    v, n = (raw.VariableV2(shape=s, dtype=t, shared_name=name) for s, t, name in (([7], dtype, "v"), ([], "int32", "n")))
+    assigned = raw.Assign(ref=v, value=np.zeros(7, dtype))
+    update = raw.StridedSliceAssign(ref=assigned, begin=[1], end=[6], strides=[2], value=x)
+    grown = raw.EmptyTensorList(element_shape=[-1], max_num_elements=4, element_dtype=dtype)
+    for part in (x, x[:2]):
+        grown = raw.TensorListPushBack(input_handle=grown, tensor=part)
+    joined = raw.TensorListConcatV2(input_handle=grown, element_shape=[-1], leading_dims=np.zeros(0, np.int64), element_dtype=dtype)
+    counted = raw.CountUpTo(ref=raw.Assign(ref=n, value=start[0]), limit=9)
+    return [{"feeds": feeds, "fetches": [tf.identity(update), *joined, counted]}]

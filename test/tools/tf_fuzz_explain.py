@@ -92,6 +92,10 @@ def complex_left_range(o, operands, want, got):
     return np.full(want.shape, want.dtype.kind == 'c') & (not_finite(want) | not_finite(got))
 
 
+def matrices_not_finite(o, operands, want, got):
+    return np.broadcast_to(np.any(not_finite(operands[0]), axis=(-2, -1), keepdims=True), want.shape)
+
+
 def integers(o, operands, want, got):
     return np.full(want.shape, want.dtype.kind in 'iu')
 
@@ -117,6 +121,7 @@ KNOWN = [
      '0 times infinity in gradients, and in resizes'),
     ('SegmentProd UnsortedSegmentProd Cumprod SigmoidGrad TanhGrad', complex_left_range, 'complex products that leave the range'),
     ('XlaReduceWindow', nan_among_maxima, 'NaN in windows, which minima and maxima of XLA on CPUs leave out'),
+    ('Cholesky', matrices_not_finite, 'matrices that are not finite'),
     ('SegmentMax SegmentMin SparseReduceMax', nan_among_maxima, 'NaN in whole vectors of the largest of sorted segments'),
     ('Round', integers, 'Round of integers, which TensorFlow makes 0'),
     ('Cast', leaves_integer, 'casts out of range'),
