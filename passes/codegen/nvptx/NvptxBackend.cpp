@@ -40,6 +40,7 @@ public:
   explicit NvptxBackend(const codegen::Processor &processor) : processor(processor) {}
   codegen::Properties properties() const override { return {0, true, 1, target, /*bf16=*/true, /*tf32=*/true}; }
   void addPreparePasses(OpPassManager &pm, const codegen::PrepareOptions &) const override {
+    pm.addPass(createNarrowProducts());
     pm.addPass(createSplitProducts());
     pm.addPass(createSplitReductions());
   }

@@ -3,6 +3,16 @@
 
 include "mlir/Pass/PassBase.td"
 
+def NarrowProducts : Pass<"nvptx-narrow-products", "::mlir::ModuleOp"> {
+  let summary = "Multiply signed bytes that were widened before as bytes";
+  let description = [{
+    A `kernel.dot` with sums of i32 whose operands are both made by a `kernel.loop` that only converts signed bytes takes these as they are: tensor cores
+    multiply bytes, and the sums are the same. A loop that nothing uses any more goes.
+  }];
+  let statistics = [Statistic<"numNarrowed", "num-narrowed", "Products narrowed">, Statistic<"numRefused", "num-refused", "Products left as they are">];
+  let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect"];
+}
+
 def SplitReductions : Pass<"nvptx-split-reductions", "::mlir::ModuleOp"> {
   let summary = "Share long reductions to few results between blocks";
   let description = [{
