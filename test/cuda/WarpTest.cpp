@@ -140,7 +140,8 @@ TEST(Warp, AsynchronousCopies) {
                {"cp.async.wait_all;", "bar.sync 0;", nullptr},
                {"", "bar.sync 0;", "initcheck"},
                {"cp.async.wait_group 1;", "bar.sync 0;", "initcheck"},
-               {"cp.async.wait_group 0;", "", "racecheck"}};
+               {"cp.async.wait_group 0;", "", "racecheck"},
+               {"st.shared.b32 [%rd5], %r1;\ncp.async.wait_group 0;", "bar.sync 0;", "racecheck"}};
   for (const auto &c : cases) {
     CudaDevice device({{"CHECKS", "init,race"}});
     lathe_cu_function f =

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 using namespace lathe::emu;
 
@@ -183,6 +185,12 @@ extern "C" lathe_cu_result cuModuleLoadDataEx(lathe_cu_module *module, const voi
     return refuseModule(device, log, LATHE_CU_ERROR_NO_BINARY_FOR_GPU, "machine code is not emulated");
   if (!device.config.keep.empty())
     keepText(device.config.keep, text);
+  std::string other;
+  if (!device.config.text.empty()) {
+    std::ifstream in(device.config.text);
+    other.assign(std::istreambuf_iterator<char>(in), {});
+    text = other.c_str();
+  }
   auto m = std::make_unique<Module>();
   m->ordinal = device.ordinal;
   Allocation allocation{&device, m.get()};

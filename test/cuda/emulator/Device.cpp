@@ -30,6 +30,7 @@ Config Config::read() {
   c.devices = std::min(std::max(1, c.devices), Device::mostDevices);
   c.sms = std::max(1u, c.sms);
   c.keep = text("LATHE_EMU_KEEP");
+  c.text = text("LATHE_EMU_TEXT");
   c.counts = text("LATHE_EMU_COUNTS");
   c.noDevice = !text("LATHE_EMU_NO_DEVICE").empty();
   std::string checks = "," + text("LATHE_EMU_CHECKS") + ",";

@@ -29,6 +29,7 @@ struct Config {
   std::string log;                           ///< LATHE_EMU_LOG: file for findings, else stderr
   std::string counts;                        ///< LATHE_EMU_COUNTS: file that gets how often each function was called
   std::string keep;                          ///< LATHE_EMU_KEEP: folder for the text of every module that is loaded
+  std::string text;                          ///< LATHE_EMU_TEXT: file with the text that modules have in place of their own
   static Config read();
 };
 

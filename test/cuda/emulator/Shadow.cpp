@@ -134,8 +134,12 @@ void checkLane(Exec &x, const Instr &i, unsigned l, Space space, uint64_t addres
                      ", byte " + std::to_string(at + b));
           break;
         }
-    if (access != Access::Read)
+    if (access != Access::Read) {
+      if (std::any_of(state, state + bytes, [](uint8_t s) { return s & Pending; }))
+        report(x, i, Mask(1) << l, Finding::Racecheck,
+               "shared memory is written while an asynchronous copy to it is under way, byte " + std::to_string(at));
       std::fill(state, state + bytes, Initialized);
+    }
   }
   if (words)
     for (uint64_t w = at / 4; w <= (at + bytes - 1) / 4; ++w) {
