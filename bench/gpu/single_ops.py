@@ -27,7 +27,7 @@ CONVOLUTIONS = {
 SMALL = ({"product_bf16_small": (64, 64, 64, 1, "bf16", "f32"), "product_tf32_small": (40, 64, 48, 1, "f32", "tf32")},
          {"conv_f32_small": (1, 12, 8, 3, 1, 16, "f32")})
 TYPES = {"f32": "DT_FLOAT", "f16": "DT_HALF", "bf16": "DT_BFLOAT16"}
-PERIOD = 61  # rows after which random ones come again, so that they take little room when packed
+PERIOD = 61  # rows after which random ones come again, so that they take little room when packed; of images whole ones do
 
 
 def bfloats(x):
@@ -35,9 +35,9 @@ def bfloats(x):
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
 
 
-def values(dims, kind, seed):
+def values(dims, kind, seed, period=0):
     count = int(np.prod(dims))
-    some = np.random.default_rng(seed).standard_normal(min(count, PERIOD * dims[-1])).astype(np.float32)
+    some = np.random.default_rng(seed).standard_normal(min(count, period or PERIOD * dims[-1])).astype(np.float32)
     x = np.resize(some, count).reshape(dims)
     if kind == "bf16":  # npz has no such type: f32 that bf16 holds
         return (bfloats(x).astype(np.uint32) << 16).view(np.float32).reshape(dims)
@@ -83,7 +83,7 @@ def make(folder, which):
         nodes = [placeholder(x, d, "DT_FLOAT") for x, d in dims.items()]
         four = f"list {{ i: 1 i: {stride} i: {stride} i: 1 }}"
         nodes.append(node("y", "Conv2D", ["x", "w"], T="type: DT_FLOAT", strides=four, padding='s: "SAME"'))
-        write(folder, name, nodes, {x: values(d, "f32", i) for i, (x, d) in enumerate(dims.items())},
+        write(folder, name, nodes, {"x": values(dims["x"], "f32", 0, edge * edge * channels), "w": values(dims["w"], "f32", 1)},
               {"kind": "convolution", "dims": dims, "stride": stride, "type": "f32", "precision": precision}, 2e-2 if precision == "tf32" else 1e-5, flags(precision))
     # next to nothing: what a run costs beside its kernels
     write(folder, "nothing", [placeholder("x", [8], "DT_FLOAT"), node("y", "Neg", ["x"], T="type: DT_FLOAT")], {"x": values([8], "f32", 0)}, None, 0)
