@@ -111,7 +111,7 @@ class Structures(unittest.TestCase):
         f = self.session.make_callable({"y": "y:0", "op": "nothing"}, ["x:0"])
         for i in range(3):
             np.testing.assert_array_equal(f(self.x + i)["y"], 2 * (self.x + i))
-        with self.assertRaises(ValueError):
+        with self.assertRaises(lathe.errors.InvalidArgumentError):  # nothing is fed
             f()
         g = self.session.make_callable("y:0", ["x"], accept_options=True)
         metadata = lathe.RunMetadata()

@@ -48,7 +48,7 @@ def feeds(Session, folder):
     with Session() as s:
         s.run(tf1.global_variables_initializer())
         return [s.run(f * 2, {f: [[1, 2], [3, 4]]}), s.run(f * 2, {f: np.ones((1, 2))}), s.run(i + 1, {i: 3}), s.run(i + 1, {i: np.int32(3)}),
-                s.run(text + "!", {text: ["a", b"b"]}), s.run(text + "!", {text: np.array(["a", "bc"])}), s.run(d), s.run(d + 0, {d: 7}),
+                s.run(text + "!", {text: ["a", b"b"]}), s.run(text + "!", {text: np.array(["a", "bc"])}), s.run(d), s.run(d + 0, {d: 7}), s.run([d, d + 0, [i]], {d: 7, i: np.int64(2)}),
                 s.run(tf.cast(half, tf.float32), {half: [1.5, 2]}), s.run(c * 2, {c: 1 + 2j}), s.run(tf.logical_not(flag), {flag: True}),
                 s.run(tf1.sparse_tensor_to_dense(sparse), {sparse: value}), s.run(tf1.sparse_tensor_to_dense(sparse), {sparse: tuple(value)}),
                 s.run(tf.reduce_sum(ragged.to_tensor()), {ragged: rows}), s.run(ragged, {ragged: rows}).to_list(),
@@ -76,6 +76,47 @@ def callables(Session, folder):
         results.append(s.run(tf.constant(2.0) * v))  # the graph has grown
         results.append(read())
     return results + [raised(nested, [1, 2], 3)]
+
+
+@program
+def prevented(Session, folder):
+    x, y = tf.constant(1.0, name="x"), tf.constant(2.0, name="y")
+    tf1.get_default_graph().prevent_feeding(x)
+    tf1.get_default_graph().prevent_fetching(y.op)
+
+    def refused(function, *args):
+        try:
+            function(*args)
+        except ValueError:  # TensorFlow has subclasses of it
+            return True
+        return False
+
+    with Session() as s:
+        return [s.run(x), s.run(x + y), s.run(x + y, {y: 5.0}), refused(s.run, x + y, {x: 3.0}), refused(s.run, y), refused(s.run, y.op),
+                refused(s.run, "y:0"), refused(s.run, [x, {"y": y}]), refused(s.run, x + y)]
+
+
+@program
+def errors_of_runs(Session, folder):
+    a, b, n = tf1.placeholder(tf.float32), tf1.placeholder(tf.float32), tf1.placeholder(tf.int32, [])
+    product, quotient = tf.linalg.matmul(a, b, name="product"), tf.math.floordiv(3, n, name="quotient")
+    picked = tf.gather([1, 2], n, name="picked")
+    shaped = tf.reshape(tf.constant([1, 2, 3]), n[None], name="shaped")
+    checked = tf1.check_numerics(1.0 / tf.cast(n, tf.float32), "inf", name="checked")
+
+    def about(fetch, feeds):
+        with Session() as s:
+            try:
+                return s.run(fetch, feeds)
+            except tf.errors.OpError as e:
+                return type(e).__name__.replace("_", ""), int(e.error_code), e.op and e.op.name, isinstance(e, tf.errors.InvalidArgumentError)
+
+    wide = np.ones((2, 3))
+    with Session() as s:
+        calls = s.make_callable(n + 1, [n]), s.make_callable(n + 1, [n], accept_options=True)
+        counts = [c(4) for c in calls] + [c(4, 5) for c in calls] + [raised(c) for c in calls]
+    return counts + [about(product, {a: wide, b: wide}), about(quotient, {n: 0}), about(picked, {n: 7}), about(shaped, {n: 2}),
+                     about(checked, {n: 0}), raised(about, n, {n: 1 << 40}), about(n + 1, {n: 1.5})]
 
 
 @program
@@ -162,7 +203,13 @@ def tensors_that_stay(Session, folder):
         results = [type(handle).__name__, s.run(value + 1, {holder: handle.handle}), handle.eval()]
         name = handle.handle
         handle.delete()
-        return results + [raised(s.run, value, {holder: name})]
+        results.append(raised(s.run, value, {holder: name}))
+        names = []
+        for i in range(25):  # what nobody holds any more is deleted some at a time
+            handle = s.run(keep, {x: [i, i]})
+            names.append(handle.handle)
+        results.append(handle.eval())
+        return results + [raised(s.run, value, {holder: names[0]})]
 
 
 @program

@@ -123,6 +123,24 @@ def session_handle(x: Any) -> Optional[Any]:
     return lambda handle, session: handle_class(handle, dtype, session)
 
 
+def handle_deleters(graph: Any, handles: List[str]) -> List[Tuple[Any, Any]]:
+    """For each handle the placeholder that takes one, and the operation that deletes its tensor."""
+    ops = sys.modules["tensorflow.python.ops.session_ops"]
+    return [ops._get_handle_deleter(graph, key, handle) for key, handle in enumerate(handles)]
+
+
+def allows(graph: Any, name: str, what: str) -> bool:
+    """Whether a tensor may be fed, or a tensor or an operation fetched: programs and control flow prevent that for some."""
+    prevented = graph._unfeedable_tensors if what == "feed" else graph._unfetchable_ops
+    if not prevented:
+        return True
+    try:
+        element = graph.as_graph_element(name)
+    except (KeyError, ValueError):
+        return True
+    return graph.is_feedable(element) if what == "feed" else graph.is_fetchable(element)
+
+
 def fed_handle(value: Any) -> Any:
     """The handle of a tensor that stays in the session, where that is what is fed; else the value."""
     module = sys.modules.get("tensorflow.python.ops.session_ops")

@@ -5,6 +5,7 @@ Where TensorFlow is loaded in the same process, what is raised is also an instan
 """
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any, Dict, Optional, Type
 
@@ -27,6 +28,9 @@ DATA_LOSS = 15
 UNAUTHENTICATED = 16
 
 
+_ABOUT = re.compile(r"node '([^']+)' \(([^)]+)\): ")
+
+
 class OpError(Exception):
     """A status: `code`, `message`, and the node it is about where that is known.
 
@@ -42,6 +46,8 @@ class OpError(Exception):
         self._op = op
         self._node_def = getattr(op, "node_def", None)
         self._error_code = self._code if code is None else code
+        if not node and (about := _ABOUT.match(message)):  # as the compiler begins what it says of a node
+            node, node_op = about.groups()
         self.node = node
         self.node_op = node_op
 

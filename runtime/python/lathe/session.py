@@ -6,6 +6,8 @@ import os
 import threading
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+import numpy as np
+
 from . import _fetches, _graphs, _lathe, _show, _tensorflow, _values, errors
 from .compiler import cluster_compiler
 
@@ -167,6 +169,7 @@ class Session:
 
     def _forget(self) -> None:
         self._nodes: Dict[str, Any] = {}
+        self._dead_handles: List[str] = getattr(self, "_dead_handles", [])
         self._plans: Dict[Any, _fetches.Plan] = {}
 
     # graph
@@ -261,7 +264,10 @@ class Session:
         index = int(port) if port.isdigit() else 0 if not port else -1
         if not 0 <= index < len(known[2]):
             raise ValueError(f"{what} '{name}': operation '{node}' ({known[0]}) has {len(known[2])} outputs")
-        return f"{node}:{index}"
+        name = f"{node}:{index}"
+        if self._tf_graph is not None and not _tensorflow.allows(self._tf_graph, name, what):
+            raise ValueError(f"{what} '{name}': TensorFlow's graph prevents that")
+        return name
 
     def _leaf(self, x: Any) -> Tuple[str, Any, Any]:
         if _tensorflow.is_composite(x):
@@ -274,6 +280,8 @@ class Session:
             return "tensor", [self._tensor(name, "fetch")], join
         if self._node(name) is None:
             raise ValueError(f"fetch '{name}': the graph has no operation '{name}'")
+        if self._tf_graph is not None and not _tensorflow.allows(self._tf_graph, name, "fetch"):
+            raise ValueError(f"fetch '{name}': TensorFlow's graph prevents that")
         return "operation", name, None
 
     def _plan(self, fetches: Any) -> _fetches.Plan:
@@ -299,7 +307,8 @@ class Session:
         try:
             native = _values.to_native(value, types[int(port)])
         except (TypeError, ValueError, OverflowError) as e:
-            raise type(e)(f"cannot feed '{tensor}' ({_values.dtype_name(types[int(port)])}): {e}") from None
+            kind = TypeError if isinstance(e, OverflowError) and isinstance(value, int) else type(e)  # as TensorFlow
+            raise kind(f"cannot feed '{tensor}' ({_values.dtype_name(types[int(port)])}): {e}") from None
         if port == "0" and not _values.compatible(shape, native.shape):
             shown = "(" + ", ".join("?" if d < 0 else str(d) for d in shape) + ")"
             raise ValueError(f"cannot feed a value of shape {native.shape} for tensor '{tensor}', which has shape {shown}")
@@ -370,17 +379,37 @@ class Session:
         return self._run(fetches, names, values, options, run_metadata, as_tensors)
 
     def _run(self, fetches: Any, names: List[str], values: List[Any], options: Any, run_metadata: Any, as_tensors: bool) -> Any:
-        native = self._sync()
-        plan = self._plan(fetches)
+        self._sync()
+        return self._run_plan(self._plan(fetches), names, values, options, run_metadata, as_tensors)
+
+    def _run_plan(self, plan: _fetches.Plan, names: List[str], values: List[Any], options: Any, run_metadata: Any, as_tensors: bool) -> Any:
+        native = self._open()
         if not plan.fetches and not plan.targets:
             return plan.build(())
+        if options is not None and not hasattr(options, "timeout_in_ms"):
+            raise TypeError(f"options must be RunOptions, not {type(options).__name__}")
+        self._delete_dead_handles()
         timeout = int(getattr(options, "timeout_in_ms", 0) or 0) or self._timeout
         trace = int(getattr(options, "trace_level", 0) or 0)
         with self._noting_op():
             outputs, stats = native.run(names, values, plan.fetches, plan.targets, timeout, trace, as_tensors)
         if run_metadata is not None:
             _note_stats(run_metadata, stats)
-        return plan.build([(_values.Tensor if as_tensors else _values.to_result)(t) for t in outputs])
+        results = [(_values.Tensor if as_tensors else _values.to_result)(t) for t in outputs]
+        if names and not as_tensors:  # what was fed comes back as an array, whatever its rank
+            results = [np.asarray(r) if f in names and isinstance(r, np.generic) else r for f, r in zip(plan.fetches, results)]
+        return plan.build(results)
+
+    def _register_dead_handle(self, handle: str) -> None:
+        """TensorFlow's objects of tensors that stay in a session call this at their end, which may be in the midst of anything."""
+        self._dead_handles.append(handle)
+
+    def _delete_dead_handles(self) -> None:
+        if len(self._dead_handles) < 10 or self._tf_graph is None or self._tf_graph.finalized:
+            return
+        dead, self._dead_handles = self._dead_handles, []
+        deleters = _tensorflow.handle_deleters(self._tf_graph, dead)
+        self.run([deleter for _, deleter in deleters], {holder: handle for (holder, _), handle in zip(deleters, dead)})
 
     def make_callable(self, fetches: Any, feed_list: Optional[Sequence[Any]] = None, accept_options: bool = False, *,
                       as_tensors: bool = False) -> Callable[..., Any]:
@@ -391,8 +420,6 @@ class Session:
         names = [k for k in keys if isinstance(k, str)]
         if accept_options or len(names) < len(keys):
             def with_options(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
-                if len(values) != len(keys):
-                    raise ValueError(f"expected {len(keys)} values, got {len(values)}")
                 names, tensors = self._fed(zip(keys, values))
                 return self._run(fetches, names, tensors, options, run_metadata, as_tensors)
             return with_options
@@ -481,6 +508,7 @@ class _Callable:
 
     def __init__(self, session: Session, plan: _fetches.Plan, names: List[str], as_tensors: bool) -> None:
         self._session = session
+        self._plan = plan
         self._build = plan.build
         self._names = names
         self._as_tensors = as_tensors
@@ -488,11 +516,13 @@ class _Callable:
         self._handle = self._native.make_callable(names, plan.fetches, plan.targets, session._timeout) if plan.fetches or plan.targets else 0
 
     def __call__(self, *values: Any) -> Any:
-        if len(values) != len(self._names):
-            raise ValueError(f"expected {len(self._names)} values, got {len(values)}")
         native = self._session._open()
         if not self._handle:
             return self._build(())
+        if len(values) != len(self._names):  # as TensorFlow's: what has no value is not fed
+            pairs = list(zip(self._names, values))
+            return self._session._run_plan(self._plan, [n for n, _ in pairs], [self._session._value(n, v) for n, v in pairs], None, None,
+                                           self._as_tensors)
         feeds = [self._session._value(n, v) for n, v in zip(self._names, values)]
         with self._session._noting_op():
             outputs = native.run_callable(self._handle, feeds, self._as_tensors)
