@@ -139,6 +139,20 @@ class Explained(unittest.TestCase):
         # the same, without what no rule speaks of
         self.assertIn('casts', self.why(case, {'narrow:0': wide.astype(np.int8), 'wide:0': wide, 'a:0': wide, 'out:0': wide}) or '')
 
+    def test_a_rule_before_a_variable_explains_what_it_holds(self):
+        def build():
+            x = tf1.placeholder(tf.float32, [4], 'x')
+            y = tf.cast(tf.cast(x, tf.int8, name='narrow'), tf.float32, name='wide')
+            v = tf.raw_ops.Assign(ref=tf.raw_ops.VariableV2(shape=[4], dtype=tf.float32, shared_name='v'), value=np.ones(4, np.float32))
+            added = tf.raw_ops.AssignAdd(ref=v, value=y, name='sum')
+            return {x: np.array([300.5, 2.5, 3.5, 4.5], np.float32)}, [tf.identity(added, name='out')]
+        case = case_of(build)
+        wide = np.array([45, 2, 3, 4], np.float32)
+        answers = {'narrow:0': wide.astype(np.int8), 'wide:0': wide, 'sum:0': wide + 1, 'out:0': wide + 1}
+        self.assertIn('casts out of range', self.why(case, answers) or '')
+        answers = {**answers, 'sum:0': wide + 2, 'out:0': wide + 2}
+        self.assertIsNone(self.why(case, answers))
+
     def test_steps_that_drift_do_not(self):
         def build():
             x = tf1.placeholder(tf.float32, [2], 'x')
