@@ -8,6 +8,7 @@
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/layout/Layout.h"
 
+#include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Verifier.h"
@@ -27,7 +28,7 @@ std::unique_ptr<MLIRContext> makeContext() {
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   auto c = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
-  c->loadDialect<hlo::HloDialect, kernel::KernelDialect, cpu::CpuDialect, func::FuncDialect>();
+  c->loadDialect<hlo::HloDialect, kernel::KernelDialect, cpu::CpuDialect, func::FuncDialect, DLTIDialect>();
   codegen::loadKernelDialects(*c);
   return c;
 }

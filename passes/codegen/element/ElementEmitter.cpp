@@ -5,6 +5,7 @@
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/element/Complex.h"
 #include "passes/codegen/element/Gelu.h"
+#include "passes/codegen/element/HighProduct.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -160,6 +161,10 @@ FailureOr<Value> ElementEmitter::compute(Value tensor, Index index, unsigned lan
   if (Value x = matchSwish(op); x && hasSwish(b, lanes)) {
     FailureOr<Value> v = emit(x, index, lanes);
     return failed(v) ? v : FailureOr<Value>(emitSwish(b, *v));
+  }
+  if (std::optional<HighProduct> product; lanes > 1 && hasHighProduct(b, lanes) && (product = matchHighProduct(op))) {
+    FailureOr<Value> x = emit(product->x, index, lanes), y = emit(product->y, index, lanes);
+    return failed(x) || failed(y) ? FailureOr<Value>(failure()) : FailureOr<Value>(emitHighProduct(b, *x, *y));
   }
   if (isElementwise(op)) {
     SmallVector<Value> in;

@@ -198,6 +198,11 @@ static E signOf(E x, bool isUnsigned) {
 }
 
 static E roundAwayFromZero(E x) {
+  // Truncated after the number below a half is added: from a half on the sum rounds up to the next integer, and below it stays under that.
+  if (x.b->target.x86 && x.b->target.rounds) {
+    E half = x.c(x.elem().isF64() ? 0x1.fffffffffffffp-2 : 0x1.fffffep-2);
+    return E(*x.b, math::TruncOp::create(*x.b, (x + copysignE(half, x)).v));
+  }
   E ax = absE(x), whole = floorE(ax);
   return copysignE(sel(ax - whole >= 0.5, whole + 1.0, whole), x);
 }
@@ -327,6 +332,8 @@ static Value convertToInt(KernelBuilder &b, E x, IntegerType to, bool inRange) {
     // one instruction rounds to nearest even and converts
     if (auto rounded = x.v.getDefiningOp<math::RoundEvenOp>(); rounded && b.target.x86 && width == 32)
       return LLVM::LrintOp::create(b, x.intN(width), rounded.getOperand());
+    if (auto whole = x.v.getDefiningOp<math::TruncOp>())
+      x = E(b, whole.getOperand());
     return arith::FPToSIOp::create(b, x.intN(width), x.v);
   }
   double lo = isUnsigned ? 0 : -std::ldexp(1.0, width - 1), hi = std::ldexp(1.0, isUnsigned ? width : width - 1);
