@@ -183,12 +183,17 @@ Value lookUp(Emitter &e, Value x, ArrayRef<int64_t> table, Type element) {
     return x;
   Tensor values = Tensor::allocate(element.isUnsignedInteger() ? DType::UInt8 : element.isInteger(16) ? DType::Int16 : DType::Int8,
                                    {int64_t(table.size())});
-  for (auto [i, v] : llvm::enumerate(table))
+  // The index is the byte itself, without sign: what looks up bytes by bytes is fast, and the negative half comes last.
+  const bool isUnsigned = Emitter::isUnsigned(x);
+  for (auto [i, v] : llvm::enumerate(table)) {
+    const size_t at = isUnsigned ? i : i ^ 128;
     if (element.isInteger(16))
-      values.data<int16_t>()[i] = int16_t(v);
+      values.data<int16_t>()[at] = int16_t(v);
     else
-      values.data<uint8_t>()[i] = uint8_t(v);
-  Value index = widen(e, x, Emitter::isUnsigned(x) ? 0 : 128);
+      values.data<uint8_t>()[at] = uint8_t(v);
+  }
+  Type byte = IntegerType::get(e.b.getContext(), 8, IntegerType::Unsigned);
+  Value index = isUnsigned ? x : e.make<hlo::BitcastConvertOp>(x, byte);
   auto numbers = hlo::GatherDimensionNumbersAttr::get(e.b.getContext(), {}, {0}, {}, {}, {0}, Emitter::rank(index));
   return e.make<hlo::GatherOp>(e.constant(values), index, numbers, ArrayRef<int64_t>{1}, false);
 }

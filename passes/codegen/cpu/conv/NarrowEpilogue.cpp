@@ -26,14 +26,19 @@ std::optional<int64_t> splatOf(Value v) {
 /// The last steps of an epilogue: `wide` clamped and converted.
 struct Narrowing {
   Value wide;
+  bool isUnsigned = false; ///< the bytes that it becomes
   int64_t low = std::numeric_limits<int64_t>::min(), high = std::numeric_limits<int64_t>::max();
 };
 
 Narrowing narrowingOf(Block &body) {
   Narrowing n;
-  auto convert = body.getTerminator()->getOperand(0).getDefiningOp<hlo::ConvertOp>();
-  if (!convert)
+  Value bytes = body.getTerminator()->getOperand(0);
+  if (auto cast = bytes.getDefiningOp<hlo::BitcastConvertOp>()) // as the index of a table
+    bytes = cast.getOperand();
+  auto convert = bytes.getDefiningOp<hlo::ConvertOp>();
+  if (!convert || !hlo::elementType(bytes).isInteger(8))
     return n;
+  n.isUnsigned = hlo::elementType(bytes).isUnsignedInteger();
   n.wide = convert->getOperand(0);
   for (Operation *op = n.wide.getDefiningOp(); op && isa<hlo::MaxOp, hlo::MinOp>(op);
        op = n.wide.getDefiningOp()) {
@@ -78,8 +83,8 @@ WhyNot NarrowEpilogue::whyNot(Operation *op) {
   auto acc = cast<RankedTensorType>(body.getArgument(0).getType());
   if (op->getNumResults() != 1 || !hlo::elementType(op->getResult(0)).isInteger(8))
     return WhyNot::notMeant("its result is not one of bytes");
-  const bool isUnsigned = hlo::elementType(op->getResult(0)).isUnsignedInteger();
   const Narrowing n = narrowingOf(body);
+  const bool isUnsigned = n.isUnsigned;
   if (!n.wide || !hlo::elementType(n.wide).isInteger(32) || hlo::elementType(n.wide).isUnsignedInteger() ||
       n.low < (isUnsigned ? 0 : -128) || n.high > (isUnsigned ? 255 : 127) || n.low > n.high)
     return WhyNot::notMeant("its result is not clamped to bytes");
@@ -90,7 +95,8 @@ WhyNot NarrowEpilogue::whyNot(Operation *op) {
   for (Operation &o : body.without_terminator())
     if (auto c = dyn_cast<hlo::ConstantOp>(o);
         c ? !c.getValue().isSplat()
-          : !isa<hlo::BroadcastInDimOp, hlo::ReshapeOp>(o) && !codegen::isElementwise(&o))
+          : !isa<hlo::BroadcastInDimOp, hlo::ReshapeOp, hlo::BitcastConvertOp>(o) &&
+                !codegen::isElementwise(&o))
       return WhyNot::lacks("the epilogue has more than functions of single elements");
   if (!ElementEmitter::canVectorize(n.wide))
     return WhyNot::lacks("the epilogue has functions that vectors do not");
@@ -101,6 +107,7 @@ NarrowEpilogue::NarrowEpilogue(KernelBuilder &b, Operation *op)
     : b(b), op(op), body(op->getRegion(0).front()), emitter(b) {
   const Narrowing n = narrowingOf(body);
   wide = n.wide;
+  isUnsigned = n.isUnsigned;
   low = n.low;
   high = n.high;
   auto acc = cast<RankedTensorType>(body.getArgument(0).getType());
@@ -168,7 +175,6 @@ LogicalResult NarrowEpilogue::emit(UnpackedOrder how, ArrayRef<Value> index, Val
     values.push_back(*value);
   }
   // saturating packs, once to 16 and once to 8 bits, clamp as the type's own limits do
-  const bool isUnsigned = hlo::elementType(op->getResult(0)).isUnsignedInteger();
   auto pack = [&](const char *name, Type elem, unsigned count, Value x, Value y) -> Value {
     const std::string full = lanes == 16  ? std::string("llvm.x86.avx512.") + name + ".512"
                              : lanes == 8 ? std::string("llvm.x86.avx2.") + name

@@ -46,6 +46,7 @@ private:
   mlir::Block &body;
   ElementEmitter emitter;
   mlir::Value wide; ///< what is clamped and narrowed
+  bool isUnsigned = false;
   int64_t low = 0, high = 0;
   mlir::BlockArgument bias;
   mlir::SmallVector<std::pair<mlir::BlockArgument, mlir::Value>> perChannel; ///< and their pointers

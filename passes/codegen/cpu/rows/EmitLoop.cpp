@@ -64,6 +64,8 @@ static LogicalResult emitResults(Operation *op, KernelBuilder &b) {
 LogicalResult emitBareOp(Operation *op, KernelBuilder &b) {
   if (isElementwise(op))
     return emitResults(op, b);
+  if (auto gather = dyn_cast<hlo::GatherOp>(op); gather && chooseSpecial(b, "byte-table", whyNotByteTable(gather, b.target)))
+    return emitByteTable(gather, b);
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<hlo::BroadcastInDimOp, hlo::BroadcastOp, hlo::ReshapeOp, hlo::TransposeOp, hlo::SliceOp,
             hlo::DynamicSliceOp, hlo::PadOp, hlo::IotaOp, hlo::ReverseOp, hlo::GatherOp, hlo::MapOp,

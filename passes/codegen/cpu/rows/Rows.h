@@ -2,8 +2,10 @@
 #ifndef LATHE_PASSES_CODEGEN_CPU_ROWS_ROWS_H
 #define LATHE_PASSES_CODEGEN_CPU_ROWS_ROWS_H
 
+#include "dialects/hlo/Hlo.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/Emit.h"
+#include "passes/codegen/element/Special.h"
 
 #include <optional>
 
@@ -25,6 +27,10 @@ struct RowsPart {
 };
 /// Emits them (EmitRows.cpp) and sets scratch and, for one row, work of the function.
 mlir::LogicalResult emitRowsPart(kernel::RowsOp op, KernelBuilder &b, const RowsPart &part);
+
+/// What keeps a gather from being a look-up of bytes in vectors (EmitByteTable.cpp).
+WhyNot whyNotByteTable(hlo::GatherOp op, const KernelTarget &target);
+mlir::LogicalResult emitByteTable(hlo::GatherOp op, KernelBuilder &b);
 
 } // namespace lathe::cpu
 
