@@ -11,19 +11,19 @@ namespace lathe::hosted {
 namespace {
 
 constexpr int64_t kMostElements = 254;
-constexpr int kMaxHandles = 16; // nodes that pass a handle on
+constexpr int kMaxHandles = 64; // nodes asked for what is behind one node's handles: each may ask several times
 
 class HostQuery : public graph::NodeQuery {
 public:
-  explicit HostQuery(graph::NodeOp node, int depth = 0) : NodeQuery(node), depth(depth) {}
+  HostQuery(graph::NodeOp node, int *visits) : NodeQuery(node), visits(visits) {}
 
   /// Of what made the handle.
   ops::PartialShape handleShape(int i) const override {
     auto result = i < numInputs() ? dyn_cast<OpResult>(node.getInputs()[i]) : OpResult();
     auto maker = result ? dyn_cast<graph::NodeOp>(result.getOwner()) : graph::NodeOp();
-    if (!maker || depth >= kMaxHandles || result.getResultNumber() >= maker.getOutputs().size())
+    if (!maker || ++*visits > kMaxHandles || result.getResultNumber() >= maker.getOutputs().size())
       return std::nullopt;
-    HostQuery query(maker, depth + 1);
+    HostQuery query(maker, visits);
     if (!query.isValid())
       return std::nullopt;
     absl::StatusOr<ops::InferredShapes> shapes = ops::inferShapes(query);
@@ -41,7 +41,7 @@ protected:
   }
 
 private:
-  const int depth;
+  int *const visits;
 };
 
 /// What a run can be counted on for, where the function is about all runs that TensorFlow allows.
@@ -60,7 +60,8 @@ void adjust(graph::NodeOp node, std::vector<ops::PartialShape> &out) {
 } // namespace
 
 void inferHostShapes(graph::NodeOp node) {
-  HostQuery query(node);
+  int visits = 0;
+  HostQuery query(node, &visits);
   if (node.getOutputs().empty() || !query.isValid())
     return;
   absl::StatusOr<ops::InferredShapes> shapes = ops::inferShapes(query);
