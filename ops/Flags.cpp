@@ -13,9 +13,10 @@ constexpr std::string_view kTable =
 #include "ops/Flags.def"
     ;
 
-constexpr const char *kNames[] = {"Passes",       "Gates",   "Sizes",  "Free", "Placeholder", "PerRun", "Variable", "RefVariable", "ReadsVariable",
-                                  "AsksVariable", "Assigns", "Branch", "Loop", "Call",        "Switch", "Merge",    "Next",        "Effect",
-                                  "Outside",      "Texts",   "Forgets", "Blocks", "Releases",  "Transfer"};
+constexpr const char *kNames[] = {
+    "Passes", "Gates", "Sizes", "Free", "Placeholder", "PerRun", "Variable", "RefVariable", "ReadsVariable", "AsksVariable",
+    "Assigns", "Branch", "Loop", "Call", "Switch", "Merge", "Next", "Effect", "Outside", "Texts", "Forgets", "Blocks", "Releases",
+    "Transfer"};
 constexpr size_t kCount = std::size(kNames);
 static_assert(kCount == static_cast<size_t>(Flag::Transfer) + 1 && kCount <= 32, "a name for each flag, a bit for each");
 

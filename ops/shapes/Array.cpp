@@ -486,9 +486,10 @@ absl::Status concatShape(const ShapeQuery &q, Shapes *out, int first, int n, int
 
 void addArrayShapes(ShapeTable *table) {
   auto all = addsTo(table);
-  all({"AsString", "CheckNumerics", "CheckNumericsV2", "DeepCopy", "EncodeBase64", "DecodeBase64", "MatrixBandPart", "OnesLike",
-       "PreventGradient", "Print", "RandomShuffle", "RefIdentity", "Snapshot", "StaticRegexFullMatch", "StaticRegexReplace", "StopGradient", "StringLength", "StringLower", "StringStrip", "StringToHashBucket", "StringToHashBucketFast",
-       "StringToHashBucketStrong", "StringToNumber", "StringUpper", "ZerosLike"},
+  all({"AsString", "CheckNumerics", "CheckNumericsV2", "DeepCopy", "EncodeBase64", "DecodeBase64", "MatrixBandPart", "OnesLike", "PreventGradient",
+       "Print", "RandomShuffle", "RefIdentity", "Snapshot", "StaticRegexFullMatch", "StaticRegexReplace", "StopGradient", "StringLength",
+       "StringLower", "StringStrip", "StringToHashBucket", "StringToHashBucketFast", "StringToHashBucketStrong", "StringToNumber",
+       "StringUpper", "ZerosLike"},
       sameShape);
   all({"BroadcastTo"}, broadcastTo);
   all({"Fill", "RandomStandardNormal", "RandomUniform", "TruncatedNormal"}, shapeFromInput);

@@ -194,7 +194,8 @@ absl::Status diag(const ShapeQuery &q, Shapes *out) {
   // -1 asks for the least
   std::optional<int64_t> rows = scalarValue(q, 2), columns = scalarValue(q, 3);
   if ((columns && *columns >= 0 && *columns < low) || (rows && *rows >= 0 && *rows < -high))
-    return absl::InvalidArgumentError(absl::StrCat("diagonals from ", low, " to ", high, " of ", rows.value_or(-1), " x ", columns.value_or(-1)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("diagonals from ", low, " to ", high, " of ", rows.value_or(-1), " x ", columns.value_or(-1)));
   const int64_t leastRows = length < 0 ? -1 : length - std::min<int64_t>(high, 0);
   const int64_t leastColumns = length < 0 ? -1 : length + std::max<int64_t>(low, 0);
   if (length >= 0 && ((rows && *rows != -1 && *rows < leastRows) || (columns && *columns != -1 && *columns < leastColumns)))

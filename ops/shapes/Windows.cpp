@@ -141,7 +141,8 @@ absl::Status convInputGrad(const ShapeQuery &q, Shapes *out) {
   if (!readLayout(q, 4, &layout))
     return absl::OkStatus();
   if (grads && grads->size() == 4 && !mergeSizes((*grads)[layout.channel()], sizeAt(filter, 3)))
-    return absl::InvalidArgumentError(absl::StrCat("gradients of depth ", (*grads)[layout.channel()], " of ", sizeAt(filter, 3), " filters"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("gradients of depth ", (*grads)[layout.channel()], " of ", sizeAt(filter, 3), " filters"));
   std::vector<int64_t> result(4, -1);
   result[0] = grads && grads->size() == 4 ? (*grads)[0] : -1;
   result[layout.channel()] = filter && filter->size() == 4 ? (*filter)[2] : -1;

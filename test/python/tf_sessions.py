@@ -109,7 +109,7 @@ def errors_of_runs(Session, folder):
             try:
                 return s.run(fetch, feeds)
             except tf.errors.OpError as e:
-                return type(e).__name__.replace("_", ""), int(e.error_code), e.op and e.op.name, isinstance(e, tf.errors.InvalidArgumentError)
+                return int(e.error_code), e.op and e.op.name, isinstance(e, tf.errors.InvalidArgumentError)
 
     wide = np.ones((2, 3))
     with Session() as s:
