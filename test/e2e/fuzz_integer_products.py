@@ -1,6 +1,7 @@
-"""fuzz_integer_products.py --lathe LATHE [--seed N] [--rounds N] [--options "OPTIONS" ...] [--litert] [--floats]: products and convolutions of narrow
+"""fuzz_integer_products.py --lathe LATHE [--seed N] [--rounds N] [--options "OPTIONS" ...] [--foreign "CC RUNNER"] [--litert] [--floats]: products and convolutions of narrow
 integers (with --floats, of integers as f32, which --precision bf16 holds as well; sums are exact, now and then infinite) of random types, sizes, strides, dilations, groups and padding. What each set of OPTIONS (say "--cpu v3 --threads 2") makes of
-them is compared bit for bit with the plain backend, or with LiteRT's reference kernels; exit status 1 when one differs.
+them is compared bit for bit with the plain backend, or with LiteRT's reference kernels; exit status 1 when one differs. With --foreign "CC RUNNER" it is
+code for another processor (--options "--triple aarch64-linux-gnu --cpu neoverse-n1"), linked by CC and run by RUNNER.
 
 Needs ai-edge-litert for its schema; outside the test suite (docs/tflite.md)."""
 import argparse
@@ -10,6 +11,9 @@ import sys
 import tempfile
 
 import numpy as np
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import run_foreign
 import tflite_ops
 from tflite_ops import A, P, File, options
 
@@ -53,7 +57,7 @@ class Fuzz:
             ws[0] *= 100
         wk = "u8" if kind == "u8" else "i8"
         w = f.tensor(shape, wk, self.quant(shape, wk) if kind == "u8" else np.clip(self.quant(shape, wk), -127, 127), scale=ws,
-                     zero=int(self.r.integers(100, 150)) if kind == "u8" else 0, axis=axis)
+                     zero=int(self.pick(128, self.r.integers(100, 150))) if kind == "u8" else 0, axis=axis)
         q = float(f.graph.tensors[x].quantization.scale[0])
         ins = [x, w]
         if biased or self.r.random() < 0.8:
@@ -140,6 +144,7 @@ def main():
     p.add_argument("--options", action="append", default=[])
     p.add_argument("--litert", action="store_true")
     p.add_argument("--floats", action="store_true")
+    p.add_argument("--foreign", default="")
     a = p.parse_args()
     bad = saturated = total = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -152,7 +157,8 @@ def main():
             np.savez(feeds, **f.feeds)
             want = tflite_ops.reference(content, f.feeds) if a.litert else run(a.lathe, model, feeds, out, ["--backend", "plain"])
             for more in a.options or [""]:
-                got = run(a.lathe, model, feeds, out, more.split())
+                got = (run_foreign.run(a.lathe, model, f.feeds, want.__getitem__, os.path.join(folder, "foreign"), *a.foreign.split(" ", 1), more.split()) if a.foreign
+                       else run(a.lathe, model, feeds, out, more.split()))
                 for i, told in enumerate(fuzz.told):
                     x, y = want[f"out{i}"], got[f"out{i}"]
                     same = x.dtype == y.dtype and x.shape == y.shape

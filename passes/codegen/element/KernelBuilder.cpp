@@ -25,6 +25,8 @@ KernelTarget KernelTarget::get(llvm::StringRef triple, llvm::StringRef features)
     t.avx = t.avx2 = t.fma = t.f16c = false;
     t.neon = triple.starts_with("aarch64") || triple.starts_with("arm64");
     t.fma = t.rounds = t.neon;
+    t.dotprod = t.neon && has("dotprod");
+    t.i8mm = t.neon && has("i8mm");
     t.vectorBits = 128;
     t.numVectorRegs = t.neon ? 32 : 16;
     return t;

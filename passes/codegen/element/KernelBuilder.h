@@ -29,6 +29,8 @@ struct KernelTarget : ProcessorModel {
   bool rounds = true; ///< floor, ceil and roundeven are instructions (SSE4.1)
   bool avx512 = false; ///< F, BW, DQ and VL together
   bool avx512bf16 = false, avx512vnni = false, neon = false;
+  bool dotprod = false; ///< AArch64's sdot and udot: four bytes by four of the same kind
+  bool i8mm = false;    ///< AArch64's usdot: four without a sign by four with
   bool amxBf16 = false; ///< AMX_TILE and AMX_BF16, beside AVX512_BF16
   bool amxInt8 = false; ///< AMX_TILE and AMX_INT8, beside AVX512_VNNI
   /// Conversions to bf16 may treat denormals as zero, as vcvtneps2bf16 does (--precision bf16).

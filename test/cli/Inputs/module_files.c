@@ -23,10 +23,10 @@ static FILE *openFile(const char *folder, const char *kind, int i, const char *m
 
 int main(int argc, char **argv) {
   const lathe_entry *e = m_module()->entries[0];
-  const void *inputs[16];
-  void *outputs[16];
+  const void *inputs[64];
+  void *outputs[64];
   int64_t sizes[1] = {1};
-  if (argc != 2)
+  if (argc != 2 || e->num_inputs > 64 || e->num_outputs > 64)
     return 9;
   for (int i = 0; i < e->num_inputs; ++i) {
     long bytes = bytesOf(e->inputs[i]);

@@ -325,7 +325,7 @@ WhyNot whyNotByteWindows(kernel::DepthwiseConvOp conv, const KernelTarget &targe
     return why;
   if (!integerFormat(target, input.getElementType(), filter.getElementType(), acc.getElementType())
            .isInteger() ||
-      target.lanes(acc.getElementType()) < 4)
+      !target.x86 || target.lanes(acc.getElementType()) < 4)
     return WhyNot::notMeant("the target has no instruction for pairs of products");
   if (WhyNot why = NarrowEpilogue::whyNot(conv); !why.takes())
     return why;

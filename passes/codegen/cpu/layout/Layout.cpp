@@ -51,16 +51,18 @@ static LogicalResult verifyGroups(kernel::DotOp op, int64_t columns, int64_t gro
 }
 
 static LogicalResult verifyPanels(kernel::DotOp op, PanelsAttr layout) {
-  auto lhs = cast<RankedTensorType>(op.getLhs().getType()), rhs = cast<RankedTensorType>(op.getRhs().getType());
+  auto rhs = cast<RankedTensorType>(op.getRhs().getType());
   const Type acc = op.getAccType().getElementType();
   const int64_t k = depthOf(op), columns = layout.getColumns(), group = layout.getGroup();
   if (op.getBf16())
     return group == 2 ? verifyGroups(op, columns, 2) : op.emitOpError() << "bf16 lies in pairs, found groups of " << group << " in " << rhs;
   if (group < 1 || (group > 1 && (ShapedType::isDynamic(k) || !(acc.isF32() || acc.isInteger(32)))))
     return op.emitOpError() << "groups of " << group << " steps need a known depth and sums of 32 bits, found a depth of " << k;
-  // four bytes with a sign are read plus 128, and what takes that back lies before the steps
-  const int64_t sums = acc.isInteger(32) && group == 4 && !lhs.getElementType().isUnsignedInteger() ? 4 : 0;
-  return verifyPanels(op, columns, ShapedType::isDynamic(k) ? k : llvm::alignTo(k, group) + sums, columns);
+  if (ShapedType::isDynamic(k))
+    return verifyPanels(op, columns, k, columns);
+  // where an instruction wants the other sign than the bytes on the left have, what takes that back lies before the steps
+  const int64_t depth = llvm::alignTo(k, group), found = rhs.getShape().take_back(2)[0];
+  return verifyPanels(op, columns, acc.isInteger(32) && group == 4 && found == depth + 4 ? found : depth, columns);
 }
 
 static LogicalResult verifyPanels(kernel::ConvOp op, int64_t columns, int64_t width) {

@@ -28,8 +28,8 @@ def Cpu_Panels : Cpu_Layout<"Panels", "panels"> {
 
     With `group` = G, G steps of the sum lie side by side, `[ceil(K / G), columns, G]` under the type of `[K, columns]` with K padded
     by zeros (filters: each run of elements that lie together in the input). Sums of vectors' G lanes are one then, or the
-    elements are narrow integers. Four signed bytes of the left operand are read plus 128, and the four steps before a panel's first
-    take that back. Operands rounded to bf16 lie in pairs, `[depth / 2, 2 * columns]`, the depth of each run padded by zeros.
+    elements are narrow integers. Where an instruction wants the other sign than bytes of the left operand have (`vpdpbusd` none, `sdot` one),
+    128 is added to or taken from them, and the four steps before a panel's first take that back. Operands rounded to bf16 lie in pairs, `[depth / 2, 2 * columns]`, the depth of each run padded by zeros.
   }];
   let parameters = (ins "int64_t":$columns, DefaultValuedParameter<"int64_t", "1">:$group);
 }

@@ -108,7 +108,7 @@ Tensor packGroups(const Tensor &from, const MatrixView &view, Runs runs, int64_t
         steps[at / group * group * panel + column * group + at % group] = static_cast<T>(v);
         sum += static_cast<int32_t>(v);
       }
-      const int32_t correction = static_cast<int32_t>(uint32_t(sum) * uint32_t(-128));
+      const int32_t correction = static_cast<int32_t>(uint32_t(sum) * uint32_t(-format.bias));
       if (format.biased)
         std::memcpy(reinterpret_cast<char *>(start) + 4 * column, &correction, 4);
     }
@@ -234,7 +234,8 @@ FailureOr<OperandFormat> Packer::groupedFormat(Operation *op, Type accElem, bool
   bytes = right.isInteger(8) && !right.isUnsignedInteger();
   MLIRContext *c = op->getContext();
   Type i16 = IntegerType::get(c, 16);
-  if (!integerFormat(target, left, bytes ? right : i16, accElem).isGrouped() || !(right.isInteger(8) || right == i16))
+  Type i8 = IntegerType::get(c, 8);
+  if (!integerFormat(target, left, i8, accElem).isGrouped() || !(right.isInteger(8) || right == i16))
     return OperandFormat();
   if (!bytes) {
     FailureOr<Tensor> tensor = hlo::readConstant(constantBehind(op->getOperand(1)).getValue());
@@ -242,7 +243,7 @@ FailureOr<OperandFormat> Packer::groupedFormat(Operation *op, Type accElem, bool
       return op->emitOpError("constant operand cannot be read");
     bytes = fitBytes(*tensor);
   }
-  return integerFormat(target, left, bytes ? Type(IntegerType::get(c, 8)) : i16, accElem);
+  return integerFormat(target, left, bytes ? i8 : i16, accElem);
 }
 
 LogicalResult Packer::packGrouped(Operation *op, const MatrixView &view, Runs runs, int64_t panel, const OperandFormat &format,
@@ -257,7 +258,7 @@ LogicalResult Packer::packGrouped(Operation *op, const MatrixView &view, Runs ru
 }
 
 LogicalResult Packer::packTiles(Operation *op, const MatrixView &view, const AmxLayout &layout, std::vector<int64_t> outer) {
-  const OperandFormat format = {OperandFormat::Kind::Bytes, false};
+  const OperandFormat format = {OperandFormat::Kind::Bytes};
   const Runs runs = {layout.run, layout.runs, layout.paddedRun()};
   std::string key = keyOf(view);
   llvm::raw_string_ostream(key) << " tiles " << runs.run << ' ' << runs.runs << ' ' << runs.padded << ' ' << layout.panel;

@@ -17,7 +17,7 @@ Type OperandFormat::leftElem(Type accElem) const {
   case Kind::Single: return accElem;
   case Kind::Bf16: return BFloat16Type::get(c);
   case Kind::Words: return IntegerType::get(c, 16);
-  case Kind::Bytes: return IntegerType::get(c, 8);
+  case Kind::Bytes: return leftUnsigned ? IntegerType::get(c, 8, IntegerType::Unsigned) : IntegerType::get(c, 8);
   }
   return accElem;
 }
@@ -26,16 +26,22 @@ OperandFormat integerFormat(const KernelTarget &target, Type aElem, Type bElem, 
   auto isByte = [](Type t) { return t.isInteger(8); };
   // numbers of 16 bits without sign have no instruction
   auto isNarrow = [&](Type t) { return isByte(t) || (t.isInteger(16) && !t.isUnsignedInteger()); };
-  if (!accElem.isInteger(32) || !isNarrow(aElem) || !isNarrow(bElem) || !target.x86)
+  if (!accElem.isInteger(32) || !isNarrow(aElem) || !isNarrow(bElem))
+    return {};
+  if (target.dotprod && isByte(aElem) && isByte(bElem) && !bElem.isUnsignedInteger()) {
+    const bool isUnsigned = aElem.isUnsignedInteger();
+    return {OperandFormat::Kind::Bytes, isUnsigned && !target.i8mm, isUnsigned && target.i8mm, -128};
+  }
+  if (!target.x86)
     return {};
   if (target.avx512vnni && isByte(aElem) && isByte(bElem) && !bElem.isUnsignedInteger())
     return {OperandFormat::Kind::Bytes, !aElem.isUnsignedInteger()};
-  return {OperandFormat::Kind::Words, false};
+  return {OperandFormat::Kind::Words};
 }
 
 OperandFormat runTimeFormat(const KernelTarget &target, Type aElem, Type bElem, Type accElem) {
-  const bool narrow = integerFormat(target, aElem, bElem, accElem).isInteger();
-  return {narrow ? OperandFormat::Kind::Words : OperandFormat::Kind::Single, false};
+  const bool narrow = target.x86 && integerFormat(target, aElem, bElem, accElem).isInteger();
+  return {narrow ? OperandFormat::Kind::Words : OperandFormat::Kind::Single};
 }
 
 WhyNot whyNotRunTimeGroups(const KernelTarget &target, const ProductTypes &types, std::optional<int64_t> rows, std::optional<int64_t> columns,
@@ -56,7 +62,7 @@ OperandFormat formatOf(const TileOperands &operands) {
     return {};
   if (operands.aElem.isBF16())
     return bf16Format();
-  return {operands.aElem.isInteger(8) ? OperandFormat::Kind::Bytes : OperandFormat::Kind::Words, false};
+  return {operands.aElem.isInteger(8) ? OperandFormat::Kind::Bytes : OperandFormat::Kind::Words, false, operands.aElem.isUnsignedInteger()};
 }
 
 OperandFormat formatOf(const KernelTarget &target, const ProductSpec &spec) {
@@ -96,6 +102,8 @@ Value multiplyGroups(KernelBuilder &b, const OperandFormat &format, Value x, Val
                                   : "llvm.x86.sse2.pmadd.wd";
     return arith::AddIOp::create(b, acc, call(name, {x, y}));
   }
+  if (b.target.neon)
+    return call(format.leftUnsigned ? "llvm.aarch64.neon.usdot.v4i32.v16i8" : "llvm.aarch64.neon.sdot.v4i32.v16i8", {acc, x, y});
   StringRef name = lanes == 16  ? "llvm.x86.avx512.vpdpbusd.512"
                    : lanes == 8 ? "llvm.x86.avx512.vpdpbusd.256"
                                 : "llvm.x86.avx512.vpdpbusd.128";

@@ -16,12 +16,14 @@ struct OperandFormat {
     Single, ///< a step at a time, of operands converted to the type of the sums
     Bf16,   ///< pairs of bf16, sums in f32 (vdpbf16ps)
     Words,  ///< pairs of 16 bits, the right ones extended from 8 where they have no more, sums of 32 bits that wrap (vpmaddwd, vpdpwssd)
-    Bytes,  ///< four of 8 bits, unsigned by signed, sums of 32 bits that wrap (vpdpbusd)
+    Bytes,  ///< four of 8 bits, the right ones signed, sums of 32 bits that wrap (vpdpbusd, sdot, usdot)
   };
   Kind kind = Kind::Single;
-  /// Bytes of signed numbers are read plus 128. A panel starts with what takes that back: for each column -128 times the sum of
-  /// the right operand, in 32 bits, where the sums begin.
+  /// Bytes on the left that have not the sign which the instruction wants are read plus `bias`, which changes their upper bit. A
+  /// panel starts with what takes that back: for each column -bias times the sum of the right operand, in 32 bits, where the sums begin.
   bool biased = false;
+  bool leftUnsigned = false; ///< what AArch64's instruction multiplies on the left
+  int64_t bias = 128;
 
   int64_t group() const { return kind == Kind::Single ? 1 : kind == Kind::Bytes ? 4 : 2; }
   bool isGrouped() const { return kind != Kind::Single; }
@@ -36,7 +38,7 @@ struct OperandFormat {
 /// The format of an op marked `bf16` where no tile registers multiply.
 inline OperandFormat bf16Format() { return {OperandFormat::Kind::Bf16, false}; }
 
-/// The format of products of packed narrow integers; Single where the types are none, or the target has no instruction for them.
+/// The format of products of packed narrow integers (x86, and bytes with AArch64's dotprod); Single where the types are none, or the target has no instruction for them.
 OperandFormat integerFormat(const KernelTarget &target, mlir::Type aElem, mlir::Type bElem, mlir::Type accElem);
 
 /// The format of such products whose right operand is known at run time only: pairs of 16 bits, which are packed panel by panel.

@@ -1,4 +1,4 @@
-// The integer dot products of x86 written out.
+// The integer dot products of processors written out.
 #include "passes/codegen/cpu/product/SpellOut.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,14 +22,14 @@ static Value partOfGroups(ImplicitLocOpBuilder &b, Value v, int64_t lanes, int64
 static Value spellOut(ImplicitLocOpBuilder &b, LLVM::CallIntrinsicOp call) {
   StringRef name = call.getIntrin();
   const bool words = name.contains(".pmadd.wd") || name.contains(".pmaddw.d.") || name.contains(".vpdpwssd.");
-  const bool bytes = name.contains(".vpdpbusd.");
+  const bool isUnsigned = name.contains(".vpdpbusd.") || name.contains(".neon.usdot."), bytes = isUnsigned || name.contains(".neon.sdot.");
   if (!words && !bytes)
     return {};
   ValueRange args = call.getArgs();
   const int64_t lanes = cast<VectorType>(call.getResult(0).getType()).getDimSize(0), group = words ? 2 : 4;
   Value sum = args.size() == 2 ? Value() : args[0], x = args[args.size() - 2], y = args.back();
   for (int64_t i = 0; i < group; ++i) {
-    Value product = arith::MulIOp::create(b, partOfGroups(b, x, lanes, group, i, bytes), partOfGroups(b, y, lanes, group, i, false));
+    Value product = arith::MulIOp::create(b, partOfGroups(b, x, lanes, group, i, isUnsigned), partOfGroups(b, y, lanes, group, i, false));
     sum = sum ? arith::AddIOp::create(b, sum, product).getResult() : product;
   }
   return sum;
