@@ -390,7 +390,7 @@ def xla_sort(g, d, op):
 
 @node('XlaKeyValueSort')
 def xla_key_value(g, d, op):
-    n = g.size()
+    n = min(g.size(), 1000 if d.size > 2 else 100)  # as many as the type tells apart
     keys = g.rng.permutation(n).astype(d.as_numpy_dtype)
     return call(op, keys=g.feed(keys), values=g.free([n], g.pick(CHEAP)))
 
