@@ -103,16 +103,20 @@ TEST(KernelIntegerDot, SizesAndLayouts) {
   unsigned seed = 0;
   for (const Processor &p : processors())
     for (bool turned : {false, true})
-      for (auto [m, k, n] : {std::tuple(4, 4, 4), std::tuple(5, 7, 9), std::tuple(17, 33, 65), std::tuple(64, 130, 48)})
-        check({i16, i16, 2, m, k, n, ++seed % 2 == 0, turned}, p, seed);
+      for (auto [m, k, n] : {std::tuple(4, 4, 4), std::tuple(5, 7, 9), std::tuple(17, 33, 65), std::tuple(64, 130, 48)}) {
+        ++seed;
+        check({i16, i16, 2, m, k, n, seed % 2 == 0, turned}, p, seed);
+      }
 }
 
 TEST(KernelIntegerDot, Types) {
   unsigned seed = 100;
   for (const Processor &p : processors())
     for (Narrow left : {i8, ui8, i16})
-      for (Narrow right : {i8, ui8, i16})
-        check({left, right, 1, 9, 35, 21, false, right.bytes == 2}, p, ++seed, /*ends=*/seed % 3 == 0);
+      for (Narrow right : {i8, ui8, i16}) {
+        ++seed;
+        check({left, right, 1, 9, 35, 21, false, right.bytes == 2}, p, seed, /*ends=*/seed % 3 == 0);
+      }
 }
 
 TEST(KernelIntegerDot, RandomSizes) {
