@@ -2,6 +2,7 @@
 #include "runtime/kernels/array/MoveBy.h"
 
 #include <algorithm>
+#include <complex>
 
 namespace lathe::rt {
 namespace {
@@ -170,10 +171,19 @@ absl::Status transpose(KernelContext &context) {
 }
 LATHE_HOST_FUNCTION(Transpose, transpose);
 
+template <typename T>
+absl::Status conjugate(KernelContext &context) {
+  const Tensor moved = context.outputs[0].tensor; // may be the input's own elements
+  LATHE_TRY_VALUE(out, context.allocateOutput(0, moved.dims()));
+  std::transform(moved.data<T>(), moved.data<T>() + moved.numElements(), out.template data<T>(), [](T x) { return std::conj(x); });
+  return absl::OkStatus();
+}
+
 absl::Status conjugateTranspose(KernelContext &context) {
-  if (isComplex(context.input(0).dtype()))
-    return absl::UnimplementedError("complex numbers are transposed by compiled code only");
-  return transpose(context);
+  const DType type = context.input(0).dtype();
+  if (absl::Status moved = transpose(context); !moved.ok() || !isComplex(type))
+    return moved;
+  return type == DType::Complex64 ? conjugate<std::complex<float>>(context) : conjugate<std::complex<double>>(context);
 }
 LATHE_HOST_FUNCTION(ConjugateTranspose, conjugateTranspose);
 
