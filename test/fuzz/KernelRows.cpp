@@ -63,6 +63,18 @@ bool reduction(KernelGraph &g, bool last) {
   return rank(g, x) && g.reduce(x, dims, g.chance(40) || !g.fits(g.type, x.bound * terms));
 }
 
+/// A look-up by bytes in a table of bytes.
+bool table(KernelGraph &g, int64_t entries, int64_t run) {
+  g.pickType({"i8", "u8"});
+  Known x = g.right(Right::Either, {entries * run}), i = g.fed({g.between(1, 3), g.size(), g.size(1, 70)}, {}, g.typeOf("u8"));
+  rank(g, i);
+  auto numbers = hlo::GatherDimensionNumbersAttr::get(g.b.getContext(), {}, {0}, {}, {}, {0}, 3);
+  if (run == 1)
+    return g.push(hlo::GatherOp::create(g.b, x.value, i.value, numbers, g.b.getDenseI64ArrayAttr({1})), x.bound);
+  numbers = hlo::GatherDimensionNumbersAttr::get(g.b.getContext(), {3}, {}, {}, {}, {0}, 3);
+  return g.push(hlo::GatherOp::create(g.b, x.value, i.value, numbers, g.b.getDenseI64ArrayAttr({run})), x.bound);
+}
+
 bool loop(KernelGraph &g, ArrayRef<int64_t> shape, bool spread) {
   Known x = g.fed(shape, g.chance(15) && !shape.empty() ? ArrayRef<int64_t>{0} : ArrayRef<int64_t>());
   rank(g, x);
@@ -220,6 +232,12 @@ void addRowCases(std::vector<KernelCase> &cases) {
        }},
       {"reduce-rows", "", anyBatch, [](G &g) { return reduction(g, true); }},
       {"reduce-strips", "", anyBatch, [](G &g) { return reduction(g, false); }},
+      {"byte-table", "", exactKind | amx, [](G &g) { return table(g, 256, 1); }},
+      {"byte-table", "it is no table of bytes by bytes", exactKind,
+       [](G &g) { return table(g, g.between(100, 255), 1); }},
+      {"byte-table", "it is no look-up of single elements", exactKind, [](G &g) { return table(g, 128, 2); }},
+      {"byte-table", "the target looks up no bytes in vectors", exactKind | noAmx,
+       [](G &g) { return table(g, 256, 1); }},
       {"loop-flat", "", anyValues,
        [](G &g) {
          g.pickType(numbers);
