@@ -283,7 +283,7 @@ bool Compiler::addPasses(Phase phase, PassManager &pm) {
     cluster::buildClusterPipeline(pm);
     return true;
   case Phase::Legalize:
-    legalize::buildLegalizePipeline(pm);
+    legalize::buildLegalizePipeline(pm, {opts.checkShapes});
     return true;
   case Phase::Simplify: {
     simplify::SimplifyOptions so;

@@ -54,6 +54,7 @@ struct CompilerOptions {
   std::string weights = "embed";
   std::string precision = "f32";
   std::vector<std::string> archs, cubins; ///< of a device, in the order given: codegen::Processor
+  bool checkShapes = false; ///< legalize::LegalizeOptions
   bool exact = false, fuse = true, allowHost = false, unknownLeading = false;
   std::string sanitize;
   QuantizeOptions quantize;

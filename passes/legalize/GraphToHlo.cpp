@@ -26,6 +26,7 @@ public:
   void runOnOperation() override {
     ModuleOp module = getOperation();
     LegalizeContext context(module, allHandlers());
+    context.checkShapes = checkShapes;
     SmallVector<graph::FuncOp> graphs(module.getOps<graph::FuncOp>());
     bool ok = true;
     for (auto variable : module.getOps<graph::VariableOp>())
@@ -48,8 +49,8 @@ public:
 
 } // namespace
 
-void buildLegalizePipeline(OpPassManager &pm, const LegalizeOptions &) {
-  pm.addPass(createGraphToHlo());
+void buildLegalizePipeline(OpPassManager &pm, const LegalizeOptions &options) {
+  pm.addPass(createGraphToHlo({options.checkShapes}));
   // Every use of a small constant made its own; equal ones merge here so that later passes see few ops.
   pm.addPass(createCSEPass());
 }

@@ -24,6 +24,8 @@ class LegalizeContext : public HloContext {
 public:
   LegalizeContext(mlir::ModuleOp module, const HandlerTable &handlers);
 
+  bool checkShapes = false; ///< LegalizeOptions
+
   const HandlerTable &handlers;
 
   //===--- values ----------------------------------------------------------===//

@@ -15,7 +15,9 @@ namespace lathe::legalize {
 #define GEN_PASS_REGISTRATION
 #include "passes/legalize/Passes.h.inc"
 
-struct LegalizeOptions {};
+struct LegalizeOptions {
+  bool checkShapes = false; ///< compare each output with its op's shape function
+};
 
 /// Translates, then cleans up what the translation leaves (equal constants, unused values).
 void buildLegalizePipeline(mlir::OpPassManager &pm, const LegalizeOptions &options = {});

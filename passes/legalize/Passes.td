@@ -11,6 +11,10 @@ def GraphToHlo : Pass<"graph-to-hlo", "::mlir::ModuleOp"> {
     functions and `graph.variable` ops are gone afterwards, the latter recorded in the module attribute `hlo.variables`.
     Nodes without compiled form are errors; all of them are reported.
   }];
+  let options = [
+    Option<"checkShapes", "check-shapes", "bool", /*default=*/"false",
+           "an output whose shape is not what its op's shape function says is an error (for tests: attributes may be of other sizes than inputs)">
+  ];
   let dependentDialects = ["::lathe::graph::GraphDialect", "::lathe::hlo::HloDialect", "::mlir::func::FuncDialect"];
 }
 

@@ -1,5 +1,6 @@
 // Types of hlo come from hlo's own inference, over sizes that may be expressions; shape functions say what TensorFlow says of the same
-// node. Both have to agree on all that both know as a number.
+// node. Both have to agree on all that both know as a number, but for functions that repeat an attribute (output_shapes of loops): a graph
+// that runs on inputs of other sizes than it was made with contradicts those, and TensorFlow does not look at them then either.
 #include "passes/legalize/ShapeCheck.h"
 
 #include "dialects/graph/NodeShapes.h"
@@ -76,7 +77,7 @@ private:
 
 } // namespace
 
-LogicalResult checkShapes(LegalizeContext &ctx, graph::NodeOp node) {
+LogicalResult verifyShapes(LegalizeContext &ctx, graph::NodeOp node) {
   auto error = [&] {
     ctx.sawError = true;
     return emitError(node.getLoc()) << "node '" << node.getNodeName() << "' (" << node.getOp() << "): ";

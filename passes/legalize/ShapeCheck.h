@@ -8,7 +8,7 @@ namespace lathe::legalize {
 
 /// Asks the function of ops/Shapes.h about a node that was translated. An error of the node where it knows another rank or size of a
 /// result than the handler gave it.
-mlir::LogicalResult checkShapes(LegalizeContext &context, graph::NodeOp node);
+mlir::LogicalResult verifyShapes(LegalizeContext &context, graph::NodeOp node);
 
 } // namespace lathe::legalize
 

@@ -33,7 +33,7 @@ using Json = nlohmann::json;
 struct ConformArgs {
   std::string cases, report;
   std::vector<std::string> single; ///< graph.pb feeds.npz out.npz FETCH...
-  bool unknownShapes = false, constFeeds = false, noFuse = false;
+  bool unknownShapes = false, constFeeds = false, noFuse = false, checkShapes = false;
   int threads = 1, optLevel = 1;
   bool session = false, noSession = false;
   int clusterMode = 1;
@@ -131,6 +131,7 @@ CompilerOptions Case::makeOptions(const NamedTensors &feeds, const std::vector<s
   o.backend = args.backend;
   o.cpu = args.cpu;
   o.fuse = !args.noFuse;
+  o.checkShapes = args.checkShapes;
   o.optLevel = args.optLevel;
   o.threads = args.threads;
   o.sanitize = args.sanitize;
@@ -416,6 +417,7 @@ Command addConform(CLI::App &root) {
   app->add_flag("--unknown-shapes", a->unknownShapes, "Compile with every fed dimension unknown");
   app->add_flag("--const-feeds", a->constFeeds, "Compile the fed values in as constants");
   app->add_flag("--no-fuse", a->noFuse, "One kernel an operation");
+  app->add_flag("--check-shapes", a->checkShapes, "Compare what nodes become with what their shape functions say");
   app->add_option("--reference", a->reference, "Evaluate what this phase makes of the graph, without compiling")
       ->check(CLI::IsMember({"legalize", "simplify", "fuse"}));
   app->add_flag("--session", a->session, "Run every case in a session");

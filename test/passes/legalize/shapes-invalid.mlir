@@ -1,4 +1,4 @@
-// RUN: lathe-opt %s --split-input-file --graph-to-hlo --verify-diagnostics
+// RUN: lathe-opt %s --split-input-file --graph-to-hlo=check-shapes --verify-diagnostics
 
 // What a handler makes of a node has the shape that the op's shape function says.
 graph.func @agrees(%x: tensor<2xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
