@@ -1,4 +1,4 @@
-// The integer dot products of processors written out.
+// The integer dot products of processors, and the packs of their sums, written out.
 #include "passes/codegen/cpu/product/SpellOut.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -19,8 +19,31 @@ static Value partOfGroups(ImplicitLocOpBuilder &b, Value v, int64_t lanes, int64
   return isUnsigned ? arith::ExtUIOp::create(b, wide, few).getResult() : arith::ExtSIOp::create(b, wide, few);
 }
 
+/// A saturating pack: the elements of both operands in turn, 128 bits at a time, in half as many bits.
+static Value spellOutPack(ImplicitLocOpBuilder &b, LLVM::CallIntrinsicOp call, bool isUnsigned) {
+  auto result = cast<VectorType>(call.getResult(0).getType());
+  const int64_t count = result.getNumElements() / 2, bits = result.getElementTypeBitWidth(), each = 64 / bits;
+  auto narrow = [&](Value v) -> Value {
+    Type wide = v.getType();
+    auto limit = [&](int64_t value) {
+      return arith::ConstantOp::create(b, DenseElementsAttr::get(cast<ShapedType>(wide), b.getIntegerAttr(getElementTypeOrSelf(wide), value)));
+    };
+    v = arith::MaxSIOp::create(b, v, limit(isUnsigned ? 0 : -(int64_t(1) << (bits - 1))));
+    v = arith::MinSIOp::create(b, v, limit((int64_t(1) << (isUnsigned ? bits : bits - 1)) - 1));
+    return arith::TruncIOp::create(b, VectorType::get({count}, result.getElementType()), v);
+  };
+  SmallVector<int64_t> pick;
+  for (int64_t part = 0; part < count; part += each)
+    for (int64_t from : {part, count + part})
+      for (int64_t i = 0; i < each; ++i)
+        pick.push_back(from + i);
+  return vector::ShuffleOp::create(b, narrow(call.getArgs()[0]), narrow(call.getArgs()[1]), pick);
+}
+
 static Value spellOut(ImplicitLocOpBuilder &b, LLVM::CallIntrinsicOp call) {
   StringRef name = call.getIntrin();
+  if (name.contains(".packss") || name.contains(".packus"))
+    return spellOutPack(b, call, name.contains(".packus"));
   const bool words = name.contains(".pmadd.wd") || name.contains(".pmaddw.d.") || name.contains(".vpdpwssd.");
   const bool isUnsigned = name.contains(".vpdpbusd.") || name.contains(".neon.usdot."), bytes = isUnsigned || name.contains(".neon.sdot.");
   if (!words && !bytes)

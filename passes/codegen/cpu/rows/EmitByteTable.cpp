@@ -5,6 +5,7 @@
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/Target.h"
 #include "passes/codegen/cpu/rows/Rows.h"
+#include "passes/codegen/cpu/target/CpuTarget.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -29,7 +30,7 @@ WhyNot whyNotByteTable(hlo::GatherOp op, const KernelTarget &target) {
   auto module = op->getParentOfType<ModuleOp>();
   FailureOr<codegen::Target> whole =
       module ? codegen::targetOf(module) : FailureOr<codegen::Target>(failure());
-  if (!target.avx512 || failed(whole) || !StringRef(whole->processor.features + ",").contains("+avx512vbmi,"))
+  if (!target.avx512 || failed(whole) || spellsOutDots(whole->processor) || !StringRef(whole->processor.features + ",").contains("+avx512vbmi,"))
     return WhyNot::notMeant("the target looks up no bytes in vectors");
   return WhyNot::none();
 }
