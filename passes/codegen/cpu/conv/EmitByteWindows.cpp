@@ -57,7 +57,6 @@ private:
   OperandFormat format;
   Type bElem;
   int64_t reach = 1; ///< pixels from the first to the last tap of a row
-  Value rowsOfTaps;
   int64_t numRows = 1;
   // of the block of channels
   UnpackedOrder order;
@@ -66,22 +65,10 @@ private:
 
 ByteWindowEmitter::ByteWindowEmitter(kernel::DepthwiseConvOp conv, KernelBuilder &b)
     : WindowKernel(conv, b), narrow(b, conv) {
-  input = cast<RankedTensorType>(conv.getInput().getType());
-  auto filter = cast<RankedTensorType>(conv.getFilter().getType());
+  RankedTensorType filter = readDepthwise(conv);
   bElem = filter.getElementType();
-  SmallVector<Value> filterDims = b.dims(filter);
-  rowsOfTaps = b.i64(1);
-  for (int64_t i = 0; i + 2 < input.getRank(); ++i) {
-    WindowDim d;
-    d.taps = filterDims[i];
-    d.stride = conv.getStrides()[i];
-    d.padLow = conv.getPadding()[2 * i];
-    d.dilation = conv.getRhsDilation()[i];
-    dims.push_back(d);
-    if (i + 3 < input.getRank())
-      numRows *= filter.getDimSize(i);
-  }
-  readTypes(1);
+  for (int64_t size : filter.getShape().drop_back(3))
+    numRows *= size;
   reach = dims.back().reach(*dims.back().tapSize);
   format = integerFormat(b.target, aElem, bElem, accElem);
 }

@@ -38,19 +38,7 @@ private:
 
 void WindowEmitter::readConv(kernel::DepthwiseConvOp conv, std::optional<ChannelSlice> part) {
   slice = part;
-  input = cast<RankedTensorType>(conv.getInput().getType());
-  auto filter = cast<RankedTensorType>(conv.getFilter().getType());
-  bElem = filter.getElementType();
-  SmallVector<Value> filterDims = b.dims(filter);
-  for (int64_t i = 0; i + 2 < input.getRank(); ++i) {
-    WindowDim d;
-    d.taps = filterDims[i];
-    d.stride = conv.getStrides()[i];
-    d.padLow = conv.getPadding()[2 * i];
-    d.dilation = conv.getRhsDilation()[i];
-    dims.push_back(d);
-  }
-  readTypes(filter.getShape().back() / input.getShape().back());
+  bElem = readDepthwise(conv).getElementType();
 }
 
 void WindowEmitter::emitPixel(Value x, Value channel, unsigned vecs, unsigned lanes) {

@@ -11,6 +11,22 @@ using namespace mlir;
 
 namespace lathe::cpu {
 
+RankedTensorType WindowKernel::readDepthwise(kernel::DepthwiseConvOp conv) {
+  input = cast<RankedTensorType>(conv.getInput().getType());
+  auto filter = cast<RankedTensorType>(conv.getFilter().getType());
+  SmallVector<Value> filterDims = b.dims(filter);
+  for (int64_t i = 0; i + 2 < input.getRank(); ++i) {
+    WindowDim d;
+    d.taps = filterDims[i];
+    d.stride = conv.getStrides()[i];
+    d.padLow = conv.getPadding()[2 * i];
+    d.dilation = conv.getRhsDilation()[i];
+    dims.push_back(d);
+  }
+  readTypes(filter.getShape().back() / input.getShape().back());
+  return filter;
+}
+
 void WindowKernel::readTypes(int64_t mult) {
   multiplier = mult;
   acc = cast<RankedTensorType>(op->getRegion(0).getArgument(0).getType());

@@ -4,6 +4,7 @@
 #ifndef LATHE_PASSES_CODEGEN_CPU_CONV_WINDOW_H
 #define LATHE_PASSES_CODEGEN_CPU_CONV_WINDOW_H
 
+#include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/product/Tile.h"
 
 namespace lathe::cpu {
@@ -25,6 +26,8 @@ class WindowKernel {
 protected:
   WindowKernel(mlir::Operation *op, KernelBuilder &b) : op(op), b(b), epilogue(b, op) {}
 
+  /// Input, dimensions and sizes of a convolution; returns the type of its filter.
+  mlir::RankedTensorType readDepthwise(kernel::DepthwiseConvOp conv);
   /// Sizes of the dimensions, whose taps and steps are set, from the types of the input and the accumulators.
   void readTypes(int64_t multiplier);
   void setPosition(WindowDim &d, mlir::Value result) { d.position = d.at(b, result, d.taps, d.in); }

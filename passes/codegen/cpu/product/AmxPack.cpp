@@ -3,6 +3,7 @@
 #include "passes/codegen/cpu/product/Amx.h"
 #include "passes/codegen/cpu/product/Product.h"
 #include "passes/codegen/element/NarrowFloat.h"
+#include "passes/codegen/library/Fft.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -128,20 +129,7 @@ private:
           Value bits = load(b.add(b.mul(b.i64(column), from.column), k0), 2 * lanes, mask);
           rows.push_back(vector::BitCastOp::create(b, VectorType::get({lanes}, b.getI32Type()), bits));
         }
-        for (unsigned d = 1; d < lanes; d *= 2) {
-          SmallVector<int64_t> low(lanes), high(lanes);
-          for (unsigned i = 0; i < lanes; ++i) {
-            low[i] = i & d ? lanes + i - d : i;
-            high[i] = i & d ? lanes + i : i + d;
-          }
-          for (unsigned i = 0; i < lanes; ++i) {
-            if (i & d)
-              continue;
-            Value x = rows[i], y = rows[i + d];
-            rows[i] = vector::ShuffleOp::create(b, x, y, low);
-            rows[i + d] = vector::ShuffleOp::create(b, x, y, high);
-          }
-        }
+        codegen::transposeVectors(b, rows);
         for (int64_t i = 0; i < count; ++i)
           store(rows[i], b.add(b.divU(k0, b.i64(2)), b.i64(i)), v * lanes);
       }

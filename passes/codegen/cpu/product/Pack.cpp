@@ -1,5 +1,6 @@
 // Copies to scratch: panels of a right operand that was not packed at compile time, rows, windows, zeros.
 #include "passes/codegen/cpu/product/Product.h"
+#include "passes/codegen/library/Fft.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
@@ -108,21 +109,7 @@ static void transposeBlocks(KernelBuilder &b, TileShape shape, Type accElem, con
         Value at = b.add(b.mul(b.add(column, b.i64(i)), from.column), k0);
         rows.push_back(toAccumulator(b, b.loadElem(from.elem, from.pointer, at, lanes), from.elem, accElem));
       }
-      // exchange blocks of growing size: log2(lanes) rounds of two-operand shuffles
-      for (unsigned d = 1; d < lanes; d *= 2) {
-        SmallVector<int64_t> low(lanes), high(lanes);
-        for (unsigned i = 0; i < lanes; ++i) {
-          low[i] = i & d ? lanes + i - d : i;
-          high[i] = i & d ? lanes + i : i + d;
-        }
-        for (unsigned i = 0; i < lanes; ++i) {
-          if (i & d)
-            continue;
-          Value x = rows[i], y = rows[i + d];
-          rows[i] = vector::ShuffleOp::create(b, x, y, low);
-          rows[i + d] = vector::ShuffleOp::create(b, x, y, high);
-        }
-      }
+      codegen::transposeVectors(b, rows);
       for (unsigned i = 0; i < lanes; ++i)
         b.storeElem(accElem, rows[i], to, b.add(b.mul(b.add(k0, b.i64(i)), b.i64(shape.columns())), column));
     });
