@@ -122,7 +122,7 @@ def HloSplitBatch : Simplify_Pass<"hlo-split-batch"> {
     known; anything else that reads images ends the loop. Results are those of the ops on smaller operands.
   }];
   let options = [
-    Option<"cache", "cache", "int64_t", /*default=*/"1048576", "bytes of a core's own cache">,
+    Option<"cache", "cache", "int64_t", /*default=*/"1048576", "bytes of a core's own cache; 0: nothing stays near between kernels, and nothing is split">,
     Option<"keptTraffic", "kept-traffic", "double", /*default=*/"0.8", "share of the traffic of tensors that is saved where they then fit it">,
     Option<"lessTraffic", "less-traffic", "double", /*default=*/"0.4", "the same where they do not">,
     Option<"refetched", "refetched", "double", /*default=*/"0.25", "share of their traffic that weights of half of it at most cost again">

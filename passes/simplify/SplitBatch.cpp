@@ -375,6 +375,8 @@ bool Splitter::run() {
 struct SplitBatch : simplify::impl::HloSplitBatchBase<SplitBatch> {
   using HloSplitBatchBase::HloSplitBatchBase;
   void runOnOperation() override {
+    if (cache <= 0)
+      return;
     const HloSplitBatchOptions core{cache, keptTraffic, lessTraffic, refetched};
     for (auto func : getOperation().getOps<func::FuncOp>())
       if (!func.isDeclaration())

@@ -32,6 +32,7 @@ codegen::KernelTarget threadTarget() {
   t.x86 = t.avx = t.avx2 = t.f16c = false;
   t.fma = t.rounds = true;
   t.fmas = 1;
+  t.l2 = 0; // what a multiprocessor keeps is of no use to the next kernel
   return t;
 }
 
