@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""peers.py [RECORD] [--folder FOLDER] [--seconds S] [--out FILE] [--cpu]
+"""peers.py [RECORD] [--folder FOLDER] [--seconds S] [--minutes M] [--cases A,B] [--out FILE] [--cpu]
 
-Times what others make of an archive's cases on this machine, with what is found here: products by cuBLASLt and convolutions by cuDNN
-through PyTorch, everything else by XLA through JAX, from StableHLO in the archive. RECORD is what `check --record` wrote: then its times
+Times what others make of an archive's cases on this machine, with what is found here: products by cuBLASLt, convolutions by cuDNN and
+known models as CUDA graphs through PyTorch, everything by XLA through JAX, from StableHLO in the archive. RECORD is what `check --record` wrote: then its times
 stand beside. What is not found is said, and is no failure. --cpu runs both on the CPU, to see that all this works.
 """
 import argparse
@@ -51,7 +51,53 @@ class Torch:
         t = self.torch.from_numpy(array.view(np.int16) if kind == "bf16" else array)
         return (t.view(self.torch.bfloat16) if kind == "bf16" else t).to(self.device)
 
+    def has(self, case):
+        return case["peer"] or case["model"] in self.MODELS
+
+    # whole models as PyTorch's users have them, with weights of any values: torchvision's and transformers'
+    MODELS = {"resnet50", "mobilenet_v2", "efficientnet_b0", "bert_base"}
+
+    def model(self, case):
+        """A call that leaves one run in the stream, and graphs of it: sums of f32, batch norms folded, channels last."""
+        torch = self.torch
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        if case["model"] == "bert_base":
+            import transformers
+            net = transformers.BertForPreTraining(transformers.BertConfig()).eval().to(self.device)
+            feeds = [self.torch.ones(t["dims"], dtype=torch.int64, device=self.device) for t in case["inputs"][:1]]
+        else:
+            import torchvision
+            from torch.fx.experimental.optimization import fuse
+            net = fuse(getattr(torchvision.models, case["model"])(weights=None).eval())
+            net = net.to(self.device).to(memory_format=torch.channels_last)
+            n, height, width, channels = case["inputs"][0]["dims"]
+            feeds = [torch.randn(n, channels, height, width, device=self.device).to(memory_format=torch.channels_last)]
+        return lambda: net(*feeds)
+
+    def time_model(self, case, seconds):
+        torch = self.torch
+        with torch.no_grad():
+            call = self.model(case)
+            if self.device == "cuda":
+                stream = torch.cuda.Stream()
+                with torch.cuda.stream(stream):
+                    for _ in range(3):
+                        call()
+                torch.cuda.synchronize()
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    kept = call()  # noqa: F841: its memory is the graph's
+                call = graph.replay
+
+            def run():
+                call()
+                if self.device == "cuda":
+                    torch.cuda.synchronize()
+            return median(run, seconds), None
+
     def time(self, folder, case, seconds):
+        if not case["peer"]:
+            return self.time_model(case, seconds)
         torch, peer = self.torch, case["peer"]
         x, y = (self.tensor(read(folder, t), peer["type"]) for t in case["inputs"])
         tf32 = peer["precision"] == "tf32"
@@ -123,6 +169,8 @@ def main():
     p.add_argument("record", nargs="?")
     p.add_argument("--folder", default=here)
     p.add_argument("--seconds", type=float, default=1)
+    p.add_argument("--minutes", type=float, default=60, help="after which nothing more is begun")
+    p.add_argument("--cases", help="of these names only, with commas between them")
     p.add_argument("--out")
     p.add_argument("--cpu", action="store_true")
     a = p.parse_args()
@@ -132,6 +180,8 @@ def main():
     if a.record:
         with open(a.record) as f:
             ours = {r["case"]: r["device_graphs_us"] for r in map(json.loads, f) if "case" in r}
+    end = time.time() + 60 * a.minutes
+    cases = [c for c in cases if not a.cases or c["case"] in a.cases.split(",")]
     peers = []
     for kind in (Torch, Xla):
         try:
@@ -143,7 +193,10 @@ def main():
     for case in cases:
         folder = os.path.join(a.folder, "cases", case["case"])
         for peer in peers:
-            if isinstance(peer, Torch) and not case["peer"]:
+            if isinstance(peer, Torch) and not peer.has(case):
+                continue
+            if time.time() > end:
+                print(f"{case['case']:32} not timed: the time is over")
                 continue
             if isinstance(peer, Xla) and "no_stablehlo" in case:
                 print(f"{case['case']:32} {'XLA':8} not exported: {case['no_stablehlo']}")

@@ -1,4 +1,5 @@
-"""Models of one product or convolution each, that `pack` puts into an archive beside real ones: what cuBLASLt and cuDNN are compared on."""
+"""Models of one product, convolution or pass through memory each, that `pack` puts into an archive beside real ones: what cuBLASLt, cuDNN
+and the bandwidth of memory are compared on."""
 import json
 import os
 
@@ -23,6 +24,34 @@ CONVOLUTIONS = {
     "conv_f32_16x14x1024_1x1x256": (16, 14, 1024, 1, 1, 256, "f32"),
     "conv_f32_8x224x3_7x7x64": (8, 224, 3, 7, 2, 64, "f32"),
 }
+# What moves memory: name, operands as name: dims, nodes behind them. Each reads or writes 64 MB and more.
+def _rows():
+    const = lambda name, values: (name, "Const", (), {"dtype": "type: DT_INT32", "value": "tensor { dtype: DT_INT32 tensor_shape { "
+                                                      + (f"dim {{ size: {len(values)} }}" if len(values) > 1 else "") + " } "
+                                                      + " ".join(f"int_val: {v}" for v in values) + " }"})
+    scalar = lambda name, v: (name, "Const", (), {"dtype": "type: DT_FLOAT", "value": f"tensor {{ dtype: DT_FLOAT tensor_shape {{ }} float_val: {v} }}"})
+    t, i = {"T": "type: DT_FLOAT"}, {"T": "type: DT_FLOAT", "Tidx": "type: DT_INT32"}
+    kept = {**i, "keep_dims": "b: true"}
+    return {
+        "add_16m": ({"x": [4096, 4096], "y_": [4096, 4096]}, [("y", "AddV2", ("x", "y_"), t)]),
+        "tanh_16m": ({"x": [4096, 4096]}, [("y", "Tanh", ("x",), t)]),
+        "bias_relu_16m": ({"x": [16384, 1024], "c": [1024]}, [("s", "AddV2", ("x", "c"), t), ("y", "Relu", ("s",), t)]),
+        "transpose_4096x8192": ({"x": [4096, 8192]}, [const("p", [1, 0]), ("y", "Transpose", ("x", "p"), {**t, "Tperm": "type: DT_INT32"})]),
+        "sum_rows_4096x8192": ({"x": [4096, 8192]}, [const("a", [1]), ("y", "Sum", ("x", "a"), i)]),
+        "sum_columns_4096x8192": ({"x": [4096, 8192]}, [const("a", [0]), ("y", "Sum", ("x", "a"), i)]),
+        "softmax_8192x4096": ({"x": [8192, 4096]}, [("y", "Softmax", ("x",), t)]),
+        "layer_norm_16384x1024": ({"x": [16384, 1024], "g": [1024]}, [
+            const("a", [1]), scalar("e", 1e-6), ("m", "Mean", ("x", "a"), kept), ("d", "SquaredDifference", ("x", "m"), t),
+            ("v", "Mean", ("d", "a"), kept), ("ve", "AddV2", ("v", "e"), t), ("r", "Rsqrt", ("ve",), t), ("c", "Sub", ("x", "m"), t),
+            ("n", "Mul", ("c", "r"), t), ("y", "Mul", ("n", "g"), t)]),
+        "max_pool_64x112x64": ({"x": [64, 112, 112, 64]}, [
+            ("y", "MaxPool", ("x",), {**t, "ksize": "list { i: 1 i: 3 i: 3 i: 1 }", "strides": "list { i: 1 i: 2 i: 2 i: 1 }",
+                                      "padding": 's: "SAME"'})]),
+        "depthwise_64x56x128": ({"x": [64, 56, 56, 128], "w": [3, 3, 128, 1]}, [
+            ("y", "DepthwiseConv2dNative", ("x", "w"), {**t, "strides": "list { i: 1 i: 1 i: 1 i: 1 }", "padding": 's: "SAME"'})]),
+    }
+
+
 # the same code, in little
 SMALL = ({"product_bf16_small": (64, 64, 64, 1, "bf16", "f32"), "product_tf32_small": (40, 64, 48, 1, "f32", "tf32")},
          {"conv_f32_small": (1, 12, 8, 3, 1, 16, "f32")})
@@ -85,6 +114,9 @@ def make(folder, which):
         nodes.append(node("y", "Conv2D", ["x", "w"], T="type: DT_FLOAT", strides=four, padding='s: "SAME"'))
         write(folder, name, nodes, {"x": values(dims["x"], "f32", 0, edge * edge * channels), "w": values(dims["w"], "f32", 1)},
               {"kind": "convolution", "dims": dims, "stride": stride, "type": "f32", "precision": precision}, 2e-2 if precision == "tf32" else 1e-5, flags(precision))
+    for name, (dims, nodes) in (_rows() if which == "standard" else {}).items():
+        written = [placeholder(x, d, "DT_FLOAT") for x, d in dims.items()] + [node(n, op, ins, **a) for n, op, ins, a in nodes]
+        write(folder, name, written, {x: values(d, "f32", i, 61 * 1024) for i, (x, d) in enumerate(dims.items())}, None, 1e-5)
     # next to nothing: what a run costs beside its kernels
     write(folder, "nothing", [placeholder("x", [8], "DT_FLOAT"), node("y", "Neg", ["x"], T="type: DT_FLOAT")], {"x": values([8], "f32", 0)}, None, 0)
-    return [*products, *convolutions, "nothing"]
+    return [*products, *convolutions, *(_rows() if which == "standard" else {}), "nothing"]

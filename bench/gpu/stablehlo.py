@@ -36,8 +36,8 @@ def arrayOf(value, type):
     return np.resize(flat.astype(np.float64 if element[0] == "f" else np.int64).astype(TYPES[element]), shape)
 
 
-def convert(text):
-    """The module's text and the arrays of its further arguments."""
+def convert(text, exact=True):
+    """The module's text and the arrays of its further arguments. `exact`: products are as exact as f32 is, where XLA would take TF32."""
     resources = dict(re.findall(r'(\w+): "0x([0-9A-Fa-f]*)"', text[text.rfind("{-#"):])) if "{-#" in text else {}
     text = text[: text.rfind("{-#")] if "{-#" in text else text
     lines, arguments, types = [], [], []
@@ -67,6 +67,9 @@ def convert(text):
         if op:
             line = line.replace(f'"hlo.{op.group(1)}"', '"' + OWN.get(op.group(1), "stablehlo." + op.group(1)) + '"')
         line = line.replace("#hlo", "#stablehlo")
+        if exact and op and op.group(1) in ("dot_general", "convolution") and "precision_config" not in line:
+            highest = "#stablehlo<precision HIGHEST>"
+            line = line.replace("<{", f"<{{precision_config = [{highest}, {highest}], ", 1)
         lines.append(line)
     head = next(i for i, l in enumerate(lines) if '"func.func"' in l)
     body = next(i for i in range(head, len(lines)) if re.match(r"\s*\^bb0\(", lines[i]))
