@@ -53,8 +53,23 @@ class DLPack(unittest.TestCase):
         np.testing.assert_array_equal(self.graph()(t), x.numpy() * 2)
         x[0, 0] = 7
         self.assertEqual(t.numpy()[0, 0], 7)
-        owner = lathe.Tensor(np.arange(64, dtype=np.float32).reshape(8, 8))
-        self.assertEqual(torch.from_dlpack(owner).data_ptr(), owner.data_ptr)
+        # a result is its caller's own
+        session = lathe.Session(b"".join(self.nodes()))
+        result = session.run("sum:0", {"x:0": t}, as_tensors=True)
+        self.assertEqual(torch.from_dlpack(result).data_ptr(), result.data_ptr)
+        # others see this memory, too, which DLPack can say from version 1 on: a torch that asks for less gets a copy
+        owner, asked = lathe.Tensor(np.arange(64, dtype=np.float32).reshape(8, 8)), []
+
+        class Asked:
+            def __dlpack__(self, **options):
+                asked.append(options.get("max_version"))
+                return owner.__dlpack__(**options)
+
+            def __dlpack_device__(self):
+                return owner.__dlpack_device__()
+        there = torch.from_dlpack(Asked())
+        self.assertEqual(there.data_ptr() == owner.data_ptr, (asked[0] or (0, 0)) >= (1, 0))
+        np.testing.assert_array_equal(there.numpy(), owner.numpy())
         half = torch.ones(4, dtype=torch.bfloat16)
         self.assertEqual(lathe.from_dlpack(half).data_ptr, half.data_ptr())
 
