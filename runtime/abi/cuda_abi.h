@@ -29,7 +29,9 @@ typedef struct lathe_cuda_kernel {
   const char *name;
 } lathe_cuda_kernel;
 
-/* Code beside the PTX that most devices take. */
+/* Code beside the PTX that most devices take. Where its kernels are launched with shared memory, a variable of this name holds the bytes
+ * of each as 32-bit words; without it there is none. */
+#define LATHE_CUDA_SHARED_TABLE "lathe_shared_bytes"
 #define LATHE_CUDA_IMAGE_OWN 1          /* runs on devices of just this architecture (sm_90a), not on later ones */
 #define LATHE_CUDA_IMAGE_MACHINE_CODE 2 /* a cubin, for devices of this architecture and later ones of the same generation; else PTX */
 typedef struct lathe_cuda_image {

@@ -27,7 +27,7 @@ BlockFrame::BlockFrame(codegen::KernelBuilder &b, int64_t threads) : b(b), threa
 
 void BlockFrame::setBlocks(AffineExpr count) { b.setExtent(hlo::simplify(count * threads)); }
 
-Value BlockFrame::shared(int64_t bytes) {
+Value BlockFrame::shared(int64_t bytes, int64_t align) {
   constexpr unsigned space = 3;
   auto type = [&](int64_t size) { return LLVM::LLVMArrayType::get(b.getI8Type(), size); };
   if (!global) {
@@ -40,9 +40,24 @@ Value BlockFrame::shared(int64_t bytes) {
     memory = LLVM::AddressOfOp::create(b, LLVM::LLVMPointerType::get(b.getContext(), space), name);
   }
   auto old = cast<LLVM::GlobalOp>(global);
+  old.setAlignment(std::max<uint64_t>(align, old.getAlignment().value_or(16)));
   old.setGlobalType(type(std::max<int64_t>(bytes, cast<LLVM::LLVMArrayType>(old.getGlobalType()).getNumElements())));
   return memory;
 }
+
+Value BlockFrame::launchedShared(int64_t bytes, int64_t align) {
+  constexpr unsigned space = 3;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(b.func);
+  const std::string name = b.func.getSymName().str() + "_launched";
+  LLVM::GlobalOp::create(b, LLVM::LLVMArrayType::get(b.getI8Type(), 0), /*isConstant=*/false, LLVM::Linkage::External, name, Attribute(),
+                         align, space);
+  b.func->setAttr(sharedAttribute, b.getI64IntegerAttr(bytes));
+  b.setInsertionPointToStart(&b.func.getBody().front());
+  return LLVM::AddressOfOp::create(b, LLVM::LLVMPointerType::get(b.getContext(), space), name);
+}
+
+void BlockFrame::setResidents(int64_t blocks) { b.func->setAttr(residentsAttribute, b.getI64IntegerAttr(blocks)); }
 
 void BlockFrame::barrier() {
   LLVM::CallIntrinsicOp::create(b, b.getStringAttr("llvm.nvvm.barrier.cta.sync.aligned.all"), ValueRange{i32(b, 0)});

@@ -9,6 +9,7 @@
 namespace lathe::nvptx {
 
 constexpr llvm::StringLiteral blockAttribute = "kernel.block";
+constexpr llvm::StringLiteral residentsAttribute = "kernel.residents", sharedAttribute = "kernel.shared";
 constexpr int64_t warpThreads = 32;
 
 class BlockFrame {
@@ -23,8 +24,13 @@ public:
   /// Says how many blocks there are.
   void setBlocks(mlir::AffineExpr count);
 
-  /// The block's shared memory, 16-byte aligned, at least `bytes` of it; at most 48 KiB. The same for each call.
-  mlir::Value shared(int64_t bytes);
+  /// The block's shared memory, at least `bytes` of it; at most 48 KiB. The same for each call.
+  mlir::Value shared(int64_t bytes, int64_t align = 16);
+  /// Memory beyond that, of which a block has `bytes` when it is launched, in place of the former. For functions of
+  /// Form::emitHopper only: an image for one architecture says how much its kernels need.
+  mlir::Value launchedShared(int64_t bytes, int64_t align);
+  /// So many blocks are to fit a multiprocessor. As long as nothing else is said, two of 256 threads are.
+  void setResidents(int64_t blocks);
   /// All threads of the block must reach it.
   void barrier();
   /// The value that the thread has whose number in the warp differs in the bits of `distance`. All threads of the warp take part.

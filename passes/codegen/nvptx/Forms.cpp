@@ -12,7 +12,7 @@ using namespace mlir;
 namespace lathe::nvptx {
 
 static constexpr Form forms[] = {
-    {"mma", whyNoMmaProduct, emitMmaProduct},
+    {"mma", whyNoMmaProduct, emitMmaProduct, whyNoWgmmaProduct, emitWgmmaProduct},
     {"mma", whyNoMmaConv, emitMmaConv},
     {"tile", whyNoProduct, emitProduct},
     {"skinny", whyNoSkinny, emitSkinny},

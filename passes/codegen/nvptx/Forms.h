@@ -11,6 +11,9 @@ struct Form {
   /// Why an op that has a nest is no such kernel; empty if it is.
   std::string (*whyNot)(mlir::Operation *op);
   mlir::LogicalResult (*emit)(mlir::Operation *op, codegen::KernelBuilder &b);
+  /// The same for the code of images for sm_90a, which is launched as the other is; null: it is the other.
+  std::string (*whyNotHopper)(mlir::Operation *op) = nullptr;
+  mlir::LogicalResult (*emitHopper)(mlir::Operation *op, codegen::KernelBuilder &b) = nullptr;
 };
 
 /// The first form that takes the op; null: its nest serves.
@@ -23,6 +26,9 @@ mlir::LogicalResult emitProduct(mlir::Operation *op, codegen::KernelBuilder &b);
 // the same, and convolutions, on tensor cores
 std::string whyNoMmaProduct(mlir::Operation *op);
 mlir::LogicalResult emitMmaProduct(mlir::Operation *op, codegen::KernelBuilder &b);
+// and by warpgroups
+std::string whyNoWgmmaProduct(mlir::Operation *op);
+mlir::LogicalResult emitWgmmaProduct(mlir::Operation *op, codegen::KernelBuilder &b);
 std::string whyNoMmaConv(mlir::Operation *op);
 mlir::LogicalResult emitMmaConv(mlir::Operation *op, codegen::KernelBuilder &b);
 // products of few rows or columns (Skinny.cpp)

@@ -53,8 +53,8 @@ std::unique_ptr<TargetMachine> makeMachine(const Arch &arch, std::string &error)
 
 /// The entry around a function of units [begin, end): a thread's share of them, or a block's where the function is for
 /// `together` threads of one. `extent`: the units where they are known, else -1. Of many pointers it takes a table: see
-/// LATHE_CUDA_MOST_POINTERS.
-void addEntry(Module &m, codegen::Launch &launch, int together, int64_t extent) {
+/// LATHE_CUDA_MOST_POINTERS. `residents`: blocks that are to fit a multiprocessor, where that is said.
+void addEntry(Module &m, codegen::Launch &launch, int together, int64_t extent, std::optional<int64_t> residents) {
   Function *body = m.getFunction(launch.name);
   body->setName(launch.name + "_units");
   body->setLinkage(GlobalValue::InternalLinkage);
@@ -75,8 +75,9 @@ void addEntry(Module &m, codegen::Launch &launch, int together, int64_t extent) 
   if (together) { // barriers are in them
     body->setConvergent();
     entry->setConvergent();
-    if (together == 256) // two blocks a multiprocessor, which leaves 128 registers a thread
-      entry->addFnAttr("nvvm.minctasm", "2");
+    // two blocks leave 128 registers a thread
+    if (int64_t blocks = residents.value_or(together == 256 ? 2 : 1); blocks > 1)
+      entry->addFnAttr("nvvm.minctasm", std::to_string(blocks));
   }
   for (unsigned i = 0; i <= err && !inTable; ++i)
     for (Attribute::AttrKind kind : {Attribute::NoAlias, Attribute::ReadOnly, Attribute::NonNull})
@@ -190,7 +191,7 @@ std::string unselectable(Module &m) {
       if (auto *intrinsic = dyn_cast<IntrinsicInst>(&i)) {
         if (!isSelectable(*intrinsic))
           return f.getName().str() + ": " + intrinsic->getCalledFunction()->getName().str();
-      } else if (auto *call = dyn_cast<CallBase>(&i)) {
+      } else if (auto *call = dyn_cast<CallBase>(&i); call && !call->isInlineAsm()) {
         Function *callee = call->getCalledFunction();
         if (!callee || callee->isDeclaration())
           return f.getName().str() + ": a call of " + (callee ? callee->getName().str() : std::string("a pointer"));
@@ -201,24 +202,26 @@ std::string unselectable(Module &m) {
   return {};
 }
 
-/// The kernels as LLVM IR with their entries, or an error that has been told. Sets the launches' blocks.
-std::unique_ptr<Module> translate(mlir::ModuleOp kernels, MutableArrayRef<codegen::Launch> launches, LLVMContext &llvmContext,
-                                  const TargetMachine &machine) {
+/// Leaves of each kernel's functions that for the architecture, under the kernel's name.
+void chooseForms(Module &m, ArrayRef<codegen::Launch> launches, const Arch &arch) {
+  for (const codegen::Launch &launch : launches) {
+    Function *own = m.getFunction(launch.name + hopperSuffix.str());
+    if (!own)
+      continue;
+    Function *other = arch.name == hopperArch ? m.getFunction(launch.name) : own;
+    other->eraseFromParent();
+    if (other != own)
+      own->setName(launch.name);
+  }
+}
+
+/// The kernels as LLVM IR, or an error that has been told.
+std::unique_ptr<Module> translate(mlir::ModuleOp kernels, LLVMContext &llvmContext, const TargetMachine &machine) {
   mlir::MLIRContext *context = kernels.getContext();
   mlir::DialectRegistry registry;
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
   context->appendDialectRegistry(registry);
-  SmallVector<int> together;
-  SmallVector<int64_t> extents;
-  for (const codegen::Launch &launch : launches) {
-    mlir::Operation *function = kernels.lookupSymbol(launch.name);
-    auto threads = function->getAttrOfType<mlir::IntegerAttr>(blockAttribute);
-    together.push_back(threads ? static_cast<int>(threads.getInt()) : 0);
-    auto extent = function->getAttrOfType<mlir::AffineMapAttr>("kernel.extent");
-    auto known = extent ? mlir::dyn_cast<mlir::AffineConstantExpr>(extent.getValue().getResult(0)) : mlir::AffineConstantExpr();
-    extents.push_back(known ? known.getValue() : -1);
-  }
   std::unique_ptr<Module> m = mlir::translateModuleToLLVMIR(kernels, llvmContext, "lathe");
   if (!m) {
     kernels.emitError("internal error: translation of kernels to LLVM IR failed");
@@ -227,20 +230,45 @@ std::unique_ptr<Module> translate(mlir::ModuleOp kernels, MutableArrayRef<codege
   m->setSourceFileName("lathe");
   m->setTargetTriple(Triple(deviceTriple));
   m->setDataLayout(machine.createDataLayout());
-  for (auto [launch, threads, extent] : llvm::zip_equal(launches, together, extents))
-    addEntry(*m, launch, threads, extent);
-  for (Function &f : *m)
-    if (!f.isIntrinsic()) {
-      f.setDoesNotThrow();
-      f.addFnAttr("no-trapping-math", "true");
-    }
+  return m;
+}
+
+/// The entries around the functions of one image; false after an error that has been told. Sets the launches' blocks.
+bool addEntries(mlir::ModuleOp kernels, MutableArrayRef<codegen::Launch> launches, Module &m, const Arch &arch) {
+  SmallVector<uint32_t> shared;
+  for (codegen::Launch &launch : launches) {
+    mlir::Operation *function = arch.name == hopperArch ? kernels.lookupSymbol(launch.name + hopperSuffix.str()) : nullptr;
+    if (!function)
+      function = kernels.lookupSymbol(launch.name);
+    auto number = [&](StringRef attribute) { return function->getAttrOfType<mlir::IntegerAttr>(attribute); };
+    mlir::IntegerAttr threads = number(blockAttribute), residents = number(residentsAttribute), launched = number(sharedAttribute);
+    shared.push_back(launched ? static_cast<uint32_t>(launched.getInt()) : 0);
+    auto extent = function->getAttrOfType<mlir::AffineMapAttr>("kernel.extent");
+    auto known = extent ? mlir::dyn_cast<mlir::AffineConstantExpr>(extent.getValue().getResult(0)) : mlir::AffineConstantExpr();
+    addEntry(m, launch, threads ? static_cast<int>(threads.getInt()) : 0, known ? known.getValue() : -1,
+             residents ? std::optional<int64_t>(residents.getInt()) : std::nullopt);
+  }
+  if (any_of(shared, [](uint32_t bytes) { return bytes != 0; })) {
+    Constant *table = ConstantDataArray::get(m.getContext(), shared);
+    new GlobalVariable(m, table->getType(), /*isConstant=*/false, GlobalValue::ExternalLinkage, table, LATHE_CUDA_SHARED_TABLE, nullptr,
+                       GlobalValue::NotThreadLocal, /*AddressSpace=*/1);
+  }
+  for (Function &f : m) {
+    if (f.isIntrinsic())
+      continue;
+    f.setDoesNotThrow();
+    f.addFnAttr("no-trapping-math", "true");
+    for (Instruction &i : instructions(f)) // what PTX is written in line takes warps together
+      if (auto *call = dyn_cast<CallBase>(&i); call && call->isInlineAsm())
+        call->setConvergent();
+  }
   std::string error;
   raw_string_ostream problems(error);
-  if (verifyModule(*m, &problems)) {
+  if (verifyModule(m, &problems)) {
     kernels.emitError("internal error: invalid LLVM IR of kernels: " + error);
-    return nullptr;
+    return false;
   }
-  return m;
+  return true;
 }
 
 /// PTX of the IR, which is changed.
@@ -278,9 +306,12 @@ mlir::FailureOr<std::vector<codegen::Image>> makeImages(mlir::ModuleOp kernels, 
     std::unique_ptr<TargetMachine> machine = makeMachine(*arch, error);
     if (!machine)
       return failed("this build of LLVM makes no code for NVIDIA devices: " + error);
-    if (!m && !(m = translate(kernels, launches, llvmContext, *machine)))
+    if (!m && !(m = translate(kernels, llvmContext, *machine)))
       return mlir::failure();
-    std::unique_ptr<Module> copy = wanted.size() > 1 ? CloneModule(*m) : std::move(m);
+    std::unique_ptr<Module> copy = arch == wanted.back() ? std::move(m) : CloneModule(*m);
+    chooseForms(*copy, launches, *arch);
+    if (!addEntries(kernels, launches, *copy, *arch))
+      return mlir::failure();
     Expected<std::string> ptx = makePtx(*copy, *machine);
     if (!ptx)
       return failed(toString(ptx.takeError()));

@@ -19,6 +19,9 @@ const Arch &portableArch();
 /// Null for what is not known.
 const Arch *findArch(llvm::StringRef name);
 
+/// The architecture that kernels have a form of their own for, and what the name of its function ends with: Form::emitHopper.
+constexpr llvm::StringLiteral hopperArch = "sm_90a", hopperSuffix = "_sm_90a";
+
 /// What keeps the wishes of --arch and --cubin from being granted, or nothing.
 std::string refuseImages(const codegen::Processor &processor);
 

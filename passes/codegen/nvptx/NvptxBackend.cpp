@@ -6,6 +6,7 @@
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/library/Library.h"
 #include "passes/codegen/nvptx/Assembler.h"
+#include "passes/codegen/nvptx/Block.h"
 #include "passes/codegen/nvptx/Forms.h"
 #include "passes/codegen/nvptx/Images.h"
 #include "passes/codegen/nvptx/Libm.h"
@@ -60,6 +61,7 @@ public:
   std::vector<codegen::KernelFacts> kernelFacts(const codegen::Image &image) const override { return nvptx::kernelFacts(image); }
 
 private:
+  bool wantsHopper() const;
   const codegen::Processor processor;
   const codegen::KernelTarget target = threadTarget();
 };
@@ -95,6 +97,21 @@ static void tellOfPrecision(Operation *op, const codegen::Processor &wish, Strin
     remark::missed(op->getLoc(), options) << remark::reason("{0}", why);
 }
 
+bool NvptxBackend::wantsHopper() const {
+  return llvm::is_contained(processor.archs, hopperArch) || llvm::is_contained(processor.cubins, hopperArch);
+}
+
+/// What every kernel's function needs once it is emitted; one that is not goes.
+static LogicalResult finish(LogicalResult emitted, Operation *op, codegen::KernelBuilder &b, ModuleOp module) {
+  if (std::string missing = succeeded(emitted) ? expandLibm(b, module) : std::string(); !missing.empty())
+    emitted = op->emitError() << "not supported on a CUDA device yet: the function '" << missing << "' in double precision";
+  if (failed(emitted))
+    b.func.erase();
+  else
+    makeErrorsAtomic(b.func);
+  return emitted;
+}
+
 FailureOr<codegen::EmittedKernel> NvptxBackend::emitKernel(Operation *op, ModuleOp module, StringRef name) const {
   if (failed(plain::checkSizes(op)))
     return failure();
@@ -104,13 +121,15 @@ FailureOr<codegen::EmittedKernel> NvptxBackend::emitKernel(Operation *op, Module
   LogicalResult emitted = form                 ? form->emit(op, b)
                           : plain::hasNest(op) ? plain::emitNest(op, b)
                                                : codegen::emitLibraryOp(op, b);
-  if (std::string missing = succeeded(emitted) ? expandLibm(b, module) : std::string(); !missing.empty())
-    emitted = op->emitError() << "not supported on a CUDA device yet: the function '" << missing << "' in double precision";
-  if (failed(emitted)) {
-    b.func.erase();
+  if (failed(finish(emitted, op, b, module)))
     return failure();
+  if (form && form->emitHopper && wantsHopper() && form->whyNotHopper(op).empty()) {
+    codegen::KernelBuilder hopper(op, module, (name + hopperSuffix).str(), target);
+    if (failed(finish(form->emitHopper(op, hopper), op, hopper, module)))
+      return failure();
+    assert(hopper.func->getAttr(blockAttribute) == b.func->getAttr(blockAttribute) &&
+           hopper.func->getAttr("kernel.extent") == b.func->getAttr("kernel.extent") && "one launch serves both");
   }
-  makeErrorsAtomic(b.func);
   return codegen::describeKernel(b.func);
 }
 

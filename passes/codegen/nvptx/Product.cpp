@@ -3,6 +3,7 @@
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/nvptx/MmaTile.h"
+#include "passes/codegen/nvptx/WgmmaTile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -119,6 +120,19 @@ Value batchBase(KernelBuilder &b, RankedTensorType type, ArrayRef<int64_t> dims,
   return base;
 }
 
+/// The product before its epilogue.
+static Value accumulatorOf(Operation *op) {
+  return kernel::hasCore(op) ? Value(op->getRegion(0).getArgument(0)) : op->getResult(0);
+}
+
+/// Matrices of a batch, as far as that is known.
+static int64_t batchOf(RankedTensorType out, const Roles &roles) {
+  int64_t count = 1;
+  for (int64_t d : roles.batch)
+    count *= out.isDynamicDim(d) ? 1 : out.getDimSize(d);
+  return count;
+}
+
 namespace {
 
 /// A product whose tile is still to be chosen, and the reader of its epilogue.
@@ -126,28 +140,23 @@ class DenseProduct {
 public:
   DenseProduct(Operation *op, KernelBuilder &b)
       : b(b), roles(*rolesOf(op)), elements(plain::bindOperands(op, b)),
-        accumulator(kernel::hasCore(op) ? Value(op->getRegion(0).getArgument(0)) : op->getResult(0)),
-        out(hlo::tensorType(accumulator)), dims(b.dims(out)) {
+        accumulator(accumulatorOf(op)), out(hlo::tensorType(accumulator)), dims(b.dims(out)) {
     p.sum = sumTypeOf(roles.what.result);
   }
 
   // ShapedType::kDynamic where they are known at run time only
   int64_t rows() const { return out.getDimSize(roles.row); }
   int64_t columns() const { return out.getDimSize(roles.column); }
-  int64_t batch() const {
-    int64_t count = 1;
-    for (int64_t d : roles.batch)
-      count *= out.isDynamicDim(d) ? 1 : out.getDimSize(d);
-    return count;
-  }
+  int64_t batch() const { return batchOf(out, roles); }
   /// Numbers the blocks, a tile each, and describes the one of this block. `widest`: bytes of an access to an
-  /// operand of this type.
+  /// operand of this type. `launchedColumns`: of the tiles that there are blocks for, where those are others.
   const TileProduct &describe(BlockFrame &frame, int64_t tileRows, int64_t tileColumns,
-                              llvm::function_ref<int64_t(Type)> widest);
+                              llvm::function_ref<int64_t(Type)> widest, int64_t launchedColumns = 0);
 
   KernelBuilder &b;
   const Roles roles;
   TileProduct p;
+  Value tiles; ///< how many there are, once one is described
 
 private:
   plain::Elements elements;
@@ -159,7 +168,7 @@ private:
 } // namespace
 
 const TileProduct &DenseProduct::describe(BlockFrame &frame, int64_t tileRows, int64_t tileColumns,
-                                          llvm::function_ref<int64_t(Type)> widest) {
+                                          llvm::function_ref<int64_t(Type)> widest, int64_t launchedColumns) {
   const codegen::Contraction &c = roles.what;
   const SmallVector<AffineExpr> sizes = hlo::getDims(out);
   AffineExpr units = b.getAffineConstantExpr(1);
@@ -169,7 +178,8 @@ const TileProduct &DenseProduct::describe(BlockFrame &frame, int64_t tileRows, i
     counts.push_back(dims[d]);
   }
   AffineExpr down = sizes[roles.row].ceilDiv(tileRows), across = sizes[roles.column].ceilDiv(tileColumns);
-  frame.setBlocks(units * down * across);
+  frame.setBlocks(units * down * (launchedColumns ? sizes[roles.column].ceilDiv(launchedColumns) : across));
+  tiles = b.dim(units * down * across);
   counts.append({b.dim(down), b.dim(across)});
   entry = b.delinearize(frame.block(), counts);
   p.tileColumn = entry.pop_back_val();
@@ -214,19 +224,57 @@ std::string whyNoMmaProduct(Operation *op) {
   return chooseMmaKind(op, c.lhs.getElementType(), c.rhs.getElementType(), sumTypeOf(c.result), kind);
 }
 
+namespace {
+
+/// A product on tensor cores, and its tile.
+struct MmaProduct {
+  MmaKind kind;
+  MmaShape shape;
+  bool wide; ///< see chooseMmaShape
+
+  MmaProduct(Operation *op, const codegen::Contraction &c, int64_t rows, int64_t columns, int64_t depth, int64_t batch) {
+    chooseMmaKind(op, c.lhs.getElementType(), c.rhs.getElementType(), sumTypeOf(c.result), kind);
+    wide = llvm::all_of(ArrayRef{c.lhs, c.rhs}, [&](RankedTensorType type) {
+      return widestVector(type.getShape().back(), type.getElementType(), 16) > 2;
+    });
+    shape = chooseMmaShape(kind, rows, columns, depth, batch, wide);
+  }
+};
+
+} // namespace
+
 LogicalResult emitMmaProduct(Operation *op, KernelBuilder &b) {
   DenseProduct product(op, b);
-  const codegen::Contraction &c = product.roles.what;
-  MmaKind kind;
-  chooseMmaKind(op, c.lhs.getElementType(), c.rhs.getElementType(), product.p.sum, kind);
-  auto widest = [&](Type element) { return mmaAccess(kind, element); };
-  const bool wide = llvm::all_of(ArrayRef{c.lhs, c.rhs}, [&](RankedTensorType type) {
-    return widestVector(type.getShape().back(), type.getElementType(), 16) > 2;
-  });
-  const MmaShape shape = chooseMmaShape(kind, product.rows(), product.columns(), product.roles.depth(), product.batch(), wide);
-  b.setWork(shape.rows * shape.columns * 16);
-  BlockFrame frame(b, shape.threads());
-  return emitMmaTile(frame, kind, shape, product.describe(frame, shape.rows, shape.columns, widest));
+  const MmaProduct mma(op, product.roles.what, product.rows(), product.columns(), product.roles.depth(), product.batch());
+  b.setWork(mma.shape.rows * mma.shape.columns * 16);
+  BlockFrame frame(b, mma.shape.threads());
+  auto widest = [&](Type element) { return mmaAccess(mma.kind, element); };
+  return emitMmaTile(frame, mma.kind, mma.shape, product.describe(frame, mma.shape.rows, mma.shape.columns, widest));
+}
+
+std::string whyNoWgmmaProduct(Operation *op) {
+  if (std::string why = whyNoMmaProduct(op); !why.empty())
+    return why;
+  const Roles roles = *rolesOf(op);
+  const codegen::Contraction &c = roles.what;
+  const RankedTensorType out = hlo::tensorType(accumulatorOf(op));
+  const MmaProduct mma(op, c, out.getDimSize(roles.row), out.getDimSize(roles.column), roles.depth(), batchOf(out, roles));
+  return whyNoWgmmaTile(mma.kind, mma.shape, c.lhs.getElementType(), c.rhs.getElementType(), mma.wide);
+}
+
+LogicalResult emitWgmmaProduct(Operation *op, KernelBuilder &b) {
+  DenseProduct product(op, b);
+  const MmaProduct mma(op, product.roles.what, product.rows(), product.columns(), product.roles.depth(), product.batch());
+  const WgmmaShape shape = chooseWgmmaShape(mma.shape, product.rows(), product.columns(), product.batch());
+  b.setWork(mma.shape.rows * mma.shape.columns * 16);
+  BlockFrame frame(b, mma.shape.threads());
+  auto widest = [&](Type element) { return mmaAccess(mma.kind, element); };
+  const TileProduct &p = product.describe(frame, shape.rows, shape.columns, widest, mma.shape.columns);
+  if (shape.columns == mma.shape.columns)
+    return emitWgmmaTile(frame, mma.kind, shape, p);
+  LogicalResult ok = success();
+  b.ifThen(b.lt(frame.block(), product.tiles), [&] { ok = emitWgmmaTile(frame, mma.kind, shape, p); });
+  return ok;
 }
 
 } // namespace lathe::nvptx

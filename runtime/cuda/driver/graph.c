@@ -54,7 +54,8 @@ static lathe_cu_result issue(const workplace *w, const uint64_t *c, lathe_cu_str
   case Launch:
     point(c, pointers);
     return d->cuLaunchKernel(w->module->functions[kernelOf(c)], (unsigned)c[1], 1, 1,
-                             (unsigned)w->module->module->kernels[kernelOf(c)]->threads, 1, 1, 0, stream, pointers, NULL);
+                             (unsigned)w->module->module->kernels[kernelOf(c)]->threads, 1, 1, w->module->shared[kernelOf(c)], stream,
+                             pointers, NULL);
   case Copy:
     return d->cuMemcpyDtoDAsync(c[1], c[2], (size_t)c[3], stream);
   case FillBytes:
@@ -158,6 +159,7 @@ static int setParameters(workplace *w, graph *g, const stretch *s) {
     p.grid_x = (unsigned)c[1];
     p.block_x = (unsigned)w->module->module->kernels[kernelOf(c)]->threads;
     p.grid_y = p.grid_z = p.block_y = p.block_z = 1;
+    p.shared = w->module->shared[kernelOf(c)];
     point(c, pointers);
     p.parameters = pointers;
     if (d->cuGraphExecKernelNodeSetParams(g->exec, g->nodes[n], &p) != LATHE_CU_SUCCESS)

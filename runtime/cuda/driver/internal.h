@@ -99,6 +99,7 @@ typedef struct loaded {
   int instances;
   int kept; /* stays without instances */
   struct loaded *next; /* on another device */
+  uint32_t *shared;    /* bytes that each kernel is launched with, behind `functions` */
   lathe_cu_function functions[]; /* one a kernel */
 } loaded;
 

@@ -57,12 +57,14 @@ loaded *lathe_cuda_find(lathe_cuda_module *module, int32_t ordinal) {
   for (loaded *l = module->loaded; l; l = l->next)
     if (l->ordinal == ordinal)
       return l;
-  loaded *l = calloc(1, sizeof(loaded) + sizeof(lathe_cu_function) * (size_t)module->num_kernels);
+  const size_t kernels = (size_t)module->num_kernels;
+  loaded *l = calloc(1, sizeof(loaded) + (sizeof(lathe_cu_function) + sizeof(uint32_t)) * kernels);
   if (!l) {
     lathe_cuda_refuse(LATHE_RESOURCE_EXHAUSTED, "out of memory");
     return NULL;
   }
   l->module = module;
+  l->shared = (uint32_t *)(void *)(l->functions + kernels);
   l->ordinal = ordinal;
   l->next = module->loaded;
   module->loaded = l;
@@ -126,13 +128,38 @@ static int32_t loadBest(loaded *l) {
   }
 }
 
+/* What the kernels are launched with: the table of the code that was taken, if it has one. */
+static int32_t readShared(loaded *l) {
+  const lathe_cuda_driver *d = l->driver;
+  lathe_cu_deviceptr table = 0;
+  size_t bytes = 0;
+  const size_t expected = sizeof(uint32_t) * (size_t)l->module->num_kernels;
+  memset(l->shared, 0, expected);
+  if (l->module->struct_size < sizeof(*l->module) || l->module->num_images <= 0)
+    return LATHE_OK;
+  const lathe_cu_result found = d->cuModuleGetGlobal(&table, &bytes, l->code, LATHE_CUDA_SHARED_TABLE);
+  if (found == LATHE_CU_ERROR_NOT_FOUND)
+    return LATHE_OK;
+  int32_t code = lathe_cuda_result(d, "cuModuleGetGlobal", found);
+  if (!code && bytes != expected)
+    code = lathe_cuda_refuse(LATHE_INTERNAL, "a module's table of shared memory has another number of kernels");
+  if (!code)
+    code = lathe_cuda_result(d, "cuMemcpyDtoH", d->cuMemcpyDtoH(l->shared, table, bytes));
+  for (int32_t i = 0; i < l->module->num_kernels && !code; ++i)
+    if (l->shared[i])
+      code = lathe_cuda_result(
+          d, "cuFuncSetAttribute",
+          d->cuFuncSetAttribute(l->functions[i], LATHE_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)l->shared[i]));
+  return code;
+}
+
 /* The code and its functions, in the current context. */
 static int32_t loadCode(loaded *l) {
   const lathe_cuda_driver *d = l->driver;
   int32_t code = loadBest(l);
   for (int32_t i = 0; i < l->module->num_kernels && !code; ++i)
     code = lathe_cuda_result(d, "cuModuleGetFunction", d->cuModuleGetFunction(&l->functions[i], l->code, l->module->kernels[i]->name));
-  return code;
+  return code ? code : readShared(l);
 }
 
 /* Large constants go through two pieces of pinned memory: while one is on its way the other is filled, from a file perhaps that

@@ -65,6 +65,8 @@ public:
   /// Immediate value of an operand, an error for anything else.
   int64_t immediate(size_t operand) const;
   FunctionDecoder &function() { return owner; }
+  /// What the module is for: "sm_80".
+  const std::string &target() const;
 
 private:
   FunctionDecoder &owner;
@@ -86,6 +88,7 @@ void addControl(DecodeTable &table);
 void addWarp(DecodeTable &table);
 void addCopy(DecodeTable &table);
 void addMatrix(DecodeTable &table);
+void addWarpgroup(DecodeTable &table);
 
 } // namespace lathe::emu
 

@@ -7,6 +7,7 @@
 #include "test/cuda/emulator/Findings.h"
 #include "test/cuda/emulator/Memory.h"
 
+#include <array>
 #include <random>
 
 namespace lathe::emu {
@@ -63,6 +64,7 @@ struct Warp {
   std::vector<char> local; ///< of each lane, one after the other
   uint32_t localStride = 0;
   std::vector<std::vector<AsyncCopy>> copies[WarpSize]; ///< groups of each lane, the last one open
+  std::shared_ptr<struct Products> products;            ///< of its warpgroup's, what it has under way; null: none yet
   std::vector<uint32_t> laneClock;                      ///< racecheck: [lane][other]
 };
 
@@ -79,6 +81,8 @@ struct Block {
   std::vector<Warp> warps;
   std::vector<char> shared;
   std::vector<uint8_t> sharedState;            ///< a byte each, when checked: see Shadow.cpp
+  std::vector<uint16_t> writers;               ///< with products of warpgroups, threads that have not fenced what they wrote, + 1
+  std::vector<std::vector<std::array<uint64_t, 3>>> products; ///< that each warpgroup has begun: instruction and descriptors
   std::unique_ptr<struct SharedShadow> shadow; ///< of racecheck
   Block();
   Block(Block &&) noexcept;

@@ -25,6 +25,7 @@ const DecodeTable &table() {
     addWarp(t);
     addCopy(t);
     addMatrix(t);
+    addWarpgroup(t);
     return t;
   }();
   return made;
@@ -485,6 +486,8 @@ int64_t Decoder::immediate(size_t operand) const {
     fail("expected an immediate value");
   return s.operands[operand].value;
 }
+
+const std::string &Decoder::target() const { return owner.image.ptx.target; }
 
 Extra &Decoder::extra() {
   if (!i.extra) {

@@ -9,7 +9,7 @@
 namespace lathe::emu {
 
 // in Shadow.cpp
-void markCopy(Block &block, uint64_t offset, unsigned bytes, bool pending);
+void markCopy(Block &block, uint64_t offset, unsigned bytes, bool pending, unsigned thread);
 
 namespace {
 
@@ -52,7 +52,7 @@ void copyAsync(Exec &x, const Instr &i, Mask m) {
     if (n)
       std::memcpy(copy.data, reinterpret_cast<const char *>(source[l]), n);
     std::memset(copy.to, 0xdb, i.bytes);
-    markCopy(*x.block, copy.shared, i.bytes, true);
+    markCopy(*x.block, copy.shared, i.bytes, true, x.warp->index * WarpSize + l);
     auto &groups = x.warp->copies[l];
     if (groups.empty())
       groups.emplace_back();
@@ -60,10 +60,10 @@ void copyAsync(Exec &x, const Instr &i, Mask m) {
   }
 }
 
-void finish(Exec &x, std::vector<AsyncCopy> &group) {
+void finish(Exec &x, std::vector<AsyncCopy> &group, unsigned lane) {
   for (const AsyncCopy &c : group) {
     std::memcpy(c.to, c.data, c.bytes);
-    markCopy(*x.block, c.shared, c.bytes, false);
+    markCopy(*x.block, c.shared, c.bytes, false, x.warp->index * WarpSize + lane);
   }
 }
 
@@ -84,7 +84,7 @@ void waitGroup(Exec &x, const Instr &i, Mask m) {
       auto &groups = x.warp->copies[l];
       size_t keep = i.imm < 0 ? 0 : static_cast<size_t>(i.imm) + 1;
       while (groups.size() > keep) {
-        finish(x, groups.front());
+        finish(x, groups.front(), l);
         groups.erase(groups.begin());
       }
     }

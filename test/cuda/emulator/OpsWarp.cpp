@@ -10,6 +10,7 @@ namespace lathe::emu {
 // in Shadow.cpp
 void orderLanes(Exec &x, Mask m);
 void orderBlock(Block &block);
+void fenceProxy(Exec &x, Mask m);
 
 bool haveAll(Exec &x, const Instr &i, Mask m, Mask members) {
   Mask missing = members & x.warp->live & ~m;
@@ -379,6 +380,13 @@ void addWarp(DecodeTable &table) {
   table["barrier"] = [](Decoder &d) { decodeBarrier(d, false); };
   for (const char *name : {"membar", "fence"})
     table[name] = [](Decoder &d) {
+      if (d.name() == "fence" && d.take("proxy")) {
+        if (!d.take("async") || d.takeOneOf({"shared::cta", "shared"}) < 0)
+          d.fail("no such proxy, or none that is supported");
+        d.done(0);
+        d.i.fn = [](Exec &x, const Instr &, Mask m) { fenceProxy(x, m); };
+        return;
+      }
       d.takeOneOf({"acq_rel", "sc"});
       if (d.takeOneOf({"cta", "gl", "gpu", "sys", "cluster"}) < 0)
         d.fail("no scope");

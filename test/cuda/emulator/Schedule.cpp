@@ -276,6 +276,9 @@ void startBlock(Launch &launch, Block &block, uint64_t number) {
   block.shared.assign(shared, static_cast<char>(0xa5 + number));
   if (launch.initcheck)
     block.sharedState.assign(shared, 0);
+  block.products.clear();
+  if (launch.initcheck && launch.image->ptx.target == "sm_90a")
+    block.writers.assign(shared, 0);
   if (launch.racecheck) {
     block.shadow = std::make_unique<SharedShadow>();
     block.shadow->words.resize((shared + 3) / 4);
@@ -295,6 +298,7 @@ void startBlock(Launch &launch, Block &block, uint64_t number) {
     w.patience = 0;
     for (auto &c : w.copies)
       c.clear();
+    w.products.reset();
     if (launch.racecheck) {
       // what a lane knows of itself is ahead of what others know of it
       w.laneClock.assign(WarpSize * WarpSize, 0);

@@ -34,6 +34,12 @@ void orderBlock(Block &block) {
     ++block.shadow->epoch;
 }
 
+/// Notes what a thread has written to shared memory and products of warpgroups must not read before it has fenced that.
+static void markWriter(Block &block, uint64_t at, unsigned bytes, unsigned thread) {
+  if (!block.writers.empty())
+    std::fill_n(block.writers.begin() + static_cast<long>(at), bytes, static_cast<uint16_t>(thread + 1));
+}
+
 namespace {
 
 class RaceCheck {
@@ -139,6 +145,8 @@ void checkLane(Exec &x, const Instr &i, unsigned l, Space space, uint64_t addres
         report(x, i, Mask(1) << l, Finding::Racecheck,
                "shared memory is written while an asynchronous copy to it is under way, byte " + std::to_string(at));
       std::fill(state, state + bytes, Initialized);
+      if (space == Space::Shared)
+        markWriter(block, at, bytes, x.warp->index * WarpSize + l);
     }
   }
   if (words)
@@ -176,10 +184,25 @@ void checkAccess(Exec &x, const Instr &i, Mask m, Space space, const uint64_t *a
   }
 }
 
-/// Marks shared memory as the destination of an asynchronous copy that is under way, or as written.
-void markCopy(Block &block, uint64_t offset, unsigned bytes, bool pending) {
+void fenceProxy(Exec &x, Mask m) {
+  const unsigned first = x.warp->index * WarpSize + 1;
+  for (uint16_t &w : x.block->writers)
+    if (w - first < WarpSize && (m >> (w - first) & 1))
+      w = 0;
+}
+
+bool isUnfenced(const Block &block, uint64_t offset, unsigned bytes) {
+  if (block.writers.empty())
+    return false;
+  auto from = block.writers.begin() + static_cast<long>(offset - SharedBase);
+  return std::any_of(from, from + bytes, [](uint16_t w) { return w != 0; });
+}
+
+/// Marks shared memory as the destination of an asynchronous copy of a thread's that is under way, or as written.
+void markCopy(Block &block, uint64_t offset, unsigned bytes, bool pending, unsigned thread) {
   if (block.sharedState.empty())
     return;
+  markWriter(block, offset - SharedBase, bytes, thread);
   for (uint64_t at = offset - SharedBase; bytes--; ++at)
     block.sharedState[at] = pending ? Pending : Initialized;
 }

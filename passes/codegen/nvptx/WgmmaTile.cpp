@@ -1,0 +1,285 @@
+// See WgmmaTile.h. The sums are registers that inline PTX declares and that no value of LLVM's stands for until the end: a
+// register that LLVM moves while a product is under way would have to be waited for, and ptxas would put the products one after
+// the other.
+#include "passes/codegen/nvptx/WgmmaTile.h"
+
+#include "passes/codegen/element/Expr.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace lathe::nvptx {
+
+using codegen::KernelBuilder;
+
+constexpr int64_t groupThreads = 128, groupRows = 64; // of a warpgroup
+constexpr int64_t pieceBytes = 16, stepBytes = 32;    // what stays together; of the steps of one instruction
+constexpr int64_t atomBytes = 128, atomLines = 8;     // across: what the widest permutation goes over
+constexpr int64_t elementBytes = 2;
+constexpr int64_t staticBytes = 48 << 10; // what a block has without being launched with more
+
+std::string whyNoWgmmaTile(MmaKind kind, const MmaShape &shape, Type lhs, Type rhs, bool wide) {
+  auto both = [&](auto is) { return is(lhs) && is(rhs); };
+  if (!(kind == MmaKind::Bf16 && both([](Type t) { return t.isBF16(); })) &&
+      !(kind == MmaKind::F16 && both([](Type t) { return t.isF16(); })))
+    return "operands that are not multiplied as they lie in memory, or no halves";
+  if (shape.rows % groupRows || shape.threads() != shape.rows / groupRows * groupThreads || shape.columns % groupRows)
+    return "tiles of less than 64 rows or columns";
+  return wide ? "" : "operands that are loaded one by one";
+}
+
+// A tile of 128x128 asks for as many bytes in the cycles of its products as a multiprocessor gets from the second cache at best;
+// twice the columns ask for three quarters of that.
+WgmmaShape chooseWgmmaShape(const MmaShape &shape, int64_t rows, int64_t columns, int64_t batch) {
+  constexpr int64_t enough = 120; // blocks that keep a device of 132 multiprocessors busy
+  if (shape.rows < 128)
+    return {shape.rows, shape.columns, /*lineBytes=*/128, /*stages=*/3, /*underWay=*/0, /*residents=*/4};
+  const bool known = rows > 0 && columns > 0 && batch > 0;
+  if (known && llvm::divideCeil(rows, 128) * llvm::divideCeil(columns, 256) * batch >= enough &&
+      llvm::divideCeil(columns, 256) * 256 * 8 <= columns * 9)
+    return {128, 256, /*lineBytes=*/128, /*stages=*/4, /*underWay=*/1, /*residents=*/1};
+  return {128, 128, /*lineBytes=*/128, /*stages=*/3, /*underWay=*/0, /*residents=*/2};
+}
+
+namespace {
+
+class WgmmaTile {
+public:
+  WgmmaTile(BlockFrame &frame, MmaKind kind, const WgmmaShape &shape, const TileProduct &p)
+      : frame(frame), b(frame.b), kind(kind), shape(shape), p(p), line(shape.lineBytes), depth(line / elementBytes) {}
+
+  LogicalResult emit();
+
+private:
+  struct Side : TileSide {
+    int64_t start = 0;         ///< bytes to the first stage
+    int64_t groupBytes = 0;    ///< from one warpgroup's lines to the next one's
+    int64_t stepBytes = 0;     ///< from the steps of one instruction to those of the next
+    uint64_t layout = 0;       ///< the descriptor but for its address
+    SmallVector<Value> stores; ///< bytes from the stage to what each access copies
+  };
+
+  Side makeSide(const TileOperand &operand, int64_t lines, Value tile, Value count);
+  Value permuted(const TileOperand &operand, Value at, Value k);
+  void copy(const Side &side, Value stage, Value step);
+  void multiply(Value stage);
+  void sumUp(Value steps);
+  SmallVector<Value> sums();
+  LogicalResult finish(ValueRange sums);
+
+  Value bits(Value x, int64_t shift, int64_t count) { // of a number
+    return b.remU(b.divU(x, b.i64(int64_t(1) << shift)), b.i64(int64_t(1) << count));
+  }
+  void intrinsic(StringRef name, ValueRange args) { LLVM::CallIntrinsicOp::create(b, b.getStringAttr(name), args); }
+  /// Inline PTX that stays where it is; `result`: null for none.
+  Value assembly(const std::string &text, const std::string &constraints, Type result = {}, ValueRange args = {});
+  int64_t count() const { return shape.columns / 2; } ///< sums of a thread
+  std::string sumList() const;
+
+  BlockFrame &frame;
+  KernelBuilder &b;
+  const MmaKind kind;
+  const WgmmaShape &shape;
+  const TileProduct &p;
+  const int64_t line, depth; ///< bytes and steps of a line in a stage
+  Value memory, group;       ///< group: of this thread
+  Side lhs, rhs;
+  int64_t stageBytes = 0, memoryBytes = 0;
+};
+
+} // namespace
+
+Value WgmmaTile::assembly(const std::string &text, const std::string &constraints, Type result, ValueRange args) {
+  const std::string clobbers = (constraints.empty() ? "" : constraints + ",") + "~{memory}";
+  auto op = LLVM::InlineAsmOp::create(b, result ? TypeRange(result) : TypeRange(), args, text, clobbers, /*has_side_effects=*/true,
+                                      /*is_align_stack=*/false, LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+  return result ? op->getResult(0) : Value();
+}
+
+std::string WgmmaTile::sumList() const {
+  std::string text = "{";
+  for (int64_t i = 0; i < count(); ++i)
+    text += (i ? ", " : "") + ("wg_sum" + std::to_string(i));
+  return text + "}";
+}
+
+// Of addresses whose first bits are 0, as those of stages are: pieces of lines of 128 bytes by the line's number in 8, of 64
+// bytes by that of its pair in 4.
+Value WgmmaTile::permuted(const TileOperand &operand, Value at, Value k) {
+  auto place = [&](Value major, Value minor, int64_t pitch, Value key) {
+    Value piece = arith::XOrIOp::create(b, b.divU(minor, b.i64(pieceBytes)), key);
+    return b.add(b.mul(major, b.i64(pitch)), b.add(b.mul(piece, b.i64(pieceBytes)), b.remU(minor, b.i64(pieceBytes))));
+  };
+  if (operand.alongDepth)
+    return place(at, b.mul(k, b.i64(elementBytes)), line, line == 128 ? bits(at, 0, 3) : bits(at, 1, 2));
+  constexpr int64_t width = atomBytes / elementBytes;
+  Value inside = place(k, b.mul(b.remU(at, b.i64(width)), b.i64(elementBytes)), atomBytes, bits(k, 0, 3));
+  return b.add(b.mul(b.divU(at, b.i64(width)), b.i64(depth * atomBytes)), inside);
+}
+
+WgmmaTile::Side WgmmaTile::makeSide(const TileOperand &operand, int64_t lines, Value tile, Value count) {
+  Side side;
+  static_cast<TileSide &>(side) = TileSide(b, operand, lines, depth, frame.thread, shape.threads(), tile, count);
+  side.start = stageBytes;
+  stageBytes += lines * line;
+  for (size_t i = 0; i < side.slots(); ++i)
+    side.stores.push_back(permuted(operand, side.line[i], side.k[i]));
+  // A descriptor has addresses and distances in pieces: from bit 16 on the distance of neighbouring atoms across, unused
+  // along; from bit 32 on that of eight lines along or of eight steps across; from bit 62 on 1 or 2 for lines of 128 or 64 bytes.
+  auto layout = [](uint64_t leading, uint64_t stride, uint64_t swizzle) {
+    return leading / pieceBytes << 16 | stride / pieceBytes << 32 | swizzle << 62;
+  };
+  if (operand.alongDepth) {
+    side.groupBytes = groupRows * line;
+    side.stepBytes = nvptx::stepBytes;
+    side.layout = layout(pieceBytes, atomLines * line, line == 128 ? 1 : 2);
+  } else {
+    side.groupBytes = depth * atomBytes; // 64 lines are an atom's width
+    side.stepBytes = nvptx::stepBytes / elementBytes * atomBytes;
+    side.layout = layout(depth * atomBytes, atomLines * atomBytes, 1);
+  }
+  return side;
+}
+
+void WgmmaTile::copy(const Side &side, Value stage, Value step) {
+  const TileOperand &o = *side.operand;
+  const int64_t size = o.vector * elementBytes;
+  const std::string name = "llvm.nvvm.cp.async." + std::string(size == 16 ? "cg" : "ca") + ".shared.global." + std::to_string(size) + ".s";
+  Type word = b.getI32Type();
+  for (size_t i = 0; i < side.slots(); ++i) {
+    const TilePlace place = side.at(b, i, step, p.depth, /*together=*/1);
+    Value whole = b.cstI(word, size); // what is not read becomes zeros
+    Value read = place.inside ? b.select(place.inside, whole, b.cstI(word, 0)) : whole;
+    Value from = LLVM::AddrSpaceCastOp::create(b, LLVM::LLVMPointerType::get(b.getContext(), 1), b.ptrAt(o.pointer, o.element, place.index));
+    intrinsic(name, {b.ptrBytes(b.ptrBytes(memory, b.add(stage, side.stores[i])), b.i64(side.start)), from, read});
+  }
+}
+
+/// Has the products of a stage under way as one group.
+void WgmmaTile::multiply(Value stage) {
+  const std::string type = kind == MmaKind::Bf16 ? "bf16" : "f16";
+  const std::string name =
+      "wgmma.mma_async.sync.aligned.m64n" + std::to_string(shape.columns) + "k16.f32." + type + "." + type + " ";
+  Value from = b.add(LLVM::PtrToIntOp::create(b, b.getI64Type(), memory), stage);
+  auto descriptor = [&](const Side &side, Value offset) {
+    Value address = b.divU(b.add(b.add(from, b.i64(side.start)), offset), b.i64(pieceBytes));
+    return arith::OrIOp::create(b, address, b.i64(int64_t(side.layout))).getResult();
+  };
+  Value x = descriptor(lhs, b.mul(group, b.i64(lhs.groupBytes))), y = descriptor(rhs, b.i64(0));
+  std::string text = "wgmma.fence.sync.aligned;\n", constraints;
+  SmallVector<Value> args;
+  for (int64_t step = 0; step < line / stepBytes; ++step) {
+    args.push_back(b.add(x, b.i64(step * lhs.stepBytes / pieceBytes)));
+    args.push_back(b.add(y, b.i64(step * rhs.stepBytes / pieceBytes)));
+    constraints += step ? ",l,l" : "l,l";
+    text += name + sumList() + ", $" + std::to_string(2 * step) + ", $" + std::to_string(2 * step + 1) + ", wg_add, 1, 1, " +
+            (lhs.operand->alongDepth ? "0, " : "1, ") + (rhs.operand->alongDepth ? "0;\n" : "1;\n");
+  }
+  assembly(text + "wgmma.commit_group.sync.aligned;", constraints, {}, args);
+}
+
+// A stage is free for copies once all warpgroups have waited for its products: with products of one stage under way, that is one
+// turn later. The copies are begun while products are under way.
+void WgmmaTile::sumUp(Value steps) {
+  const int64_t ahead = shape.stages - 1 - shape.underWay; // stages whose copies are under way while one is used
+  Type word = b.getI32Type();
+  auto fetch = [&](Value stage, Value step) {
+    copy(lhs, stage, step);
+    copy(rhs, stage, step);
+    intrinsic("llvm.nvvm.cp.async.commit.group", {});
+  };
+  auto wait = [&](int64_t pending) { intrinsic("llvm.nvvm.cp.async.wait.group", {b.cstI(word, pending)}); };
+  auto waitForProducts = [&](int64_t pending) { assembly("wgmma.wait_group.sync.aligned " + std::to_string(pending) + ";", ""); };
+  for (int64_t s = 0; s < ahead; ++s)
+    fetch(b.i64(s * stageBytes), b.i64(s));
+  auto after = [&](Value stage) {
+    Value next = b.add(stage, b.i64(stageBytes));
+    return b.select(b.lt(next, b.i64(shape.stages * stageBytes)), next, b.i64(0));
+  };
+  // the stage that is used, and the one that is free
+  b.loop(b.i64(0), steps, b.i64(1), ValueRange{b.i64(0), b.i64(ahead * stageBytes)}, [&](Value step, ValueRange state) {
+    wait(ahead - 1);
+    // products read by the asynchronous proxy what this thread has written by the generic one
+    assembly("fence.proxy.async.shared::cta;", "");
+    frame.barrier(); // all have what they waited for, and are done with the stage that is free
+    multiply(state[0]);
+    fetch(state[1], b.add(step, b.i64(ahead)));
+    waitForProducts(shape.underWay);
+    return SmallVector<Value>{after(state[0]), after(state[1])};
+  });
+  if (shape.underWay)
+    waitForProducts(0);
+  wait(0);
+  frame.barrier();
+}
+
+/// As values, when nothing is under way.
+SmallVector<Value> WgmmaTile::sums() {
+  std::string text, constraints;
+  for (int64_t i = 0; i < count(); ++i) {
+    text += "mov.b32 $" + std::to_string(i) + ", wg_sum" + std::to_string(i) + ";\n";
+    constraints += i ? ",=f" : "=f";
+  }
+  Type all = LLVM::LLVMStructType::getLiteral(b.getContext(), SmallVector<Type>(count(), p.sum));
+  Value packed = assembly(text, constraints, all);
+  SmallVector<Value> values;
+  for (int64_t i = 0; i < count(); ++i)
+    values.push_back(LLVM::ExtractValueOp::create(b, packed, i));
+  return values;
+}
+
+// Sums go through shared memory, as many columns at a time as fit, as those of other tiles do. A warp has 16 rows of them; a
+// thread four in each 8 columns, two neighbours in two rows.
+LogicalResult WgmmaTile::finish(ValueRange sums) {
+  int64_t columns = shape.columns;
+  while (shape.rows * (columns + 8) * 4 > memoryBytes)
+    columns /= 2;
+  const int64_t pitch = columns + (p.rowsInner ? 1 : 8);
+  Value warp = b.divU(frame.thread, b.i64(warpThreads)), lane = b.remU(frame.thread, b.i64(warpThreads));
+  Value top = b.add(b.mul(warp, b.i64(16)), b.divU(lane, b.i64(4))), left = b.mul(bits(lane, 0, 2), b.i64(2));
+  for (int64_t first = 0; first < shape.columns; first += columns) {
+    if (first)
+      frame.barrier();
+    for (int64_t j = 0; j < columns / 8; ++j)
+      for (int64_t e = 0; e < 4; ++e) {
+        Value at = b.add(b.mul(b.add(top, b.i64(e / 2 * 8)), b.i64(pitch)), b.add(left, b.i64(8 * j + e % 2)));
+        b.storeElem(p.sum, sums[(first / 8 + j) * 4 + e], memory, at);
+      }
+    frame.barrier();
+    TileSums area;
+    area.memory = memory;
+    area.rows = shape.rows;
+    area.columns = columns;
+    area.pitch = pitch;
+    area.top = b.mul(p.tileRow, b.i64(shape.rows));
+    area.left = b.add(b.mul(p.tileColumn, b.i64(shape.columns)), b.i64(first));
+    area.rowOf = [](Value r) { return r; };
+    if (failed(storeSums(frame, p, area)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult WgmmaTile::emit() {
+  constexpr int64_t aligned = 1024; // to the permutation's period, so that it is one of places in the stage
+  group = b.divU(frame.thread, b.i64(groupThreads));
+  std::string text = ".reg .pred wg_add;\n.reg .f32 wg_sum<" + std::to_string(count()) + ">;\nsetp.eq.u32 wg_add, 0, 0;\n";
+  for (int64_t i = 0; i < count(); ++i)
+    text += "mov.f32 wg_sum" + std::to_string(i) + ", 0f00000000;\n";
+  assembly(text, "");
+  lhs = makeSide(p.lhs, shape.rows, p.tileRow, p.rows);
+  rhs = makeSide(p.rhs, shape.columns, p.tileColumn, p.columns);
+  memoryBytes = shape.stages * stageBytes;
+  memory = memoryBytes > staticBytes ? frame.launchedShared(memoryBytes, aligned) : frame.shared(memoryBytes, aligned);
+  frame.setResidents(shape.residents);
+  sumUp(b.divU(b.add(p.depth, b.i64(depth - 1)), b.i64(depth)));
+  return finish(sums());
+}
+
+LogicalResult emitWgmmaTile(BlockFrame &frame, MmaKind kind, const WgmmaShape &shape, const TileProduct &product) {
+  return WgmmaTile(frame, kind, shape, product).emit();
+}
+
+} // namespace lathe::nvptx

@@ -1,0 +1,34 @@
+// Products in tiles, as in Tile.h, by the warpgroup products of sm_90a (wgmma): four warps multiply what lies in shared memory
+// and keep 64 rows of sums in registers. In the portable image the same kernel is that of MmaTile.h, whose launch serves both:
+// blocks have as many threads, and where a tile has more columns, the last blocks have nothing to do.
+//
+// Operands lie in shared memory as the instruction's descriptors know them, in lines of 64 or 128 bytes whose 16-byte pieces
+// are permuted by xor, and come there by cp.async. What is not multiplied as it lies in memory stays with MmaTile.h.
+#ifndef LATHE_PASSES_CODEGEN_NVPTX_WGMMATILE_H
+#define LATHE_PASSES_CODEGEN_NVPTX_WGMMATILE_H
+
+#include "passes/codegen/nvptx/MmaTile.h"
+
+namespace lathe::nvptx {
+
+/// Results of a tile, in multiples of 64, and what passes through shared memory.
+struct WgmmaShape {
+  int64_t rows, columns;
+  int64_t lineBytes; ///< of steps of a line in a stage: 64 or 128
+  int64_t stages;
+  int64_t underWay;  ///< stages whose products may be under way when the next one's begin: 0 or 1
+  int64_t residents; ///< blocks that are to fit a multiprocessor
+  int64_t threads() const { return 2 * rows; } ///< a warpgroup has 64 rows
+};
+
+/// Why operands of these elements are not multiplied so, in place of tiles of this shape; empty if they are. `wide`: as
+/// chooseMmaShape has it.
+std::string whyNoWgmmaTile(MmaKind kind, const MmaShape &shape, mlir::Type lhs, mlir::Type rhs, bool wide);
+/// The shape in place of that. Negative sizes are known at run time only.
+WgmmaShape chooseWgmmaShape(const MmaShape &shape, int64_t rows, int64_t columns, int64_t batch);
+/// Emits the work of one block.
+mlir::LogicalResult emitWgmmaTile(BlockFrame &frame, MmaKind kind, const WgmmaShape &shape, const TileProduct &product);
+
+} // namespace lathe::nvptx
+
+#endif
