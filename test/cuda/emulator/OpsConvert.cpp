@@ -96,7 +96,11 @@ uint64_t convert(const Conversion &c, uint64_t bits) {
   if (c.relu && v <= 0)
     v = 0;
   uint64_t r;
-  if (c.to.kind == 't')
+  if (v != v && c.from.bits == 32 && c.from.kind == 'f' && c.to.kind == 't')
+    r = bits & 0xffffe000; // as sm_90 does it: what is left may be an infinity
+  else if (v != v && c.from.bits == 64 && c.to.kind == 'f' && c.to.bits == 32)
+    r = bitsTo<uint32_t>(static_cast<float>(v)); // NaN keeps its highest bits from and to f64
+  else if (c.to.kind == 't')
     // 10 bits of mantissa in the place of f32
     r = roundDouble(v, Format{10, 8}, c.rounding) << 13;
   else if (v != v && c.to.bits == 64)
