@@ -1,5 +1,6 @@
 #include "graph/builder/Optimizers.h"
 
+#include "graph/builder/OptimizerParts.h"
 #include "graph/builder/ops/array.h"
 #include "graph/builder/ops/flow.h"
 #include "graph/builder/ops/math.h"
@@ -13,26 +14,6 @@
 
 namespace lathe::train {
 namespace {
-
-/// A number of a variable's type.
-Output constantOf(const Scope &scope, DType type, double value) {
-  Output c = ops::Const(scope, static_cast<float>(value));
-  return type == DType::Float32 ? c : Output(ops::Cast(scope, c, type));
-}
-
-Output rateOf(const Scope &scope, const Input &rate, DType type) {
-  Output value = scope.Resolve(rate);
-  return value.type() == type || !value.node() ? value : Output(ops::Cast(scope, value, type));
-}
-
-/// The shape that a handle says its variable has.
-PartialShape shapeOf(const Output &handle) {
-  const tf::AttrValue *shape = handle.node() ? handle.node()->attr("shape") : nullptr;
-  if (!shape)
-    return PartialShape();
-  auto decoded = graphdef::decodeShape(shape->shape());
-  return decoded.ok() ? *std::move(decoded) : PartialShape();
-}
 
 /// A handle of a name that is not taken, which its variable has, too.
 Output handleOf(const Scope &scope, std::string_view name, DType type, const PartialShape &shape) {
@@ -53,28 +34,15 @@ Gradient unique(const Scope &scope, const Gradient &rows) {
   return {ops::UnsortedSegmentSum(inside, rows.values, found.idx, count), found.y, rows.dense_shape};
 }
 
-Operation group(const Scope &scope, const std::vector<Operation> &operations) {
-  return ops::NoOp(scope.WithOpName("group").WithControlDependencies(operations));
-}
-
-/// The value of a variable at this place in the order of things.
-Output read(const Scope &scope, const Output &handle, DType type) { return ops::ReadVariableOp(scope, handle, type); }
-Output readRows(const Scope &scope, const Output &handle, const Gradient &rows) {
-  return ops::ResourceGather(scope, handle, rows.indices, rows.values.type());
-}
-
-/// x * k + y * (1 - k).
-Output blend(const Scope &scope, const Output &x, const Output &y, float k) {
-  DType type = x.type();
-  return ops::Add(scope, ops::Multiply(scope, x, constantOf(scope, type, k)), ops::Multiply(scope, y, constantOf(scope, type, 1.0f - k)));
-}
-
-/// x + (y - x) * (1 - k).
-Output approach(const Scope &scope, const Output &x, const Output &y, float k) {
-  return ops::Add(scope, x, ops::Multiply(scope, ops::Subtract(scope, y, x), constantOf(scope, x.type(), 1.0f - k)));
-}
-
 } // namespace
+
+PartialShape shapeOf(const Output &handle) {
+  const tf::AttrValue *shape = handle.node() ? handle.node()->attr("shape") : nullptr;
+  if (!shape)
+    return PartialShape();
+  auto decoded = graphdef::decodeShape(shape->shape());
+  return decoded.ok() ? *std::move(decoded) : PartialShape();
+}
 
 Variable MakeVariable(const Scope &scope, std::string_view name, const Input &initial, const std::vector<int64_t> &shape) {
   Scope inside = scope.NewSubScope(name);
@@ -125,7 +93,8 @@ Operation Optimizer::Apply(const Scope &scope, const std::vector<Gradient> &grad
       return Operation();
     }
     const Gradient &g = gradients[i];
-    steps.push_back(g.is_rows() ? stepRows(scope, g, variables[i]) : step(scope, g.values, variables[i]));
+    const Scope inside = decayed(scope, g, variables[i]);
+    steps.push_back(g.is_rows() ? stepRows(inside, g, variables[i]) : step(inside, g.values, variables[i]));
   }
   const Scope after = scope.WithControlDependencies(steps);
   for (const Operation &op : finish(after))
@@ -135,6 +104,21 @@ Operation Optimizer::Apply(const Scope &scope, const std::vector<Gradient> &grad
     steps.push_back(ops::AssignAddVariableOp(after, counter.handle, ops::Cast(after, 1, type)));
   }
   return ops::NoOp(scope.WithOpName("train").WithControlDependencies(steps));
+}
+
+Scope Optimizer::decayed(const Scope &step, const Gradient &gradient, const Variable &v) {
+  const float part = decayOf(v);
+  for (const std::string &name : excluded)
+    if (v.handle.op().name().find(name) != std::string::npos)
+      return step;
+  if (part == 0)
+    return step;
+  // the gradient is computed from the weights as they were
+  const Scope scope = step.WithControlDependencies(gradient.values);
+  DType type = v.value.type();
+  Output less = ops::Multiply(scope, ops::Multiply(scope, read(scope, v.handle, type), constantOf(scope, type, part)),
+                              rateOf(scope, rate, type));
+  return scope.WithControlDependencies(std::vector<Operation>{ops::AssignSubVariableOp(scope, v.handle, less)});
 }
 
 Operation Optimizer::stepRows(const Scope &scope, const Gradient &rows, const Variable &v) {
@@ -148,13 +132,19 @@ Output Optimizer::keep(const Scope &scope, const Output &handle, DType type, con
 }
 
 Output Optimizer::slot(const Scope &step, const Variable &like, std::string_view name, float initial) {
+  return slot(step, like, name, [&](const Scope &first) -> Output {
+    if (initial == 0)
+      return ops::ZerosLike(first, like.value);
+    return ops::Fill(first, ops::Shape(first, like.value), constantOf(first, like.value.type(), initial));
+  });
+}
+
+Output Optimizer::slot(const Scope &step, const Variable &like, std::string_view name, const First &first) {
   const Scope scope = step.WithNoControlDependencies(); // it is there before any step
   // below the variable's own name, as TensorFlow's checkpoints have it
   std::string whole = like.handle.node() ? absl::StrCat(like.handle.op().name(), "/", std::string(name)) : std::string(name);
-  Scope first = scope.WithOpName(whole + "_initial");
-  Output start = initial == 0 ? Output(ops::ZerosLike(first, like.value))
-                              : Output(ops::Fill(first, ops::Shape(first, like.value), constantOf(first, like.value.type(), initial)));
-  Output handle = handleOf(scope, whole, like.value.type(), shapeOf(like.handle));
+  Output start = first(scope.WithOpName(whole + "_initial"));
+  Output handle = handleOf(scope, whole, like.value.type(), scope.ShapeOf(start));
   // the variable has its first value by then
   Operation init = ops::AssignVariableOp(scope.WithOpName(whole + "_init"), handle, start);
   return keep(scope.WithOpName(whole + "_read"), handle, like.value.type(), init);
@@ -241,7 +231,8 @@ Operation Adadelta::stepRows(const Scope &scope, const Gradient &rows, const Var
 
 Operation RMSProp::step(const Scope &scope, const Output &gradient, const Variable &v) {
   DType type = gradient.type();
-  Output squares = slot(scope, v, "RMSProp", 1), mean = centered ? slot(scope, v, "RMSProp") : Output(), moment = slot(scope, v, "RMSProp");
+  Output squares = slot(scope, v, "RMSProp", initial), mean = centered ? slot(scope, v, "RMSProp") : Output();
+  Output moment = slot(scope, v, "RMSProp");
   Output r = rateOf(scope, rate, type), d = constantOf(scope, type, decay), m = constantOf(scope, type, momentum);
   Output e = constantOf(scope, type, epsilon);
   if (centered)
@@ -252,7 +243,8 @@ Operation RMSProp::step(const Scope &scope, const Output &gradient, const Variab
 Operation RMSProp::stepRows(const Scope &scope, const Gradient &rows, const Variable &v) {
   DType type = rows.values.type();
   Gradient g = unique(scope, rows);
-  Output squares = slot(scope, v, "RMSProp", 1), mean = centered ? slot(scope, v, "RMSProp") : Output(), moment = slot(scope, v, "RMSProp");
+  Output squares = slot(scope, v, "RMSProp", initial), mean = centered ? slot(scope, v, "RMSProp") : Output();
+  Output moment = slot(scope, v, "RMSProp");
   Output r = rateOf(scope, rate, type), d = constantOf(scope, type, decay), m = constantOf(scope, type, momentum);
   Output e = constantOf(scope, type, epsilon);
   if (centered)
@@ -260,10 +252,15 @@ Operation RMSProp::stepRows(const Scope &scope, const Gradient &rows, const Vari
   return ops::ResourceSparseApplyRMSProp(scope, v.handle, squares, moment, r, d, m, e, g.values, g.indices);
 }
 
+Output Ftrl::secondNorm(const Scope &scope, DType type) const {
+  Output own = constantOf(scope, type, l2);
+  return beta == 0 ? own : Output(ops::Add(scope, own, ops::RealDiv(scope, constantOf(scope, type, beta / 2), rateOf(scope, rate, type))));
+}
+
 Operation Ftrl::step(const Scope &scope, const Output &gradient, const Variable &v) {
   DType type = gradient.type();
   Output squares = slot(scope, v, "Ftrl", initial), linear = slot(scope, v, "Ftrl");
-  Output r = rateOf(scope, rate, type), one = constantOf(scope, type, l1), two = constantOf(scope, type, l2);
+  Output r = rateOf(scope, rate, type), one = constantOf(scope, type, l1), two = secondNorm(scope, type);
   Output power = constantOf(scope, type, ratePower);
   if (l2Shrinkage > 0)
     return ops::ResourceApplyFtrlV2(scope, v.handle, squares, linear, gradient, r, one, two, constantOf(scope, type, l2Shrinkage), power);
@@ -274,7 +271,7 @@ Operation Ftrl::stepRows(const Scope &scope, const Gradient &rows, const Variabl
   DType type = rows.values.type();
   Gradient g = unique(scope, rows);
   Output squares = slot(scope, v, "Ftrl", initial), linear = slot(scope, v, "Ftrl");
-  Output r = rateOf(scope, rate, type), one = constantOf(scope, type, l1), two = constantOf(scope, type, l2);
+  Output r = rateOf(scope, rate, type), one = constantOf(scope, type, l1), two = secondNorm(scope, type);
   Output power = constantOf(scope, type, ratePower);
   if (l2Shrinkage > 0)
     return ops::ResourceSparseApplyFtrlV2(scope, v.handle, squares, linear, g.values, g.indices, r, one, two,
@@ -338,6 +335,10 @@ Output Adam::correctedRate(const Scope &scope, DType type) {
 Operation Adam::step(const Scope &scope, const Output &gradient, const Variable &v) {
   DType type = gradient.type();
   Output m = slot(scope, v, kind()), s = slot(scope, v, kind());
+  if (amsgrad)
+    return ops::ResourceApplyAdamWithAmsgrad(scope, v.handle, m, s, slot(scope, v, kind()), power1(scope, type), power2(scope, type),
+                                             rateOf(scope, rate, type), constantOf(scope, type, beta1), constantOf(scope, type, beta2),
+                                             constantOf(scope, type, epsilon), gradient);
   return ops::ResourceApplyAdam(scope, v.handle, m, s, power1(scope, type), power2(scope, type), rateOf(scope, rate, type),
                                 constantOf(scope, type, beta1), constantOf(scope, type, beta2), constantOf(scope, type, epsilon), gradient);
 }
@@ -356,6 +357,11 @@ Operation Adam::stepRows(const Scope &scope, const Gradient &rows, const Variabl
     return read(scope.WithControlDependencies({done.back()}), handle, type);
   };
   Output m = moment(g.values, beta1), s = moment(ops::Square(scope, g.values), beta2);
+  if (amsgrad) {
+    Output largest = slot(scope, v, kind());
+    s = ops::Maximum(scope, read(scope, largest, type), s);
+    done.push_back(ops::AssignVariableOp(scope, largest, s));
+  }
   Output below = ops::Add(scope, ops::Sqrt(scope, s), constantOf(scope, type, epsilon));
   Output move = ops::RealDiv(scope, ops::Multiply(scope, m, correctedRate(scope, type)), below);
   done.push_back(ops::AssignSubVariableOp(scope, v.handle, move));
@@ -367,30 +373,18 @@ Operation LazyAdam::stepRows(const Scope &scope, const Gradient &rows, const Var
   Gradient g = unique(scope, rows);
   Output mHandle = slot(scope, v, kind()), sHandle = slot(scope, v, kind());
   Output m = blend(scope, readRows(scope, mHandle, g), g.values, beta1);
-  Output s = blend(scope, readRows(scope, sHandle, g), ops::Square(scope, g.values), beta2);
-  Output below = ops::Add(scope, ops::Sqrt(scope, s), constantOf(scope, type, epsilon));
+  Output s = blend(scope, readRows(scope, sHandle, g), ops::Square(scope, g.values), beta2), root = s;
+  std::vector<Operation> done{ops::ResourceScatterUpdate(scope, mHandle, g.indices, m),
+                              ops::ResourceScatterUpdate(scope, sHandle, g.indices, s)};
+  if (amsgrad) {
+    Output largest = slot(scope, v, kind());
+    root = ops::Maximum(scope, readRows(scope, largest, g), s);
+    done.push_back(ops::ResourceScatterUpdate(scope, largest, g.indices, root));
+  }
+  Output below = ops::Add(scope, ops::Sqrt(scope, root), constantOf(scope, type, epsilon));
   Output move = ops::RealDiv(scope, ops::Multiply(scope, m, correctedRate(scope, type)), below);
-  return group(scope, {ops::ResourceScatterUpdate(scope, mHandle, g.indices, m), ops::ResourceScatterUpdate(scope, sHandle, g.indices, s),
-                       ops::ResourceScatterSub(scope, v.handle, g.indices, move)});
-}
-
-Scope AdamW::decayed(const Scope &scope, const Variable &v) {
-  for (const std::string &part : excluded)
-    if (v.handle.op().name().find(part) != std::string::npos)
-      return scope;
-  DType type = v.value.type();
-  Output less = ops::Multiply(scope, ops::Multiply(scope, read(scope, v.handle, type), constantOf(scope, type, weightDecay)),
-                              rateOf(scope, rate, type));
-  return scope.WithControlDependencies(std::vector<Operation>{ops::AssignSubVariableOp(scope, v.handle, less)});
-}
-
-// the gradient is computed from the weights as they were
-Operation AdamW::step(const Scope &scope, const Output &gradient, const Variable &v) {
-  return Adam::step(decayed(scope.WithControlDependencies(gradient), v), gradient, v);
-}
-
-Operation AdamW::stepRows(const Scope &scope, const Gradient &rows, const Variable &v) {
-  return Adam::stepRows(decayed(scope.WithControlDependencies(rows.values), v), rows, v);
+  done.push_back(ops::ResourceScatterSub(scope, v.handle, g.indices, move));
+  return group(scope, done);
 }
 
 Operation Adamax::step(const Scope &scope, const Output &gradient, const Variable &v) {

@@ -1,12 +1,14 @@
 // Training: variables, and optimizers as nodes. Rates that change are in Schedules.h, limits for gradients in Clip.h.
 //
 // Gradients of gathers come as rows (see Gradient in Scope.h). An optimizer updates those rows alone, as TensorFlow's sparse updates do,
-// unless its comment says otherwise.
+// unless its comment says otherwise. Those that Keras alone has are in KerasOptimizers.h.
 #ifndef LATHE_GRAPH_BUILDER_OPTIMIZERS_H
 #define LATHE_GRAPH_BUILDER_OPTIMIZERS_H
 
 #include "graph/builder/Schedules.h"
 #include "graph/builder/Scope.h"
+
+#include <functional>
 
 namespace lathe::train {
 
@@ -31,12 +33,16 @@ public:
   /// INVALID_ARGUMENT in the scope for a variable that the loss does not depend on.
   Operation Minimize(const Scope &scope, const Output &loss, const std::vector<Variable> &variables);
   /// The first half of a step, for gradients that are to be clipped. Empty after an error.
-  std::vector<Gradient> ComputeGradients(const Scope &scope, const Output &loss, const std::vector<Variable> &variables);
+  virtual std::vector<Gradient> ComputeGradients(const Scope &scope, const Output &loss, const std::vector<Variable> &variables);
   /// The second half: updates from gradients, one a variable.
-  Operation Apply(const Scope &scope, const std::vector<Gradient> &gradients, const std::vector<Variable> &variables);
+  virtual Operation Apply(const Scope &scope, const std::vector<Gradient> &gradients, const std::vector<Variable> &variables);
   Operation Apply(const Scope &scope, const std::vector<Output> &gradients, const std::vector<Variable> &variables);
   /// Each step adds 1 to this variable when it is done.
   void Count(const Variable &globalStep) { counter = globalStep; }
+  /// Each step first takes rate * part * variable from a variable, apart from its gradient: Keras' weight_decay.
+  void DecayWeights(float part) { decay = part; }
+  /// Variables whose name has `part` in it, biases say, do not decay.
+  void Exclude(std::string_view part) { excluded.emplace_back(part); }
   /// What to run once before the first step, besides the variables' own `init`.
   const std::vector<Operation> &inits() const { return initials; }
   /// What the optimizer keeps between steps, to be saved with the variables; complete once a step is made. Names are those of
@@ -54,15 +60,23 @@ protected:
   virtual std::vector<Operation> finish(const Scope &scope) { return {}; }
   /// A variable beside `like`, with `initial` everywhere.
   Output slot(const Scope &scope, const Variable &like, std::string_view name, float initial = 0);
+  /// One whose first value is `first`, which is computed when a step may still be far.
+  using First = std::function<Output(const Scope &)>;
+  Output slot(const Scope &scope, const Variable &like, std::string_view name, const First &first);
   Output number(const Scope &scope, std::string_view name, DType type, double value);
+  /// What DecayWeights said, for this variable.
+  virtual float decayOf(const Variable &variable) const { return decay; }
 
   Input rate;
   std::vector<Operation> initials;
+  std::vector<Variable> kept;
 
 private:
   Output keep(const Scope &scope, const Output &handle, DType type, const Operation &init);
-  std::vector<Variable> kept;
+  Scope decayed(const Scope &scope, const Gradient &gradient, const Variable &variable);
   Variable counter;
+  float decay = 0;
+  std::vector<std::string> excluded;
 };
 
 /// variable -= rate * gradient.
@@ -129,33 +143,35 @@ private:
   float rho, epsilon;
 };
 
-/// By the root of a running mean of squares; `centered`: of the variance.
+/// By the root of a running mean of squares; `centered`: of the variance. Keras' begins with 0, not 1, and has an epsilon of 1e-7.
 class RMSProp : public Optimizer {
 public:
-  explicit RMSProp(Input rate, float decay = 0.9f, float momentum = 0, float epsilon = 1e-10f, bool centered = false)
-      : Optimizer(std::move(rate)), decay(decay), momentum(momentum), epsilon(epsilon), centered(centered) {}
+  explicit RMSProp(Input rate, float decay = 0.9f, float momentum = 0, float epsilon = 1e-10f, bool centered = false, float initial = 1)
+      : Optimizer(std::move(rate)), decay(decay), momentum(momentum), epsilon(epsilon), initial(initial), centered(centered) {}
 
 protected:
   Operation step(const Scope &scope, const Output &gradient, const Variable &variable) override;
   Operation stepRows(const Scope &scope, const Gradient &rows, const Variable &variable) override;
 
 private:
-  float decay, momentum, epsilon;
+  float decay, momentum, epsilon, initial;
   bool centered;
 };
 
-/// Follow the regularised leader.
+/// Follow the regularised leader. `beta`, which Keras has, adds beta / (2 * rate) to l2.
 class Ftrl : public Optimizer {
 public:
-  explicit Ftrl(Input rate, float ratePower = -0.5f, float initial = 0.1f, float l1 = 0, float l2 = 0, float l2Shrinkage = 0)
-      : Optimizer(std::move(rate)), ratePower(ratePower), initial(initial), l1(l1), l2(l2), l2Shrinkage(l2Shrinkage) {}
+  explicit Ftrl(Input rate, float ratePower = -0.5f, float initial = 0.1f, float l1 = 0, float l2 = 0, float l2Shrinkage = 0,
+                float beta = 0)
+      : Optimizer(std::move(rate)), ratePower(ratePower), initial(initial), l1(l1), l2(l2), l2Shrinkage(l2Shrinkage), beta(beta) {}
 
 protected:
   Operation step(const Scope &scope, const Output &gradient, const Variable &variable) override;
   Operation stepRows(const Scope &scope, const Gradient &rows, const Variable &variable) override;
 
 private:
-  float ratePower, initial, l1, l2, l2Shrinkage;
+  Output secondNorm(const Scope &scope, DType type) const;
+  float ratePower, initial, l1, l2, l2Shrinkage, beta;
 };
 
 class ProximalGradientDescent : public Optimizer {
@@ -184,11 +200,11 @@ private:
 };
 
 /// Rows add to TensorFlow's moments of the whole variable: those of all rows decay and move the variable each step, so that a step
-/// writes as much as one of whole gradients. LazyAdam does not.
+/// writes as much as one of whole gradients. LazyAdam does not. `amsgrad` divides by the root of the largest mean square so far.
 class Adam : public Optimizer {
 public:
-  explicit Adam(Input rate, float beta1 = 0.9f, float beta2 = 0.999f, float epsilon = 1e-8f)
-      : Optimizer(std::move(rate)), beta1(beta1), beta2(beta2), epsilon(epsilon) {}
+  explicit Adam(Input rate, float beta1 = 0.9f, float beta2 = 0.999f, float epsilon = 1e-8f, bool amsgrad = false)
+      : Optimizer(std::move(rate)), beta1(beta1), beta2(beta2), epsilon(epsilon), amsgrad(amsgrad) {}
 
 protected:
   Operation step(const Scope &scope, const Output &gradient, const Variable &variable) override;
@@ -204,6 +220,7 @@ protected:
   Output correctedRate(const Scope &scope, DType type);
 
   float beta1, beta2, epsilon;
+  bool amsgrad;
 
 private:
   Output handle1, handle2;
@@ -218,23 +235,17 @@ protected:
   Operation stepRows(const Scope &scope, const Gradient &rows, const Variable &variable) override;
 };
 
-/// Adam with weights that decay by rate * weightDecay * variable, apart from the gradients.
+/// Adam with weights that decay.
 class AdamW : public Adam {
 public:
-  explicit AdamW(Input rate, float weightDecay = 0.004f, float beta1 = 0.9f, float beta2 = 0.999f, float epsilon = 1e-7f)
-      : Adam(std::move(rate), beta1, beta2, epsilon), weightDecay(weightDecay) {}
-  /// Variables whose name has `part` in it, biases say, do not decay.
-  void Exclude(std::string_view part) { excluded.emplace_back(part); }
+  explicit AdamW(Input rate, float weightDecay = 0.004f, float beta1 = 0.9f, float beta2 = 0.999f, float epsilon = 1e-7f,
+                 bool amsgrad = false)
+      : Adam(std::move(rate), beta1, beta2, epsilon, amsgrad) {
+    DecayWeights(weightDecay);
+  }
 
 protected:
-  Operation step(const Scope &scope, const Output &gradient, const Variable &variable) override;
-  Operation stepRows(const Scope &scope, const Gradient &rows, const Variable &variable) override;
   const char *kind() const override { return "AdamW"; }
-
-private:
-  Scope decayed(const Scope &scope, const Variable &variable);
-  float weightDecay;
-  std::vector<std::string> excluded;
 };
 
 /// Adam by the largest gradient in place of the mean square.

@@ -2,6 +2,7 @@
 
 #include "graph/builder/ops/array.h"
 #include "graph/builder/ops/math.h"
+#include "graph/builder/ops/random.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -97,6 +98,19 @@ Output LinearCosineDecay(const Scope &scope, float rate, const Output &step, flo
   Output line = ops::Subtract(s, 1.0f + alpha, part);
   Output waves = cosine(s, ops::Multiply(s, part, 2.0f * numPeriods), 0);
   return ops::Multiply(s, ops::Add(s, ops::Multiply(s, line, waves), beta), rate);
+}
+
+Output NoisyLinearCosineDecay(const Scope &scope, float rate, const Output &step, float decaySteps, float initialVariance,
+                              float varianceDecay, float numPeriods, float alpha, float beta, std::pair<int64_t, int64_t> seeds) {
+  Scope s = scope.NewSubScope("noisy_linear_cosine_decay");
+  Output at = ops::Minimum(s, ops::Cast(s, step, DType::Float32), decaySteps);
+  Output line = ops::RealDiv(s, ops::Subtract(s, decaySteps, at), decaySteps);
+  Output variance = ops::RealDiv(s, initialVariance, ops::Pow(s, ops::Add(s, at, 1.0f), varianceDecay));
+  Output random = ops::RandomStandardNormal(s, ops::Const(s, Tensor::allocate(DType::Int32, {0})), DType::Float32,
+                                            ops::RandomStandardNormal::Seed(seeds.first).Seed2(seeds.second));
+  Output noisy = ops::Add(s, ops::Add(s, line, ops::Multiply(s, random, ops::Sqrt(s, variance))), alpha);
+  Output waves = cosine(s, ops::Multiply(s, ops::RealDiv(s, at, decaySteps), 2.0f * numPeriods), 0);
+  return ops::Multiply(s, ops::Add(s, ops::Multiply(s, noisy, waves), beta), rate);
 }
 
 Output LinearWarmup(const Scope &scope, float from, float to, const Output &step, float warmupSteps, const Output &then) {

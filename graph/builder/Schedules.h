@@ -26,6 +26,10 @@ Output CosineDecayRestarts(const Scope &scope, float rate, const Output &step, f
 /// A line times cosines: rate * ((alpha + 1 - step / decaySteps) * (1 + cos(2 pi numPeriods step / decaySteps)) / 2 + beta).
 Output LinearCosineDecay(const Scope &scope, float rate, const Output &step, float decaySteps, float numPeriods = 0.5f, float alpha = 0,
                          float beta = 0.001f);
+/// The same with a random part of variance initialVariance / (1 + step) ^ varianceDecay; `seeds` are the two of a random operation.
+Output NoisyLinearCosineDecay(const Scope &scope, float rate, const Output &step, float decaySteps, float initialVariance = 1,
+                              float varianceDecay = 0.55f, float numPeriods = 0.5f, float alpha = 0, float beta = 0.001f,
+                              std::pair<int64_t, int64_t> seeds = {0, 0});
 /// In a line from `from` to `to` over `warmupSteps`; after that `then`, a schedule of `step - warmupSteps`, say.
 Output LinearWarmup(const Scope &scope, float from, float to, const Output &step, float warmupSteps, const Output &then);
 /// LinearWarmup from rate to `target`, then CosineDecay from there.

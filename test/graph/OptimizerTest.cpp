@@ -3,7 +3,9 @@
 #include "compiler/jit/ClusterCompiler.h"
 #include "graph/Graph.h"
 #include "graph/builder/Clip.h"
+#include "graph/builder/KerasOptimizers.h"
 #include "graph/builder/Optimizers.h"
+#include "graph/builder/StepControl.h"
 #include "graph/builder/ops/array.h"
 #include "graph/builder/ops/flow.h"
 #include "graph/builder/ops/math.h"
@@ -24,7 +26,7 @@ using namespace lathe;
 
 namespace {
 
-constexpr int kSteps = 5;
+constexpr int kSteps = 25;
 constexpr int64_t kRows = 6, kColumns = 2;
 
 std::map<std::string, std::vector<float>> readExpected() {
@@ -94,6 +96,14 @@ Make optimizer(Args... args) {
   return [=](const Scope &, const Output &) { return std::make_unique<T>(args...); };
 }
 
+/// One around another that it keeps.
+template <typename T>
+struct Around : T {
+  template <typename... Args>
+  explicit Around(std::unique_ptr<train::Optimizer> inner, Args... args) : T(*inner, args...), kept(std::move(inner)) {}
+  std::unique_ptr<train::Optimizer> kept;
+};
+
 const std::vector<std::pair<std::string, Make>> &optimizers() {
   using namespace train;
   static const std::vector<std::pair<std::string, Make>> all{
@@ -116,6 +126,38 @@ const std::vector<std::pair<std::string, Make>> &optimizers() {
       {"nadam", optimizer<Nadam>(0.01f)},
       {"lamb", optimizer<Lamb>(0.01f)},
       {"lion", optimizer<Lion>(0.01f)},
+      {"amsgrad", optimizer<Adam>(0.01f, 0.9f, 0.999f, 1e-7f, true)},
+      {"adamw_amsgrad", optimizer<AdamW>(0.01f, 0.1f, 0.9f, 0.999f, 1e-7f, true)},
+      {"sgd", [](const Scope &s, const Output &step) { return std::make_unique<SGD>(ExponentialDecay(s, 0.1f, step, 2, 0.8f), 0.9f); }},
+      {"sgd_nesterov",
+       [](const Scope &s, const Output &step) { return std::make_unique<SGD>(ExponentialDecay(s, 0.1f, step, 2, 0.8f), 0.9f, true); }},
+      {"sgd_decay",
+       [](const Scope &, const Output &) {
+         auto made = std::make_unique<SGD>(0.1f);
+         made->DecayWeights(0.02f);
+         return made;
+       }},
+      {"keras_rmsprop", optimizer<RMSProp>(0.01f, 0.9f, 0.5f, 1e-7f, true, 0.0f)},
+      {"keras_adagrad", optimizer<Adagrad>(0.1f)},
+      {"keras_adadelta", optimizer<Adadelta>(0.5f, 0.95f, 1e-6f)},
+      {"keras_adam", optimizer<Adam>(0.01f, 0.9f, 0.999f, 1e-7f)},
+      {"keras_adamax", optimizer<Adamax>(0.01f)},
+      {"keras_ftrl", optimizer<Ftrl>(0.1f, -0.5f, 0.1f, 0.01f, 0.02f, 0.03f, 0.04f)},
+      {"adafactor", optimizer<Adafactor>(0.1f)},
+      {"muon", optimizer<Muon>(0.01f, 0.95f, 0.1f, 0.2f)},
+      {"schedule_free", optimizer<ScheduleFreeAdamW>(0.01f, 0.1f, 0.9f, 0.999f, 1e-8f, 4)},
+      {"accumulated",
+       [](const Scope &, const Output &) {
+         auto adam = std::make_unique<Adam>(0.01f, 0.9f, 0.999f, 1e-7f);
+         adam->DecayWeights(0.1f);
+         return std::make_unique<Around<GradientAccumulation>>(std::move(adam), 3);
+       }},
+      {"loss_scale",
+       [](const Scope &, const Output &) {
+         auto adam = std::make_unique<Adam>(0.01f, 0.9f, 0.999f, 1e-7f);
+         adam->DecayWeights(0.1f);
+         return std::make_unique<Around<LossScale>>(std::move(adam), 1024, 3);
+       }},
       {"decaying",
        [](const Scope &s, const Output &step) { return std::make_unique<GradientDescent>(ExponentialDecay(s, 0.1f, step, 2, 0.5f)); }},
   };
@@ -123,7 +165,9 @@ const std::vector<std::pair<std::string, Make>> &optimizers() {
 }
 
 TEST_F(Recorded, OptimizersGiveTensorFlowsValues) {
-  // all in one graph: each updates one variable by whole gradients and one by rows
+  // all in one graph: each updates one variable by whole gradients and one by rows, some also those of other shapes
+  const std::map<std::string, std::vector<const char *>> more{{"adafactor", {"flat", "cube"}}, {"muon", {"flat", "wide"}}};
+  const std::map<std::string, std::vector<int64_t>> shapes{{"flat", {12}}, {"cube", {2, 3, 2}}, {"wide", {2, 6}}};
   Scope root = Scope::NewRootScope();
   Output all = ops::Placeholder(root, DType::Float32), values = ops::Placeholder(root, DType::Float32);
   Output indices = ops::Placeholder(root, DType::Int32);
@@ -132,19 +176,34 @@ TEST_F(Recorded, OptimizersGiveTensorFlowsValues) {
   std::vector<std::string> names;
   std::vector<train::Variable> variables;
   std::vector<std::unique_ptr<train::Optimizer>> kept;
-  for (auto &[name, make] : optimizers())
-    for (const char *kind : {"whole", "rows"}) {
+  Output scaled = ops::Placeholder(root, DType::Float32), scale;
+  for (auto &[name, make] : optimizers()) {
+    std::vector<const char *> kinds{name == "loss_scale" ? "scaled" : "whole"};
+    if (name != "loss_scale" && name.rfind("keras_", 0) != 0) // whose rows are TensorFlow's
+      kinds.push_back("rows");
+    if (more.count(name))
+      kinds.insert(kinds.end(), more.at(name).begin(), more.at(name).end());
+    for (const std::string kind : kinds) {
       Scope scope = root.NewSubScope(name + "_" + kind);
       train::Variable count = train::MakeGlobalStep(scope);
-      variables.push_back(train::MakeVariable(scope, "w", start(), {kRows, kColumns}));
+      const std::vector<int64_t> dims = shapes.count(kind) ? shapes.at(kind) : std::vector<int64_t>{kRows, kColumns};
+      variables.push_back(train::MakeVariable(scope, "w", start().reshaped(dims), dims));
       kept.push_back(make(scope, count.value));
       kept.back()->Count(count);
-      Gradient gradient = kind == std::string("whole") ? Gradient(all) : Gradient(values, indices, shape);
+      Gradient gradient = kind == "scaled" ? Gradient(scaled) : kind == "rows" ? Gradient(values, indices, shape) : Gradient(all);
+      if (shapes.count(kind)) {
+        Tensor sizes = Tensor::allocate(DType::Int64, {static_cast<int64_t>(dims.size())});
+        std::copy(dims.begin(), dims.end(), sizes.data<int64_t>());
+        gradient = Gradient(ops::Reshape(scope, all, sizes));
+      }
+      if (auto *scaling = dynamic_cast<train::LossScale *>(kept.back().get()))
+        scale = scaling->Scale(scope);
       steps.push_back(kept.back()->Apply(scope, std::vector<Gradient>{gradient}, {variables.back()}));
       first.insert(first.end(), {count.init, variables.back().init});
       second.insert(second.end(), kept.back()->inits().begin(), kept.back()->inits().end());
       names.push_back(name + "/" + kind);
     }
+  }
   Operation init = together(root, "init", first), initSlots = together(root, "init_slots", second), step = together(root, "step", steps);
   ASSERT_TRUE(root.ok()) << root.status();
   ClientSession session(root, compiling());
@@ -156,15 +215,23 @@ TEST_F(Recorded, OptimizersGiveTensorFlowsValues) {
   for (const train::Variable &v : variables)
     fetches.push_back(v.value);
   std::vector<Tensor> out;
+  Tensor scales = Tensor::allocate(DType::Float32, {kSteps});
   for (int t = 0; t < kSteps; ++t) {
-    absl::Status s = session.Run({{all, whole(t)}, {values, rowValues(t)}, {indices, rowIndices(t)}}, {}, {step}, nullptr);
+    absl::Status s = session.Run({scale}, &out);
+    ASSERT_TRUE(s.ok()) << s;
+    const float by = scales.data<float>()[t] = out[0].data<float>()[0];
+    Tensor large = whole(t).clone();
+    for (int64_t i = 0; i < large.numElements(); ++i)
+      large.data<float>()[i] = t % 7 == 3 ? INFINITY : large.data<float>()[i] * by;
+    s = session.Run({{all, whole(t)}, {scaled, large}, {values, rowValues(t)}, {indices, rowIndices(t)}}, {}, {step}, nullptr);
     ASSERT_TRUE(s.ok()) << s;
     s = session.Run(fetches, &out);
     ASSERT_TRUE(s.ok()) << s;
     for (size_t i = 0; i < names.size(); ++i)
-      if (t == 0 || t == kSteps - 1)
+      if (t == 0 || t == 4 || t == kSteps - 1)
         expect(names[i] + "@" + std::to_string(t), out[i]);
   }
+  expect("loss_scale/scales", scales);
   for (const auto &[name, numbers] : expected)
     if (name.find('@') != std::string::npos) {
       EXPECT_TRUE(seen.count(name)) << name;
@@ -236,6 +303,8 @@ TEST_F(Recorded, Schedules) {
   using namespace train;
   Scope root = Scope::NewRootScope();
   Output n = ops::Placeholder(root, DType::Int64);
+  ASSERT_EQ(expected["seeds/noisy"].size(), 2u);
+  const std::pair<int64_t, int64_t> seeds(expected["seeds/noisy"][0], expected["seeds/noisy"][1]);
   std::vector<std::pair<const char *, Output>> all{
       {"exponential", ExponentialDecay(root, 0.1f, n, 20, 0.7f)},
       {"exponential_stairs", ExponentialDecay(root, 0.1f, n, 20, 0.7f, true)},
@@ -250,6 +319,7 @@ TEST_F(Recorded, Schedules) {
       {"restarts", CosineDecayRestarts(root, 0.1f, n, 22, 2, 0.8f, 0.1f)},
       {"restarts_even", CosineDecayRestarts(root, 0.1f, n, 22, 1, 0.8f, 0.1f)},
       {"linear_cosine", LinearCosineDecay(root, 0.1f, n, 50, 1.5f, 0.1f, 0.02f)},
+      {"noisy", NoisyLinearCosineDecay(root, 0.1f, n, 50, 0.5f, 0.4f, 1.5f, 0.1f, 0.02f, seeds)},
       {"warmup", WarmupCosineDecay(root, 0.01f, 0.1f, n, 10, 50, 0.1f)}};
   ASSERT_TRUE(root.ok()) << root.status();
   std::vector<Output> fetches;
@@ -275,6 +345,44 @@ TEST_F(Recorded, Schedules) {
   EXPECT_EQ(root.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(Optimizers, TheAverageOfWeightsThatNeedNoSchedule) {
+  // after one step the average is the weights that moved, and so is what lies between them
+  Scope root = Scope::NewRootScope();
+  train::Variable w = train::MakeVariable(root, "w", start(), {kRows, kColumns}), other = train::MakeVariable(root, "v", 1.0f, {});
+  train::ScheduleFreeAdamW optimizer(0.01f);
+  Operation step = optimizer.Apply(root, std::vector<Output>{ops::Const(root, whole(1))}, {w});
+  Output average = optimizer.Average(root, w);
+  ASSERT_TRUE(root.ok()) << root.status();
+  ClientSession session(root, compiling());
+  ASSERT_TRUE(session.Run({}, {}, {w.init}, nullptr).ok());
+  ASSERT_TRUE(session.Run({}, {}, optimizer.inits(), nullptr).ok());
+  ASSERT_TRUE(session.Run({}, {}, {step}, nullptr).ok());
+  std::vector<Tensor> out;
+  ASSERT_TRUE(session.Run({average, w.value}, &out).ok());
+  std::vector<float> want(out[1].data<float>(), out[1].data<float>() + out[1].numElements());
+  expectNear("average", out[0], want, 1e-6);
+  optimizer.Average(root, other);
+  EXPECT_EQ(root.status().code(), absl::StatusCode::kInvalidArgument) << root.status();
+}
+
+TEST(Optimizers, WhatCannotBeUpdatedIsAnErrorThatNamesTheVariable) {
+  auto errorOf = [](train::Optimizer &&optimizer, std::vector<int64_t> dims) {
+    Scope root = Scope::NewRootScope();
+    train::Variable w = train::MakeVariable(root, "weights", start(), dims);
+    optimizer.Apply(root, std::vector<Output>{ops::Placeholder(root, DType::Float32)}, {w});
+    EXPECT_EQ(root.status().code(), absl::StatusCode::kInvalidArgument) << root.status();
+    return std::string(root.status().message());
+  };
+  EXPECT_NE(errorOf(train::Muon(0.1f), {-1, 2}).find("'weights'"), std::string::npos);
+  train::Adam adam(0.1f);
+  EXPECT_NE(errorOf(train::GradientAccumulation(adam, 0), {6, 2}).find("0 runs"), std::string::npos);
+  Scope root = Scope::NewRootScope();
+  train::Variable w = train::MakeVariable(root, "weights", start(), {kRows, kColumns});
+  train::LossScale(adam).Minimize(root, ops::Const(root, 1.0f), {w});
+  EXPECT_EQ(root.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(root.status().message().find("'weights'"), std::string::npos) << root.status();
+}
+
 //===----------------------------------------------------------------------===//
 // Rows
 //===----------------------------------------------------------------------===//
@@ -291,7 +399,8 @@ struct Words {
                                  ops::L2Loss(root, ops::GatherV2(root, table.value, ops::FloorDiv(root, ids, 2), 0))});
 };
 
-const std::set<std::string> kWholeTable{"adam", "adamw", "nadam", "lamb", "lion"};
+const std::set<std::string> kWholeTable{"adam", "adamw", "nadam", "lamb", "lion", "amsgrad", "adamw_amsgrad", "sgd", "sgd_nesterov",
+                                        "sgd_decay", "keras_adam", "adafactor", "muon", "schedule_free", "accumulated", "loss_scale"};
 
 /// Nodes that a step needs and one of whose results has as many rows as the table or may have, the table's value aside.
 std::vector<std::string> largeNodes(const Words &w, const Operation &step) {
