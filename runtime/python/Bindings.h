@@ -19,10 +19,11 @@
 namespace lathe::py {
 
 /// A tensor as Python holds it. Its memory is shared with numpy and DLPack; `writable` says whether they may change it, which
-/// is so only where nothing else sees the memory.
+/// is so only where nothing else sees the memory. `lent` is that of an object of Python's which its owner may write to anyway.
 struct PyTensor {
   Tensor tensor;
   bool writable = false;
+  bool lent = false;
 };
 
 /// Throws the exception of `lathe.errors` for the status's code, with the node and op that the status names.

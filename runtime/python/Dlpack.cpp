@@ -125,8 +125,8 @@ nb::object exportTensor(const PyTensor &t, nb::object, std::optional<nb::tuple> 
   if (device && nb::cast<int>((*device)[0]) != kCpu)
     bufferError("the tensor is in the host's memory and is not moved");
   bool versioned = maxVersion && nb::cast<int>((*maxVersion)[0]) >= 1;
-  // version 0 cannot say that memory is read-only
-  bool mustCopy = copy.value_or(false) || (!versioned && !t.writable);
+  // version 0 cannot say that memory is read-only; whoever could write to it before may get it
+  bool mustCopy = copy.value_or(false) || (!versioned && !t.writable && !t.lent);
   if (mustCopy && copy && !*copy)
     bufferError("the tensor is read-only, which DLPack before version 1 cannot say; copy=False was asked for");
   Tensor shared = mustCopy ? t.tensor.clone() : t.tensor;
@@ -147,7 +147,7 @@ void gather(const DlTensor &d, size_t itemSize, int axis, const char *from, char
 }
 
 /// Takes `managed` over; `release` frees it.
-PyTensor import(const DlTensor &d, void *managed, void (*release)(void *)) {
+PyTensor import(const DlTensor &d, void *managed, void (*release)(void *), bool lent) {
   struct Free {
     void *managed;
     void (*release)(void *);
@@ -186,7 +186,7 @@ PyTensor import(const DlTensor &d, void *managed, void (*release)(void *)) {
     return {std::move(own), true};
   }
   guard.managed = nullptr;
-  return {Tensor::wrap(*type, std::move(dims), data, keepManaged(data, managed, release)), false};
+  return {Tensor::wrap(*type, std::move(dims), data, keepManaged(data, managed, release)), false, lent};
 }
 
 PyTensor importCapsule(nb::object capsule) {
@@ -200,7 +200,7 @@ PyTensor importCapsule(nb::object capsule) {
       auto *managed = static_cast<ManagedVersioned *>(p);
       if (managed->deleter)
         managed->deleter(managed);
-    });
+    }, !(m->flags & kReadOnly));
   }
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
     auto *m = static_cast<Managed *>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
@@ -209,7 +209,7 @@ PyTensor importCapsule(nb::object capsule) {
       auto *managed = static_cast<Managed *>(p);
       if (managed->deleter)
         managed->deleter(managed);
-    });
+    }, false); // it may be read-only
   }
   throw nb::type_error("expected a DLPack capsule that nobody has used");
 }

@@ -142,13 +142,14 @@ PyTensor wrapBuffer(nb::handle array, int dtype, std::vector<int64_t> dims, bool
     throw nb::python_error();
   void *data = view->buf;
   Py_ssize_t size = view->len;
+  bool lent = !view->readonly;
   std::shared_ptr<void> owner = keepBuffer(view.release());
   auto count = checkedNumElements(dims);
   if (!count.ok() || dtypeSize(type) == 0 || *count * static_cast<int64_t>(dtypeSize(type)) != size)
     throw nb::value_error("the buffer's size is not that of the shape");
   size_t align = isComplex(type) ? dtypeSize(type) / 2 : dtypeSize(type);
   if (!copy && reinterpret_cast<uintptr_t>(data) % align == 0)
-    return {Tensor::wrap(type, std::move(dims), data, std::move(owner)), false};
+    return {Tensor::wrap(type, std::move(dims), data, std::move(owner)), false, lent};
   Tensor own = take(Tensor::tryAllocate(type, std::move(dims), INT64_MAX));
   if (size)
     std::memcpy(own.data(), data, static_cast<size_t>(size));

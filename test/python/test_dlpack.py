@@ -37,12 +37,15 @@ class DLPack(unittest.TestCase):
         t = lathe.from_dlpack(x)
         self.assertEqual(t.data_ptr, x.unsafe_buffer_pointer())
         np.testing.assert_array_equal(self.graph()(t), np.asarray(x) * 2)
-        owner = lathe.Tensor(np.arange(64, dtype=np.float32).reshape(8, 8) * 2)
         # jax shares what is aligned to 64 bytes
+        room = np.zeros(128, np.float32)
+        first = -room.ctypes.data % 64 // 4
+        array = room[first:first + 64].reshape(8, 8)
+        owner = lathe.Tensor(array)
         back = jnp.from_dlpack(owner)
-        if owner.data_ptr % 64 == 0:
-            self.assertEqual(back.unsafe_buffer_pointer(), owner.data_ptr)
-        np.testing.assert_array_equal(np.asarray(back), owner.numpy())
+        self.assertEqual(back.unsafe_buffer_pointer(), owner.data_ptr)
+        self.assertEqual(back.unsafe_buffer_pointer(), array.ctypes.data)
+        np.testing.assert_array_equal(np.asarray(back), array)
 
     @needs("torch")
     def test_torch(self):
@@ -57,19 +60,8 @@ class DLPack(unittest.TestCase):
         session = lathe.Session(b"".join(self.nodes()))
         result = session.run("sum:0", {"x:0": t}, as_tensors=True)
         self.assertEqual(torch.from_dlpack(result).data_ptr(), result.data_ptr)
-        # others see this memory, too, which DLPack can say from version 1 on: a torch that asks for less gets a copy
-        owner, asked = lathe.Tensor(np.arange(64, dtype=np.float32).reshape(8, 8)), []
-
-        class Asked:
-            def __dlpack__(self, **options):
-                asked.append(options.get("max_version"))
-                return owner.__dlpack__(**options)
-
-            def __dlpack_device__(self):
-                return owner.__dlpack_device__()
-        there = torch.from_dlpack(Asked())
-        self.assertEqual(there.data_ptr() == owner.data_ptr, (asked[0] or (0, 0)) >= (1, 0))
-        np.testing.assert_array_equal(there.numpy(), owner.numpy())
+        owner = lathe.Tensor(np.arange(64, dtype=np.float32).reshape(8, 8))
+        self.assertEqual(torch.from_dlpack(owner).data_ptr(), owner.data_ptr)
         half = torch.ones(4, dtype=torch.bfloat16)
         self.assertEqual(lathe.from_dlpack(half).data_ptr, half.data_ptr())
 

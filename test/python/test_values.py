@@ -121,8 +121,16 @@ class Dlpack(unittest.TestCase):
     def test_copies_and_devices(self):
         shared = lathe.Tensor(np.ones(3))  # read-only: numpy has it
         self.assertEqual(lathe.from_dlpack(shared).data_ptr, shared.data_ptr)
+        # version 0 cannot say read-only, and need not where the array's owner may write
+        def through(capsule):
+            return lathe.from_dlpack(type("Held", (), {"__dlpack__": lambda self, **kwargs: capsule})())
+        self.assertEqual(through(shared.__dlpack__(copy=False)).data_ptr, shared.data_ptr)
+        constant = np.ones(3)
+        constant.flags.writeable = False
+        constant = lathe.Tensor(constant)
         with self.assertRaises(BufferError):
-            shared.__dlpack__(copy=False)  # version 0 cannot say read-only
+            constant.__dlpack__(copy=False)
+        self.assertNotEqual(through(constant.__dlpack__()).data_ptr, constant.data_ptr)
         with self.assertRaises(BufferError):
             shared.__dlpack__(dl_device=(2, 0))
         with self.assertRaises(BufferError):
