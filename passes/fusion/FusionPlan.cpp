@@ -9,6 +9,7 @@
 #include "passes/fusion/FusionPlan.h"
 
 #include "dialects/hlo/Hlo.h"
+#include "dialects/hlo/Marks.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
@@ -87,6 +88,14 @@ void FusionPlan::buildNodes(Block &block) {
       clusters->addEdge(i, user);
     }
   }
+  for (unsigned i = nodes.size(); i-- > 0;) {
+    auto seldom = [&](unsigned user) {
+      auto select = dyn_cast<hlo::SelectOp>(nodes[user].op);
+      return nodes[user].aside || (select && select->hasAttr(hlo::shortcutAttr) && select.getOnTrue().getDefiningOp() == nodes[i].op &&
+                                   select.getPred().getDefiningOp() != nodes[i].op && select.getOnFalse().getDefiningOp() != nodes[i].op);
+    };
+    nodes[i].aside = !nodes[i].escapes && !nodes[i].users.empty() && llvm::all_of(nodes[i].users, seldom);
+  }
   // Ops with effects keep their order, and what has run-time sizes stays behind the ops that may set them.
   int last = -1;
   for (unsigned i = 0; i < nodes.size(); ++i) {
@@ -101,6 +110,11 @@ void FusionPlan::buildNodes(Block &block) {
     if (ordered)
       last = i;
   }
+}
+
+unsigned FusionPlan::sizeOf(ArrayRef<unsigned> members) const {
+  const unsigned aside = llvm::count_if(members, [&](unsigned m) { return nodes[m].aside; });
+  return members.size() - aside + aside / limits.asideAsOne;
 }
 
 unsigned FusionPlan::newGroup(FusionGroup::Kind kind, unsigned anchor) {
@@ -197,7 +211,7 @@ void FusionPlan::growEpilogue(unsigned group, unsigned last, unsigned limit) {
   enter(last);
   size_t committed = 1;
   RankedTensorType shape = groups[group].shape;
-  while (!waiting.empty() && inside.size() < limit) {
+  while (!waiting.empty() && sizeOf(inside) < limit) {
     unsigned i = waiting.top();
     waiting.pop();
     FusionNode &node = nodes[i];
@@ -293,7 +307,7 @@ void FusionPlan::planRows() {
     };
     enter(seed);
     bool back = false;
-    while (!waiting.empty() && inside.size() < limits.maxOps * 3 / 4) {
+    while (!waiting.empty() && sizeOf(inside) < limits.maxOps * 3 / 4) {
       unsigned i = waiting.top();
       waiting.pop();
       FusionNode &node = nodes[i];
@@ -343,7 +357,7 @@ void FusionPlan::planReduces() {
         auto other = cast<hlo::ReduceOp>(nodes[groups[g].anchor].op);
         if (!joined && other.getDimensions() == reduce.getDimensions() &&
             sameShape(other.getInputs().front().getType(), input.getType()) &&
-            groups[g].members.size() < limits.maxOps / 2)
+            sizeOf(groups[g].members) < limits.maxOps / 2)
           joined = join(i, g);
       }
     if (joined)
@@ -405,7 +419,7 @@ Refusal FusionPlan::refuse(unsigned index, unsigned g) const {
   // gathers are for loops over their own shape
   if (!isElemental(node.cls) || (isa<hlo::GatherOp>(node.op) && group.kind != FusionGroup::Kind::Loop))
     return Refusal::NotElemental;
-  if (group.members.size() >= limits.maxOps)
+  if (sizeOf(group.members) >= limits.maxOps)
     return Refusal::TooManyOps;
   Value result = node.op->getResult(0);
   bool broadcast = node.cls == OpClass::Broadcast;
@@ -532,7 +546,7 @@ void FusionPlan::planProducers() {
 }
 
 bool FusionPlan::mergeGroups(unsigned a, unsigned b) {
-  if (groups[a].members.size() + groups[b].members.size() > limits.maxOps)
+  if (sizeOf(groups[a].members) + sizeOf(groups[b].members) > limits.maxOps)
     return false;
   if (clusters->merge(groups[a].anchor, groups[b].anchor) != ClusterGraph::Merge::Done)
     return false;

@@ -61,6 +61,8 @@ struct FusionNode {
   bool escapes = false;
   /// A transpose that the products reading it take in.
   bool absorbed = false;
+  /// Read for values alone that shortcuts (dialects/hlo/Marks.h) seldom need.
+  bool aside = false;
   /// The group whose output holds its value; -1: none.
   int group = -1;
   /// Groups that compute it for themselves.
@@ -72,6 +74,8 @@ struct FusionNode {
 struct FusionLimits {
   bool fuse = true;
   unsigned maxOps = 64;
+  /// So many of those that lie aside count as one.
+  unsigned asideAsOne = 16;
   /// Elements of a producer that one element of a kernel may compute. A chain of sums with itself shifted, as
   /// running sums are, would compute twice as many in each step.
   unsigned maxReadings = 8;
@@ -117,6 +121,8 @@ private:
   /// How many elements of a node one element of the group needs, as far as slices, pads and the like tell
   /// them apart.
   unsigned readings(unsigned node, unsigned group) const;
+  /// What counts of some nodes towards the limit of ops.
+  unsigned sizeOf(llvm::ArrayRef<unsigned> members) const;
   void note(unsigned node, Refusal refusal);
 
   FusionLimits limits;

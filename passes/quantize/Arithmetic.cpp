@@ -140,26 +140,88 @@ Value convertInRange(Emitter &e, Value x) {
 
 bool isFast(Emitter &e, Type element) { return e.ctx.fastQuantizedMath && element && element.isInteger(8); }
 
+/// Numbers in f32 of the shape of `like`, one for all or one for each index of the axis.
+static Value floatsAlong(Emitter &e, ArrayRef<double> values, int64_t axis, Value like) {
+  if (llvm::all_equal(values))
+    return e.like(like, values.front());
+  Tensor t = Tensor::allocate(DType::Float32, {int64_t(values.size())});
+  llvm::transform(values, t.data<float>(), [](double v) { return float(v); });
+  Value each = e.constant(t);
+  return each ? e.broadcastInDim(each, e.dims(like), {axis}) : each;
+}
+
+/// x * y + z, of which the product need not be rounded.
+static Value multiplyAdd(Emitter &e, Value x, Value y, Value z) {
+  Value sum = e.add(e.mul(x, y), z);
+  if (auto op = sum ? sum.getDefiningOp<hlo::AddOp>() : hlo::AddOp())
+    op->setAttr(hlo::contractAttr, e.b.getUnitAttr());
+  return sum;
+}
+
+/// Rounding of f32 to 24 bits, as a part of the number.
+constexpr double roundingOfFloat = 1.0 / (1 << 24);
+
+/// `exact`, or `real` (f32) rounded to nearest. `real` is what `exact` rounds plus `error`, and off by less than that.
+static Value orRounded(Emitter &e, Value exact, Value real, double error) {
+  if (!exact || !real)
+    return {};
+  // where the sum of both errors may have crossed a half, it lies just above one
+  Value nearest = e.unary<hlo::RoundNearestEvenOp>(real), above = e.sub(real, nearest);
+  Value unsure = e.compare(legalize::Compare::LT, above, e.like(above, -0.5 + 2.0625 * error));
+  Value either = e.select(unsure, exact, convertInRange(e, nearest));
+  if (auto op = either ? either.getDefiningOp<hlo::SelectOp>() : hlo::SelectOp())
+    op->setAttr(hlo::shortcutAttr, e.b.getUnitAttr());
+  return either;
+}
+
+/// The largest magnitudes that matter of numbers in steps of the output: those that the range does not cut are less than one step off.
+static std::pair<double, double> magnitudes(int64_t zeroPoint, Range range) {
+  auto most = [&](int64_t less) { return double(std::max(std::abs(range.first - 1 - less), std::abs(range.second + 1 - less))) + 1; };
+  return {most(0), most(zeroPoint)};
+}
+
+Value orInFloat(Emitter &e, Value exact, Value sums, ArrayRef<double> factors, ArrayRef<double> ties, int64_t axis, int64_t zeroPoint,
+                Range range, Type element) {
+  if (!exact || !sums || !element.isInteger(8) || !Emitter::elementType(sums).isInteger(32) ||
+      llvm::any_of(factors, [](double f) { return !(f >= 0 && f < 0.5); }))
+    return exact;
+  auto [most, mostReal] = magnitudes(zeroPoint, range);
+  double least = 1;
+  for (double f : factors)
+    least = f > 0 ? std::min(least, f) : least;
+  // The factor, the product and, where sums that the range does not cut have more than 24 bits, they themselves are rounded; so are what
+  // is added and the result.
+  const double relative = mostReal / least < double(1 << 24) ? 2 : 3;
+  const double error = roundingOfFloat * (relative * mostReal + most + double(std::abs(zeroPoint)) + 1);
+  SmallVector<double> up, down;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    const double tie = ties.empty() || factors[i] == 0 ? 0 : ties[i], more = double(zeroPoint) + error;
+    up.push_back(more + tie);
+    down.push_back(more - tie);
+  }
+  Value x = toReal(e, sums), add = floatsAlong(e, up, axis, x);
+  // sums below 0 that the range cuts all need no care
+  if (up != down && zeroPoint > range.first)
+    add = e.select(e.compare(legalize::Compare::LT, sums, e.likeInt(sums, 0)), floatsAlong(e, down, axis, x), add);
+  return orRounded(e, exact, multiplyAdd(e, x, floatsAlong(e, factors, axis, x), add), error);
+}
+
 Value requantize(Emitter &e, Value sums, ArrayRef<Multiplier> factors, int64_t axis, int64_t zeroPoint, Range range, Type element) {
   if (!sums)
     return sums;
   if (Emitter::elementType(sums).isInteger(64))
     return finish(e, multiplyWide(e, sums, factors, axis), zeroPoint, range, element);
-  if (!isFast(e, element))
-    return finish(e, multiplyByEach(e, sums, factors, axis), zeroPoint, range, element);
-  Value real = toReal(e, sums), by;
-  if (factors.size() == 1) {
-    by = e.like(real, realOf(factors[0]));
-  } else {
-    Tensor t = Tensor::allocate(DType::Float32, {int64_t(factors.size())});
-    llvm::transform(factors, t.data<float>(), [](const Multiplier &m) { return float(realOf(m)); });
-    Value each = e.constant(t);
-    by = each ? e.broadcastInDim(each, e.dims(sums), {axis}) : each;
+  SmallVector<double> reals = llvm::map_to_vector(factors, realOf);
+  if (!isFast(e, element)) {
+    // The high product is rounded before the shift: with r bits to shift, halves are those of a number 2^-(r + 1) further from 0. Rounded
+    // once, upwards, (x m + 2^30 + 2^(r + 30)) >> (r + 31) is the same for x >= 0, and with 2^31 less for x < 0.
+    SmallVector<double> ties = llvm::map_to_vector(factors, [](const Multiplier &m) { return m.shift < 0 ? std::ldexp(1.0, m.shift - 1) : 0.0; });
+    Value exact = multiplyByEach(e, sums, factors, axis);
+    exact = exact && zeroPoint ? e.add(exact, constantLike(e, zeroPoint, exact)) : exact;
+    return finish(e, orInFloat(e, exact, sums, reals, ties, axis, zeroPoint, range, element), 0, range, element);
   }
-  double largest = 0;
-  for (const Multiplier &m : factors)
-    largest = std::max(largest, realOf(m));
-  return by ? finishReal(e, e.mul(real, by), largest * double(int64_t(1) << 31), zeroPoint, range, element) : by;
+  Value real = toReal(e, sums), by = floatsAlong(e, reals, axis, real);
+  return by ? finishReal(e, e.mul(real, by), *llvm::max_element(reals) * double(int64_t(1) << 31), zeroPoint, range, element) : by;
 }
 
 Value finish(Emitter &e, Value x, int64_t zeroPoint, Range range, Type element) {
@@ -198,6 +260,21 @@ Value lookUp(Emitter &e, Value x, ArrayRef<int64_t> table, Type element) {
   return e.make<hlo::GatherOp>(e.constant(values), index, numbers, ArrayRef<int64_t>{1}, false);
 }
 
+/// `exact`, the sum plus the zero point, or that in f32; `step` is what 1 of the sum in integers makes in the output.
+static Value sumInFloat(Emitter &e, Value exact, Value x, Params xp, Value y, Params yp, Params out, Range range, double step,
+                        bool subtract, Type element) {
+  const double ofX = double(xp.scale) / out.scale, ofY = (subtract ? -1 : 1) * double(yp.scale) / out.scale;
+  const double add = double(out.zeroPoint) - ofX * double(xp.zeroPoint) - ofY * double(yp.zeroPoint);
+  // Both sides and their sum are each rounded twice, by half a unit or a little more. In f32 factors, products, what is added and two
+  // sums are.
+  const double most = magnitudes(out.zeroPoint, range).first, sides = 256 * (ofX + std::abs(ofY));
+  const double error = 4 * step + roundingOfFloat * (3 * sides + 2 * (std::abs(add) + 1) + most);
+  if (!exact || !element.isInteger(8) || !(error < 1.0 / (1 << 11)))
+    return exact;
+  Value u = toReal(e, widen(e, x, 0)), v = toReal(e, widen(e, y, 0));
+  return orRounded(e, exact, multiplyAdd(e, u, e.like(u, ofX), multiplyAdd(e, v, e.like(v, ofY), e.like(v, add + error))), error);
+}
+
 Value sum(Emitter &e, Value x, Params xp, Value y, Params yp, Params out, Range range, int left, bool subtract, Type element) {
   const double twice = 2 * std::max(xp.scale, yp.scale);
   const double output = twice / ((1 << left) * out.scale);
@@ -209,12 +286,15 @@ Value sum(Emitter &e, Value x, Params xp, Value y, Params yp, Params out, Range 
     const double most = 512 * (ofX + std::abs(ofY));
     return finishReal(e, e.add(e.mul(u, e.like(u, ofX)), moved), most, out.zeroPoint, range, element);
   }
+  const Multiplier last = multiplierOf(output);
   auto side = [&](Value v, Params in) {
     Value wide = widen(e, v, -in.zeroPoint);
     return multiplyBy(e, e.binary<hlo::ShiftLeftOp>(wide, e.likeInt(wide, left)), multiplierOf(in.scale / twice));
   };
   Value u = side(x, xp), v = side(y, yp);
-  return finish(e, multiplyBy(e, subtract ? e.sub(u, v) : e.add(u, v), multiplierOf(output)), out.zeroPoint, range, element);
+  Value exact = multiplyBy(e, subtract ? e.sub(u, v) : e.add(u, v), last);
+  exact = exact && out.zeroPoint ? e.add(exact, constantLike(e, out.zeroPoint, exact)) : exact;
+  return finish(e, sumInFloat(e, exact, x, xp, y, yp, out, range, realOf(last), subtract, element), 0, range, element);
 }
 
 Value product(Emitter &e, Value x, Params xp, Value y, Params yp, Params out, Range range, Type element) {

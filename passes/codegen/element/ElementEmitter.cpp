@@ -2,11 +2,14 @@
 #include "passes/codegen/element/ElementEmitter.h"
 
 #include "dialects/hlo/Hlo.h"
+#include "dialects/hlo/Marks.h"
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/element/Complex.h"
 #include "passes/codegen/element/Gelu.h"
 #include "passes/codegen/element/HighProduct.h"
+#include "passes/codegen/element/Shortcut.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -146,6 +149,17 @@ FailureOr<Value> ElementEmitter::loadBuffer(Value tensor, const Buffer &buffer, 
   return b.loadElem(elem, buffer.ptr, b.linearize(index, dims), lanes, mask);
 }
 
+/// The product that an addition takes as it is; null for other ops.
+static Value contracted(KernelBuilder &b, Operation *op) {
+  if (!b.target.fma || !isa<hlo::AddOp>(op) || !op->hasAttr(hlo::contractAttr) || !elementType(op->getResult(0)).isF32())
+    return {};
+  const int64_t rank = tensorType(op->getResult(0)).getRank();
+  for (Value v : op->getOperands())
+    if (auto mul = v.getDefiningOp<hlo::MulOp>(); mul && llvm::all_of(mul->getOperands(), [&](Value f) { return tensorType(f).getRank() == rank; }))
+      return v;
+  return {};
+}
+
 FailureOr<Value> ElementEmitter::compute(Value tensor, Index index, unsigned lanes) {
   if (auto it = producers.find(tensor); it != producers.end())
     return it->second(index, lanes);
@@ -165,6 +179,28 @@ FailureOr<Value> ElementEmitter::compute(Value tensor, Index index, unsigned lan
   if (std::optional<HighProduct> product; lanes > 1 && hasHighProduct(b, lanes) && (product = matchHighProduct(op))) {
     FailureOr<Value> x = emit(product->x, index, lanes), y = emit(product->y, index, lanes);
     return failed(x) || failed(y) ? FailureOr<Value>(failure()) : FailureOr<Value>(emitHighProduct(b, *x, *y));
+  }
+  if (isShortcut(op)) {
+    auto select = cast<hlo::SelectOp>(op);
+    if (lanes == 1 || tensorType(select.getPred()).getRank() != tensorType(tensor).getRank())
+      return emit(select.getOnTrue(), index, lanes);
+    FailureOr<Value> quick = emit(select.getOnFalse(), index, lanes),
+                     any = seldomAny(b, select, 1, [&](Value v, unsigned) { return emit(v, index, lanes); });
+    if (failed(quick) || failed(any))
+      return failure();
+    return branch(
+        *any, quick->getType(), [&] { return emit(select.getOnTrue(), index, lanes); }, [&] { return quick; });
+  }
+  if (Value product = contracted(b, op)) {
+    SmallVector<Value> in;
+    auto mul = product.getDefiningOp<hlo::MulOp>();
+    for (Value v : {mul->getOperand(0), mul->getOperand(1), op->getOperand(op->getOperand(0) == product ? 1 : 0)}) {
+      FailureOr<Value> r = emit(v, index, lanes);
+      if (failed(r))
+        return failure();
+      in.push_back(*r);
+    }
+    return Value(LLVM::FMAOp::create(b, in[0].getType(), in[0], in[1], in[2]));
   }
   if (isElementwise(op)) {
     SmallVector<Value> in;

@@ -2,6 +2,7 @@
 #include "passes/codegen/element/Lanes.h"
 
 #include "dialects/hlo/Hlo.h"
+#include "passes/codegen/element/Shortcut.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/DenseSet.h"
@@ -13,7 +14,8 @@ namespace lathe::codegen {
 using hlo::elementType;
 using hlo::tensorType;
 
-void walkOps(ArrayRef<Value> roots, llvm::function_ref<void(Operation *)> f) {
+/// `often`: without what only shortcuts read, seldom.
+static void walk(ArrayRef<Value> roots, bool often, llvm::function_ref<void(Operation *)> f) {
   SmallVector<Value> work(roots);
   llvm::DenseSet<Operation *> seen;
   while (!work.empty()) {
@@ -21,9 +23,13 @@ void walkOps(ArrayRef<Value> roots, llvm::function_ref<void(Operation *)> f) {
     if (!op || !seen.insert(op).second)
       continue;
     f(op);
-    work.append(op->operand_begin(), op->operand_end());
+    for (Value v : op->getOperands())
+      if (!often || !isShortcut(op) || v != cast<hlo::SelectOp>(op).getOnTrue())
+        work.push_back(v);
   }
 }
+
+void walkOps(ArrayRef<Value> roots, llvm::function_ref<void(Operation *)> f) { walk(roots, /*often=*/false, f); }
 
 static bool isFunction(Operation *op) {
   return isa<hlo::ExpOp, hlo::LogOp, hlo::Log1pOp, hlo::Expm1Op, hlo::TanhOp, hlo::LogisticOp, hlo::ErfOp, hlo::ErfcOp,
@@ -33,7 +39,7 @@ static bool isFunction(Operation *op) {
 
 int64_t elementCost(ArrayRef<Value> roots) {
   int64_t cost = 1;
-  walkOps(roots, [&](Operation *op) {
+  walk(roots, /*often=*/true, [&](Operation *op) {
     if (isElementwise(op))
       cost += isFunction(op) ? 12 : 1;
     else if (isa<hlo::ReduceOp, hlo::GatherOp>(op))
@@ -98,7 +104,7 @@ unsigned chooseLanes(ArrayRef<Value> roots, const KernelTarget &target) {
       return 1;
     lanes = std::min(lanes, lanesOfParts(elementType(r), target));
   }
-  walkOps(roots, [&](Operation *op) {
+  walk(roots, /*often=*/true, [&](Operation *op) {
     // sizes and indices of rank 0 do not count
     if (tensorType(op->getResult(0)).getRank() > 0) {
       lanes = std::min(lanes, lanesOfParts(elementType(op->getResult(0)), target));

@@ -3,6 +3,7 @@
 #ifndef LATHE_PASSES_CODEGEN_CPU_CONV_NARROWEPILOGUE_H
 #define LATHE_PASSES_CODEGEN_CPU_CONV_NARROWEPILOGUE_H
 
+#include "passes/codegen/cpu/product/Narrowing.h"
 #include "passes/codegen/cpu/product/Tile.h"
 
 namespace lathe::cpu {
@@ -45,9 +46,7 @@ private:
   mlir::Operation *op;
   mlir::Block &body;
   ElementEmitter emitter;
-  mlir::Value wide; ///< what is clamped and narrowed
-  bool isUnsigned = false;
-  int64_t low = 0, high = 0;
+  const Narrowing narrowing;
   mlir::BlockArgument bias;
   mlir::SmallVector<std::pair<mlir::BlockArgument, mlir::Value>> perChannel; ///< and their pointers
   mlir::SmallVector<mlir::Value> resultDims;

@@ -120,11 +120,22 @@ LogicalResult AmxTiles::finishRow(ArrayRef<Value> index, Value sums, int64_t col
     return epilogue.emit(at, b.loadElem(sum, sums, column, n), n);
   };
   int64_t done = 0;
-  if (epilogue.isVector() && columnDim + 1 == index.size())
+  if (epilogue.isVector() && columnDim + 1 == index.size()) {
+    if (columns >= 2 * lanes) { // all whole vectors at once
+      SmallVector<SmallVector<Value>> indices;
+      SmallVector<Value> accs;
+      for (; columns - done >= lanes; done += lanes) {
+        indices.emplace_back(index).back() = b.add(index.back(), b.i64(done));
+        accs.push_back(b.loadElem(sum, sums, b.i64(done), lanes));
+      }
+      if (failed(epilogue.emitVectors(indices, accs)))
+        return failure();
+    }
     for (unsigned n = lanes; n >= 4; n /= 2)
       for (; columns - done >= n; done += n)
         if (failed(piece(b.i64(done), n)))
           return failure();
+  }
   LogicalResult ok = success();
   if (done < columns)
     b.loop(b.i64(done), b.i64(columns), [&](Value c) {
@@ -135,11 +146,38 @@ LogicalResult AmxTiles::finishRow(ArrayRef<Value> index, Value sums, int64_t col
 }
 
 LogicalResult AmxTiles::finish(const AmxRows &rows, Value tile, Value sums, int64_t columns) {
-  auto [first, last] = rows.bounds(tile);
+  const auto bounds = rows.bounds(tile);
+  const Value first = bounds.first, last = bounds.second;
   LogicalResult ok = success();
+  auto sumsAt = [&](Value r, int64_t column) {
+    return b.ptrAt(sums, layout.sumElem(b), b.add(b.mul(r, b.i64(layout.panel)), b.i64(column)));
+  };
+  if (!rows.exists && epilogue.isVector() && columns == 2 * lanes && columnDim + 1 == epilogue.type().getRank()) {
+    // two rows of two vectors at once; with an odd number the first one alone
+    Value even = b.add(first, b.remU(b.sub(last, first), b.i64(2)));
+    auto pair = [&](Value r) {
+      SmallVector<SmallVector<Value>> indices;
+      SmallVector<Value> accs;
+      for (Value row : {r, b.add(r, b.i64(1))})
+        for (int64_t column = 0; column < columns; column += lanes) {
+          indices.push_back(rows.index(tile, row));
+          indices.back().back() = b.add(indices.back().back(), b.i64(column));
+          accs.push_back(b.loadElem(layout.sumElem(b), sumsAt(row, column), b.i64(0), lanes));
+        }
+      if (failed(epilogue.emitVectors(indices, accs)))
+        ok = failure();
+    };
+    if (constantOf(even) != constantOf(first) || !constantOf(first))
+      b.ifThen(b.lt(first, even), [&] {
+        if (failed(finishRow(rows.index(tile, first), sumsAt(first, 0), columns)))
+          ok = failure();
+      });
+    b.loop(even, last, b.i64(2), pair);
+    return ok;
+  }
   b.loop(first, last, [&](Value r) {
     auto row = [&] {
-      if (failed(finishRow(rows.index(tile, r), b.ptrAt(sums, layout.sumElem(b), b.mul(r, b.i64(layout.panel))), columns)))
+      if (failed(finishRow(rows.index(tile, r), sumsAt(r, 0), columns)))
         ok = failure();
     };
     if (rows.exists)

@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -44,6 +45,8 @@ static Value spellOut(ImplicitLocOpBuilder &b, LLVM::CallIntrinsicOp call) {
   StringRef name = call.getIntrin();
   if (name.contains(".packss") || name.contains(".packus"))
     return spellOutPack(b, call, name.contains(".packus"));
+  if (name.contains(".mask.reduce.ps")) // less what it is rounded to nearest
+    return arith::SubFOp::create(b, call.getArgs()[0], math::RoundEvenOp::create(b, call.getArgs()[0]));
   const bool words = name.contains(".pmadd.wd") || name.contains(".pmaddw.d.") || name.contains(".vpdpwssd.");
   const bool isUnsigned = name.contains(".vpdpbusd.") || name.contains(".neon.usdot."), bytes = isUnsigned || name.contains(".neon.sdot.");
   if (!words && !bytes)

@@ -4,6 +4,7 @@
 #include "passes/codegen/cpu/product/Format.h"
 #include "passes/codegen/cpu/product/Product.h"
 #include "passes/codegen/element/LongSums.h"
+#include "passes/codegen/element/Shortcut.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -488,9 +489,19 @@ static unsigned opCost(Operation &op) {
 }
 
 unsigned epilogueInstructions(Operation *op) {
+  Block &body = op->getRegion(0).front();
+  // what shortcuts seldom need counts no more than what is never used
+  llvm::DenseSet<Value> used;
   unsigned sum = 0;
-  for (Operation &o : op->getRegion(0).front())
+  for (Operation &o : llvm::reverse(body)) {
+    if (&o != body.getTerminator() && llvm::none_of(o.getResults(), [&](Value v) { return used.contains(v); }))
+      continue;
     sum += opCost(o);
+    auto select = dyn_cast<hlo::SelectOp>(o);
+    for (Value v : o.getOperands())
+      if (!select || !codegen::isShortcut(&o) || v != select.getOnTrue())
+        used.insert(v);
+  }
   return sum;
 }
 
@@ -509,6 +520,8 @@ Epilogue::Epilogue(KernelBuilder &b, Operation *op) : b(b), op(op), body(op->get
   for (Value v : body.getTerminator()->getOperands())
     vector &= v == body.getArgument(0) || ElementEmitter::canVectorize(v);
   vector &= !isa<ComplexType>(accElem);
+  if (op->getNumResults() == 1 && hlo::elementType(op->getResult(0)).isInteger(8))
+    narrowing = Narrowing::of(body);
   instructions = epilogueInstructions(op);
 }
 
@@ -573,6 +586,70 @@ LogicalResult Epilogue::emit(ArrayRef<Value> index, Value acc, unsigned lanes, V
   return success();
 }
 
+/// An index as one plus a number; the first is null for numbers alone.
+static std::pair<Value, int64_t> withoutConstant(Value index) {
+  if (std::optional<int64_t> number = constantOf(index))
+    return {Value(), *number};
+  if (auto add = index.getDefiningOp<arith::AddIOp>())
+    for (unsigned i : {1, 0})
+      if (std::optional<int64_t> number = constantOf(add->getOperand(i)))
+        return {add->getOperand(1 - i), *number};
+  return {index, 0};
+}
+
+LogicalResult Epilogue::computeTogether(ArrayRef<SmallVector<Value>> indices, ValueRange accs, SmallVector<std::function<void()>> &stores) {
+  const unsigned count = accs.size(), lanes = isa<ComplexType>(accElem) ? 1 : lanesOf(accs.front().getType());
+  const bool packs = narrowing.wide && count > 1 && Narrowing::packs(b.target, lanes);
+  SmallVector<Value> roots(packs ? ValueRange(narrowing.wide) : ValueRange(body.getTerminator()->getOperands()));
+  auto values = codegen::emitTogether(emitter, roots, count, lanes, [&](unsigned i) -> ArrayRef<Value> {
+    current = accs[i];
+    return indices[i];
+  });
+  if (failed(values))
+    return failure();
+  if (!packs) {
+    for (unsigned i = 0; i < count; ++i)
+      stores.push_back([this, index = indices[i], out = (*values)[i]] { store(index, out); });
+    return success();
+  }
+  SmallVector<Value> four;
+  for (unsigned i = 0; i < vectorsAtOnce; ++i)
+    four.push_back((*values)[std::min(i, count - 1)].front());
+  Value bytes = Narrowing::inOrder(b, narrowing.pack(b, four));
+  for (unsigned i = 0; i < count;) {
+    // vectors that follow each other in a row are stored together
+    unsigned n = 1;
+    auto follows = [&](unsigned next) {
+      ArrayRef<Value> at(indices[i]), then(indices[next]);
+      auto [from, less] = withoutConstant(at.back());
+      return at.drop_back() == then.drop_back() && withoutConstant(then.back()) == std::pair(from, less + int64_t(lanes * n));
+    };
+    while (i + n < count && follows(i + n))
+      ++n;
+    if (n == 3)
+      n = 2;
+    SmallVector<int64_t> pick;
+    for (unsigned k = 0; k < n * lanes; ++k)
+      pick.push_back(i * lanes + k);
+    Value part = n == 4 ? bytes : Value(vector::ShuffleOp::create(b, bytes, bytes, pick));
+    stores.push_back([this, index = indices[i], part] { store(index, part); });
+    i += n;
+  }
+  return success();
+}
+
+LogicalResult Epilogue::emitVectors(ArrayRef<SmallVector<Value>> indices, ValueRange accs) {
+  SmallVector<std::function<void()>> stores;
+  for (unsigned i = 0; i < accs.size(); i += vectorsAtOnce) {
+    const unsigned count = std::min<unsigned>(vectorsAtOnce, accs.size() - i);
+    if (failed(computeTogether(indices.slice(i, count), accs.slice(i, count), stores)))
+      return failure();
+  }
+  for (auto &store : stores)
+    store();
+  return success();
+}
+
 /// Columns that are valid, where that is known at compile time.
 static std::optional<int64_t> validColumns(TileShape shape, Value columns) {
   return columns ? constantOf(columns) : std::optional<int64_t>(shape.columns());
@@ -585,23 +662,18 @@ LogicalResult Epilogue::emitTile(TileShape shape, ValueRange accs, unsigned colu
   bool direct = shape.lanes == 1 || (vector && columnDim + 1 == resultDims.size());
   unsigned vecs = whole ? *valid / shape.lanes : shape.vecs;
 
-  // Short epilogues on whole vectors: in registers, all of them before the first store, so that loads of
-  // extras that several rows share happen once.
+  // Short epilogues on whole vectors: in registers.
   if (whole && direct && (instructions + 1) * shape.rows * vecs <= 600) {
-    SmallVector<SmallVector<Value>> indices, values;
+    SmallVector<SmallVector<Value>> indices;
+    SmallVector<Value> sums;
     for (unsigned r = 0; r < shape.rows; ++r)
       for (unsigned v = 0; v < vecs; ++v) {
         SmallVector<Value> index = rowIndex(b.i64(r));
         index[columnDim] = b.add(index[columnDim], b.i64(v * shape.lanes));
-        FailureOr<SmallVector<Value>> out = compute(index, accs[r * shape.vecs + v], shape.lanes);
-        if (failed(out))
-          return failure();
         indices.push_back(index);
-        values.push_back(*out);
+        sums.push_back(accs[r * shape.vecs + v]);
       }
-    for (auto [index, out] : llvm::zip(indices, values))
-      store(index, out);
-    return success();
+    return emitVectors(indices, sums);
   }
 
   // Otherwise the tile goes through the stack, and one copy of the epilogue loops over it.

@@ -7,6 +7,7 @@
 #include "passes/codegen/element/ElementEmitter.h"
 #include "passes/codegen/element/Special.h"
 #include "passes/codegen/cpu/Emit.h"
+#include "passes/codegen/cpu/product/Narrowing.h"
 
 #include <optional>
 
@@ -173,6 +174,12 @@ public:
   /// Epilogue and stores for `lanes` consecutive elements starting at `index`, of which `mask` (null: all) exist.
   mlir::LogicalResult emit(mlir::ArrayRef<mlir::Value> index, mlir::Value acc, unsigned lanes, mlir::Value mask = {});
 
+  /// The same for several vectors that lie anywhere, which share the tests of shortcuts and the packs that make bytes; of all elements. The
+  /// values of all are computed before the first store, so that loads of extras that several rows share happen once.
+  mlir::LogicalResult emitVectors(mlir::ArrayRef<mlir::SmallVector<mlir::Value>> indices, mlir::ValueRange accs);
+  /// How many share a test.
+  static constexpr unsigned vectorsAtOnce = 4;
+
   /// The same for a tile. `rowIndex(r)` gives the full index of row r's first column; `columnDim` is the
   /// dimension along which the lanes run; `columns` the number of valid columns (null: all). The row given to
   /// `rowIndex` may be a run-time value.
@@ -185,6 +192,8 @@ public:
                                    mlir::function_ref<mlir::SmallVector<mlir::Value>(mlir::Value row)> rowIndex);
 
 private:
+  mlir::LogicalResult computeTogether(mlir::ArrayRef<mlir::SmallVector<mlir::Value>> indices, mlir::ValueRange accs,
+                                      mlir::SmallVector<std::function<void()>> &stores);
   mlir::FailureOr<mlir::SmallVector<mlir::Value>> compute(mlir::ArrayRef<mlir::Value> index, mlir::Value acc,
                                                           unsigned lanes);
   void store(mlir::ArrayRef<mlir::Value> index, mlir::ValueRange values, mlir::Value mask = {});
@@ -203,6 +212,7 @@ private:
   int64_t tileBufferBytes = 0;
   bool vector = true;
   unsigned instructions = 0;
+  Narrowing narrowing; ///< of the only result
 };
 
 } // namespace lathe::cpu

@@ -2,8 +2,10 @@
 #include "passes/codegen/cpu/rows/Elemental.h"
 
 #include "dialects/hlo/Hlo.h"
+#include "passes/codegen/cpu/product/Narrowing.h"
 #include "passes/codegen/cpu/rows/Interleave.h"
 #include "passes/codegen/element/Expr.h"
+#include "passes/codegen/element/Shortcut.h"
 #include "passes/codegen/element/Special.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -105,6 +107,8 @@ public:
 private:
   static SmallVector<int64_t> labelsOf(Value root, bool allDense);
   LogicalResult store(ArrayRef<Value> index, unsigned lanes, Value mask);
+  LogicalResult storeFour(ArrayRef<Value> index);
+  Value fours(ArrayRef<Value> lead, Value lo, Value hi);
   void emitFlat();
   void emitTransposed();
   void turnSquare(ArrayRef<Value> at, Value i, Value j);
@@ -172,6 +176,48 @@ LogicalResult ElementalEmitter::store(ArrayRef<Value> index, unsigned lanes, Val
   return success();
 }
 
+/// Four vectors that follow each other from an index on.
+LogicalResult ElementalEmitter::storeFour(ArrayRef<Value> index) {
+  ElementEmitter::Scope scope(e);
+  const Narrowing narrowing = roots.size() == 1 && Narrowing::packs(b.target, lanes) ? Narrowing::of(roots[0]) : Narrowing();
+  SmallVector<SmallVector<Value>> indices(4, SmallVector<Value>(index));
+  for (int64_t i = 1; i < 4; ++i)
+    indices[i].back() = b.add(index.back(), b.i64(i * lanes));
+  auto values = codegen::emitTogether(e, narrowing.wide ? ArrayRef<Value>(narrowing.wide) : roots, 4, lanes,
+                                      [&](unsigned i) -> ArrayRef<Value> { return indices[i]; });
+  if (failed(values))
+    return failure();
+  auto storeAt = [&](ArrayRef<Value> at, unsigned root, Value v) {
+    b.storeElem(elementType(roots[root]), v, outputs[root], b.linearize(at, dense ? dims : outputDims[root]));
+  };
+  if (narrowing.wide) {
+    SmallVector<Value> wide;
+    for (ArrayRef<Value> v : *values)
+      wide.push_back(v.front());
+    storeAt(index, 0, Narrowing::inOrder(b, narrowing.pack(b, wide)));
+    return success();
+  }
+  for (unsigned i = 0; i < 4; ++i)
+    for (unsigned root = 0; root < roots.size(); ++root)
+      storeAt(indices[i], root, (*values)[i][root]);
+  return success();
+}
+
+/// Fours of vectors from `lo` on where these share something; returns where they end.
+Value ElementalEmitter::fours(ArrayRef<Value> lead, Value lo, Value hi) {
+  const bool packs = roots.size() == 1 && Narrowing::packs(b.target, lanes) && Narrowing::of(roots[0]).wide;
+  if (lanes == 1 || !(packs || codegen::hasShortcuts(roots)))
+    return lo;
+  Value step = b.i64(4 * lanes), mid = b.add(lo, b.mul(b.divU(b.max(b.sub(hi, lo), b.i64(0)), step), step));
+  b.loop(lo, mid, step, [&](Value i) {
+    SmallVector<Value> index(lead);
+    index.push_back(i);
+    if (failed(storeFour(index)))
+      ok = failure();
+  });
+  return mid;
+}
+
 LogicalResult ElementalEmitter::emit() {
   if (rank == 0) {
     b.setWork(cost);
@@ -207,7 +253,9 @@ void ElementalEmitter::emitFlat() {
   b.units([&](Value u) {
     Value lo = b.mul(u, b.i64(kFlatUnit));
     Value hi = b.min(b.add(lo, b.i64(kFlatUnit)), dims[0]);
-    ok = vectorLoop(b, lo, hi, lanes, masked, [&](Value i, unsigned n, Value mask) { return store({i}, n, mask); });
+    lo = fours({}, lo, hi);
+    if (failed(vectorLoop(b, lo, hi, lanes, masked, [&](Value i, unsigned n, Value mask) { return store({i}, n, mask); })))
+      ok = failure();
   });
 }
 
@@ -300,11 +348,13 @@ void ElementalEmitter::emitRows() {
   b.units([&](Value row) {
     ElementEmitter::Scope scope(e);
     SmallVector<Value> lead = b.delinearize(row, ValueRange(dims).drop_back());
-    ok = vectorLoop(b, b.i64(0), dims.back(), lanes, masked, [&](Value j, unsigned n, Value mask) {
+    auto rest = [&](Value j, unsigned n, Value mask) {
       SmallVector<Value> index(lead);
       index.push_back(j);
       return store(index, n, mask);
-    });
+    };
+    if (failed(vectorLoop(b, fours(lead, b.i64(0), dims.back()), dims.back(), lanes, masked, rest)))
+      ok = failure();
   });
 }
 
