@@ -3,7 +3,7 @@
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/nvptx/Forms.h"
-#include "passes/codegen/nvptx/MmaTile.h"
+#include "passes/codegen/nvptx/WgmmaTile.h"
 #include "passes/codegen/plain/Core.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -158,6 +158,13 @@ TileOperand Images::operand() {
   return o;
 }
 
+static int64_t pixelsOf(kernel::ConvOp op) {
+  int64_t count = 1;
+  for (int64_t d : op.getAccType().getShape().drop_back())
+    count *= d == ShapedType::kDynamic ? 4 : d; // small batches are what a device finds hard
+  return count;
+}
+
 namespace {
 
 /// A convolution whose tile is still to be chosen.
@@ -169,12 +176,7 @@ public:
         dims(b.dims(out)) {
     p.sum = out.getElementType();
   }
-  int64_t pixels() const {
-    int64_t count = 1;
-    for (int64_t d : out.getShape().drop_back())
-      count *= d == ShapedType::kDynamic ? 4 : d; // small batches are what a device finds hard
-    return count;
-  }
+  int64_t pixels() const { return pixelsOf(op); }
   /// As DenseProduct's, for tiles of `tileDepth` steps.
   const TileProduct &describe(BlockFrame &frame, int64_t tileRows, int64_t tileColumns, int64_t tileDepth,
                               llvm::function_ref<int64_t(Type)> widest);
@@ -244,18 +246,56 @@ std::string whyNoMmaConv(Operation *op) {
   return mmaKindOf(cast<kernel::ConvOp>(op), kind);
 }
 
+namespace {
+
+/// A convolution on tensor cores, and its tile.
+struct MmaConv {
+  MmaKind kind;
+  MmaShape shape;
+  bool wide; ///< see chooseMmaShape
+
+  explicit MmaConv(kernel::ConvOp op) {
+    mmaKindOf(op, kind);
+    const RankedTensorType filter = hlo::tensorType(op.getFilter());
+    const int64_t columns = filter.getShape().back();
+    wide = hlo::tensorType(op.getInput()).getShape().back() % 4 == 0 && columns % 4 == 0;
+    shape = chooseMmaShape(kind, pixelsOf(op), columns, filter.getNumElements() / columns, 1, wide);
+  }
+};
+
+} // namespace
+
 LogicalResult emitMmaConv(Operation *op, KernelBuilder &b) {
   auto conv = cast<kernel::ConvOp>(op);
-  MmaKind kind;
-  mmaKindOf(conv, kind);
+  const MmaConv mma(conv);
   ConvProduct product(conv, b);
-  const bool wide = hlo::tensorType(conv.getInput()).getShape().back() % 4 == 0 && product.columns % 4 == 0;
-  const MmaShape shape = chooseMmaShape(kind, product.pixels(), product.columns, product.depth, 1, wide);
-  b.setWork(shape.rows * shape.columns * 16);
-  BlockFrame frame(b, shape.threads());
-  auto widest = [&](Type element) { return mmaAccess(kind, element); };
-  return emitMmaTile(frame, kind, shape,
-                     product.describe(frame, shape.rows, shape.columns, mmaDepth(kind), widest));
+  b.setWork(mma.shape.rows * mma.shape.columns * 16);
+  BlockFrame frame(b, mma.shape.threads());
+  auto widest = [&](Type element) { return mmaAccess(mma.kind, element); };
+  return emitMmaTile(frame, mma.kind, mma.shape,
+                     product.describe(frame, mma.shape.rows, mma.shape.columns, mmaDepth(mma.kind), widest));
+}
+
+std::string whyNoWgmmaConv(Operation *op) {
+  if (std::string why = whyNoMmaConv(op); !why.empty())
+    return why;
+  const MmaConv mma(cast<kernel::ConvOp>(op));
+  return whyNoWgmmaTile(mma.kind, mma.shape, mma.wide);
+}
+
+LogicalResult emitWgmmaConv(Operation *op, KernelBuilder &b) {
+  auto conv = cast<kernel::ConvOp>(op);
+  const MmaConv mma(conv);
+  ConvProduct product(conv, b);
+  const bool copied = isWgmmaCopied(mma.kind, hlo::elementType(conv.getInput()), /*alongDepth=*/true) &&
+                      isWgmmaCopied(mma.kind, hlo::elementType(conv.getFilter()), /*alongDepth=*/false);
+  WgmmaShape shape = chooseWgmmaShape(mma.kind, mma.shape, copied, /*rows=*/-1, product.columns, 1);
+  shape.residents = 1; // places of pixels take registers
+  b.setWork(mma.shape.rows * mma.shape.columns * 16);
+  BlockFrame frame(b, mma.shape.threads());
+  auto widest = [&](Type element) { return mmaAccess(mma.kind, element); };
+  return emitWgmmaTile(frame, mma.kind, shape,
+                       product.describe(frame, shape.rows, shape.columns, shape.lineBytes / mmaBytes(mma.kind), widest));
 }
 
 } // namespace lathe::nvptx

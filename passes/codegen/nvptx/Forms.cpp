@@ -13,7 +13,7 @@ namespace lathe::nvptx {
 
 static constexpr Form forms[] = {
     {"mma", whyNoMmaProduct, emitMmaProduct, whyNoWgmmaProduct, emitWgmmaProduct},
-    {"mma", whyNoMmaConv, emitMmaConv},
+    {"mma", whyNoMmaConv, emitMmaConv, whyNoWgmmaConv, emitWgmmaConv},
     {"tile", whyNoProduct, emitProduct},
     {"skinny", whyNoSkinny, emitSkinny},
     {"tile", whyNoConv, emitConv},

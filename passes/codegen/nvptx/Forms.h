@@ -26,11 +26,13 @@ mlir::LogicalResult emitProduct(mlir::Operation *op, codegen::KernelBuilder &b);
 // the same, and convolutions, on tensor cores
 std::string whyNoMmaProduct(mlir::Operation *op);
 mlir::LogicalResult emitMmaProduct(mlir::Operation *op, codegen::KernelBuilder &b);
+std::string whyNoMmaConv(mlir::Operation *op);
+mlir::LogicalResult emitMmaConv(mlir::Operation *op, codegen::KernelBuilder &b);
 // and by warpgroups
 std::string whyNoWgmmaProduct(mlir::Operation *op);
 mlir::LogicalResult emitWgmmaProduct(mlir::Operation *op, codegen::KernelBuilder &b);
-std::string whyNoMmaConv(mlir::Operation *op);
-mlir::LogicalResult emitMmaConv(mlir::Operation *op, codegen::KernelBuilder &b);
+std::string whyNoWgmmaConv(mlir::Operation *op);
+mlir::LogicalResult emitWgmmaConv(mlir::Operation *op, codegen::KernelBuilder &b);
 // products of few rows or columns (Skinny.cpp)
 std::string whyNoSkinny(mlir::Operation *op);
 mlir::LogicalResult emitSkinny(mlir::Operation *op, codegen::KernelBuilder &b);

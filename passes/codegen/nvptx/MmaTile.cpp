@@ -23,10 +23,9 @@ constexpr int64_t fragmentBytes = 32,
                   fragmentSteps = lineBytes / fragmentBytes; // of steps that one instruction takes
 constexpr int64_t copiedStages = 3, storedStages = 2;
 
-static int64_t stagedBytes(MmaKind kind) { return kind == MmaKind::Tf32 ? 4 : kind == MmaKind::S8 ? 1 : 2; }
+int64_t mmaBytes(MmaKind kind) { return kind == MmaKind::Tf32 ? 4 : kind == MmaKind::S8 ? 1 : 2; }
 
-/// Whether elements in memory are what is multiplied.
-static bool isDirect(MmaKind kind, Type element) {
+bool isMmaElement(MmaKind kind, Type element) {
   switch (kind) {
   case MmaKind::Tf32:
     return false;
@@ -67,11 +66,11 @@ std::string chooseMmaKind(Operation *op, Type lhs, Type rhs, Type sum, MmaKind &
   return {};
 }
 
-int64_t mmaDepth(MmaKind kind) { return lineBytes / stagedBytes(kind); }
+int64_t mmaDepth(MmaKind kind) { return lineBytes / mmaBytes(kind); }
 
 int64_t mmaAccess(MmaKind kind, Type element) {
   const int64_t bytes = codegen::elemBytes(element);
-  return std::min(pieceBytes, pieceBytes / stagedBytes(kind) * bytes);
+  return std::min(pieceBytes, pieceBytes / mmaBytes(kind) * bytes);
 }
 
 // What a warp reads from shared memory for each of its products grows with the edges of its rectangle, what it multiplies with their
@@ -92,12 +91,69 @@ MmaShape chooseMmaShape(MmaKind kind, int64_t rows, int64_t columns, int64_t dep
   }
 }
 
+Value roundMmaElements(KernelBuilder &b, MmaKind kind, const TileOperand &operand, Value x) {
+  if (isMmaElement(kind, operand.element))
+    return x;
+  Type word = b.getI32Type();
+  const unsigned lanes = operand.vector;
+  Value real = codegen::emitConvert(b, x, operand.element, b.getF32Type());
+  if (kind == MmaKind::Bf16) {
+    Value narrow = arith::TruncFOp::create(b, codegen::widen(b.getBF16Type(), lanes), real);
+    return arith::BitcastOp::create(b, codegen::widen(b.getI16Type(), lanes), narrow);
+  }
+  assert(kind == MmaKind::Tf32);
+  SmallVector<Value> words;
+  for (unsigned i = 0; i < lanes; ++i) {
+    Value one = lanes == 1 ? real : vector::ExtractOp::create(b, real, i).getResult();
+    words.push_back(
+        LLVM::CallIntrinsicOp::create(b, word, b.getStringAttr("llvm.nvvm.f2tf32.rna"), ValueRange{one})
+            .getResult(0));
+  }
+  return lanes == 1
+             ? words[0]
+             : vector::FromElementsOp::create(b, VectorType::get({operand.vector}, word), words).getResult();
+}
+
+SmallVector<Value> loadMmaSide(KernelBuilder &b, MmaKind kind, const TileSide &side, Value step, Value depth, int64_t together) {
+  SmallVector<Value> values;
+  const TileOperand &o = *side.operand;
+  const unsigned align = o.vector * codegen::elemBytes(o.element);
+  for (size_t i = 0; i < side.slots(); ++i) {
+    const TilePlace place = side.at(b, i, step, depth, together);
+    Value x;
+    if (isMmaElement(kind, o.element))
+      x = LLVM::LoadOp::create(b, codegen::widen(b.getIntegerType(8 * mmaBytes(kind)), o.vector),
+                               b.ptrAt(o.pointer, o.element, place.index), align);
+    else
+      x = loadAligned(b, o.element, o.pointer, place.index, o.vector, align);
+    values.push_back(place.inside ? b.select(place.inside, x, b.cstI(x.getType(), 0)) : x);
+  }
+  return values;
+}
+
+void copyMmaSide(KernelBuilder &b, MmaKind kind, const TileSide &side, Value step, Value depth, int64_t together,
+                 llvm::function_ref<Value(size_t)> placeOf) {
+  const TileOperand &o = *side.operand;
+  const int64_t size = o.vector * mmaBytes(kind);
+  Type word = b.getI32Type();
+  const std::string name = "llvm.nvvm.cp.async." + std::string(size == 16 ? "cg" : "ca") + ".shared.global." +
+                           std::to_string(size) + ".s";
+  for (size_t i = 0; i < side.slots(); ++i) {
+    const TilePlace place = side.at(b, i, step, depth, together);
+    Value whole = b.cstI(word, size); // what is not read becomes zeros
+    Value read = place.inside ? b.select(place.inside, whole, b.cstI(word, 0)) : whole;
+    Value from = LLVM::AddrSpaceCastOp::create(b, LLVM::LLVMPointerType::get(b.getContext(), 1),
+                                               b.ptrAt(o.pointer, o.element, place.index));
+    LLVM::CallIntrinsicOp::create(b, b.getStringAttr(name), ValueRange{placeOf(i), from, read});
+  }
+}
+
 namespace {
 
 class MmaTile {
 public:
   MmaTile(BlockFrame &frame, MmaKind kind, const MmaShape &shape, const TileProduct &p)
-      : frame(frame), b(frame.b), kind(kind), shape(shape), p(p), bytes(stagedBytes(kind)),
+      : frame(frame), b(frame.b), kind(kind), shape(shape), p(p), bytes(mmaBytes(kind)),
         depth(mmaDepth(kind)), word(b.getI32Type()) {}
 
   LogicalResult emit();
@@ -119,11 +175,10 @@ private:
   Value permuted(const Side &side, Value line, Value k);
   int64_t pitch(const Side &side) const { return side.along ? lineBytes : side.lines * bytes; }
   bool isDirect(const Side &side) const {
-    return nvptx::isDirect(kind, side.operand->element) && !side.isTurned() &&
+    return isMmaElement(kind, side.operand->element) && !side.isTurned() &&
            side.operand->vector * bytes >= 4;
   }
-  SmallVector<Value> load(const Side &side, Value step);
-  Value rounded(const TileOperand &operand, Value x);
+  SmallVector<Value> load(const Side &side, Value step) { return loadMmaSide(b, kind, side, step, p.depth, shape.parts); }
   void store(const Side &side, Value stage, ValueRange values);
   void copy(const Side &side, Value stage, Value step);
   SmallVector<Value> fragment(const Side &side, Value stage, int64_t step, int64_t block);
@@ -228,51 +283,13 @@ void MmaTile::makeFragments(Side &side, Value first, int64_t count) {
   }
 }
 
-/// What is multiplied, as integers of that width.
-Value MmaTile::rounded(const TileOperand &operand, Value x) {
-  const unsigned lanes = operand.vector;
-  Value real = codegen::emitConvert(b, x, operand.element, b.getF32Type());
-  if (kind == MmaKind::Bf16) {
-    Value narrow = arith::TruncFOp::create(b, codegen::widen(b.getBF16Type(), lanes), real);
-    return arith::BitcastOp::create(b, codegen::widen(b.getI16Type(), lanes), narrow);
-  }
-  assert(kind == MmaKind::Tf32);
-  SmallVector<Value> words;
-  for (unsigned i = 0; i < lanes; ++i) {
-    Value one = lanes == 1 ? real : vector::ExtractOp::create(b, real, i).getResult();
-    words.push_back(
-        LLVM::CallIntrinsicOp::create(b, word, b.getStringAttr("llvm.nvvm.f2tf32.rna"), ValueRange{one})
-            .getResult(0));
-  }
-  return lanes == 1
-             ? words[0]
-             : vector::FromElementsOp::create(b, VectorType::get({operand.vector}, word), words).getResult();
-}
-
-SmallVector<Value> MmaTile::load(const Side &side, Value step) {
-  SmallVector<Value> values;
-  const TileOperand &o = *side.operand;
-  const unsigned align = o.vector * codegen::elemBytes(o.element);
-  for (size_t i = 0; i < side.slots(); ++i) {
-    const TilePlace place = side.at(b, i, step, p.depth, shape.parts);
-    Value x;
-    if (nvptx::isDirect(kind, o.element))
-      x = LLVM::LoadOp::create(b, codegen::widen(b.getIntegerType(8 * bytes), o.vector),
-                               b.ptrAt(o.pointer, o.element, place.index), align);
-    else
-      x = loadAligned(b, o.element, o.pointer, place.index, o.vector, align);
-    values.push_back(place.inside ? b.select(place.inside, x, b.cstI(x.getType(), 0)) : x);
-  }
-  return values;
-}
-
 void MmaTile::store(const Side &side, Value stage, ValueRange values) {
   const TileOperand &o = *side.operand;
   auto put = [&](Value x, Value place, int64_t size) {
     LLVM::StoreOp::create(b, x, b.ptrBytes(at(b.add(stage, place)), b.i64(side.start)), size);
   };
   for (auto [i, value] : llvm::enumerate(values)) {
-    Value x = nvptx::isDirect(kind, o.element) ? value : rounded(o, value);
+    Value x = roundMmaElements(b, kind, o, value);
     if (!side.isTurned() || o.vector == 1)
       put(x, side.stores[i], o.vector * bytes);
     else
@@ -282,18 +299,8 @@ void MmaTile::store(const Side &side, Value stage, ValueRange values) {
 }
 
 void MmaTile::copy(const Side &side, Value stage, Value step) {
-  const TileOperand &o = *side.operand;
-  const int64_t size = o.vector * bytes;
-  const std::string name = "llvm.nvvm.cp.async." + std::string(size == 16 ? "cg" : "ca") + ".shared.global." +
-                           std::to_string(size) + ".s";
-  for (size_t i = 0; i < side.slots(); ++i) {
-    const TilePlace place = side.at(b, i, step, p.depth, shape.parts);
-    Value whole = b.cstI(word, size); // what is not read becomes zeros
-    Value read = place.inside ? b.select(place.inside, whole, b.cstI(word, 0)) : whole;
-    Value from = LLVM::AddrSpaceCastOp::create(b, LLVM::LLVMPointerType::get(b.getContext(), 1),
-                                               b.ptrAt(o.pointer, o.element, place.index));
-    intrinsic(name, {b.ptrBytes(at(b.add(stage, side.stores[i])), b.i64(side.start)), from, read});
-  }
+  copyMmaSide(b, kind, side, step, p.depth, shape.parts,
+              [&](size_t i) { return b.ptrBytes(at(b.add(stage, side.stores[i])), b.i64(side.start)); });
 }
 
 /// The four words of this thread, of 16 lines from `block` on.

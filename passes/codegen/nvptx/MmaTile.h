@@ -24,6 +24,21 @@ int64_t mmaDepth(MmaKind kind);
 /// The most bytes of an access to an operand of elements of this type.
 int64_t mmaAccess(MmaKind kind, mlir::Type element);
 
+// --- what tiles of other instructions share with these
+
+/// Bytes of an element that is multiplied.
+int64_t mmaBytes(MmaKind kind);
+/// Whether elements in memory are what is multiplied.
+bool isMmaElement(MmaKind kind, mlir::Type element);
+/// What a thread loads of an operand's tile in step `step`, as it lies in memory: see TileSide::at.
+mlir::SmallVector<mlir::Value> loadMmaSide(codegen::KernelBuilder &b, MmaKind kind, const TileSide &side, mlir::Value step,
+                                           mlir::Value depth, int64_t together);
+/// What is multiplied of one of these values, as integers of that width.
+mlir::Value roundMmaElements(codegen::KernelBuilder &b, MmaKind kind, const TileOperand &operand, mlir::Value loaded);
+/// The same for elements that are what is multiplied, by cp.async to the place in shared memory of each access.
+void copyMmaSide(codegen::KernelBuilder &b, MmaKind kind, const TileSide &side, mlir::Value step, mlir::Value depth, int64_t together,
+                 llvm::function_ref<mlir::Value(size_t slot)> place);
+
 /// Results of a tile and of a warp, multiples of 16.
 struct MmaShape {
   int64_t rows, columns, warpRows, warpColumns;

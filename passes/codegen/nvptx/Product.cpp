@@ -259,13 +259,18 @@ std::string whyNoWgmmaProduct(Operation *op) {
   const codegen::Contraction &c = roles.what;
   const RankedTensorType out = hlo::tensorType(accumulatorOf(op));
   const MmaProduct mma(op, c, out.getDimSize(roles.row), out.getDimSize(roles.column), roles.depth(), batchOf(out, roles));
-  return whyNoWgmmaTile(mma.kind, mma.shape, c.lhs.getElementType(), c.rhs.getElementType(), mma.wide);
+  return whyNoWgmmaTile(mma.kind, mma.shape, mma.wide);
 }
 
 LogicalResult emitWgmmaProduct(Operation *op, KernelBuilder &b) {
   DenseProduct product(op, b);
   const MmaProduct mma(op, product.roles.what, product.rows(), product.columns(), product.roles.depth(), product.batch());
-  const WgmmaShape shape = chooseWgmmaShape(mma.shape, product.rows(), product.columns(), product.batch());
+  const codegen::Contraction &c = product.roles.what;
+  auto isCopied = [&](RankedTensorType type, int64_t depth) {
+    return isWgmmaCopied(mma.kind, type.getElementType(), depth == type.getRank() - 1);
+  };
+  const bool copied = isCopied(c.lhs, c.summed[0].first) && isCopied(c.rhs, c.summed[0].second);
+  const WgmmaShape shape = chooseWgmmaShape(mma.kind, mma.shape, copied, product.rows(), product.columns(), product.batch());
   b.setWork(mma.shape.rows * mma.shape.columns * 16);
   BlockFrame frame(b, mma.shape.threads());
   auto widest = [&](Type element) { return mmaAccess(mma.kind, element); };

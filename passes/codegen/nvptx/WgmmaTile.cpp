@@ -3,10 +3,9 @@
 // the other.
 #include "passes/codegen/nvptx/WgmmaTile.h"
 
-#include "passes/codegen/element/Expr.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
@@ -17,28 +16,30 @@ using codegen::KernelBuilder;
 constexpr int64_t groupThreads = 128, groupRows = 64; // of a warpgroup
 constexpr int64_t pieceBytes = 16, stepBytes = 32;    // what stays together; of the steps of one instruction
 constexpr int64_t atomBytes = 128, atomLines = 8;     // across: what the widest permutation goes over
-constexpr int64_t elementBytes = 2;
 constexpr int64_t staticBytes = 48 << 10; // what a block has without being launched with more
 
-std::string whyNoWgmmaTile(MmaKind kind, const MmaShape &shape, Type lhs, Type rhs, bool wide) {
-  auto both = [&](auto is) { return is(lhs) && is(rhs); };
-  if (!(kind == MmaKind::Bf16 && both([](Type t) { return t.isBF16(); })) &&
-      !(kind == MmaKind::F16 && both([](Type t) { return t.isF16(); })))
-    return "operands that are not multiplied as they lie in memory, or no halves";
+std::string whyNoWgmmaTile(MmaKind kind, const MmaShape &shape, bool wide) {
   if (shape.rows % groupRows || shape.threads() != shape.rows / groupRows * groupThreads || shape.columns % groupRows)
     return "tiles of less than 64 rows or columns";
   return wide ? "" : "operands that are loaded one by one";
 }
 
+bool isWgmmaCopied(MmaKind kind, Type element, bool alongDepth) {
+  return isMmaElement(kind, element) && (alongDepth || mmaBytes(kind) == 2);
+}
+
 // A tile of 128x128 asks for as many bytes in the cycles of its products as a multiprocessor gets from the second cache at best;
 // twice the columns ask for three quarters of that.
-WgmmaShape chooseWgmmaShape(const MmaShape &shape, int64_t rows, int64_t columns, int64_t batch) {
+WgmmaShape chooseWgmmaShape(MmaKind kind, const MmaShape &shape, bool copied, int64_t rows, int64_t columns, int64_t batch) {
   constexpr int64_t enough = 120; // blocks that keep a device of 132 multiprocessors busy
   if (shape.rows < 128)
-    return {shape.rows, shape.columns, /*lineBytes=*/128, /*stages=*/3, /*underWay=*/0, /*residents=*/4};
+    return {shape.rows, shape.columns, /*lineBytes=*/128, /*stages=*/3, /*underWay=*/0, /*residents=*/copied ? 4 : 2};
+  // what passes through registers takes some of them
+  if (!copied)
+    return {128, 128, /*lineBytes=*/kind == MmaKind::Bf16 ? 64 : 128, /*stages=*/3, /*underWay=*/1, /*residents=*/1};
   const bool known = rows > 0 && columns > 0 && batch > 0;
   if (known && llvm::divideCeil(rows, 128) * llvm::divideCeil(columns, 256) * batch >= enough &&
-      llvm::divideCeil(columns, 256) * 256 * 8 <= columns * 9)
+      int64_t(llvm::divideCeil(columns, 256)) * 256 * 8 <= columns * 9)
     return {128, 256, /*lineBytes=*/128, /*stages=*/4, /*underWay=*/1, /*residents=*/1};
   return {128, 128, /*lineBytes=*/128, /*stages=*/3, /*underWay=*/0, /*residents=*/2};
 }
@@ -48,7 +49,7 @@ namespace {
 class WgmmaTile {
 public:
   WgmmaTile(BlockFrame &frame, MmaKind kind, const WgmmaShape &shape, const TileProduct &p)
-      : frame(frame), b(frame.b), kind(kind), shape(shape), p(p), line(shape.lineBytes), depth(line / elementBytes) {}
+      : frame(frame), b(frame.b), kind(kind), shape(shape), p(p), bytes(mmaBytes(kind)), line(shape.lineBytes), depth(line / bytes) {}
 
   LogicalResult emit();
 
@@ -58,12 +59,20 @@ private:
     int64_t groupBytes = 0;    ///< from one warpgroup's lines to the next one's
     int64_t stepBytes = 0;     ///< from the steps of one instruction to those of the next
     uint64_t layout = 0;       ///< the descriptor but for its address
-    SmallVector<Value> stores; ///< bytes from the stage to what each access copies
+    bool along = false;        ///< steps are neighbours in shared memory
+    bool copied = false;       ///< by cp.async; else what is multiplied passes through registers
+    SmallVector<Value> stores; ///< bytes from the stage to what each access copies, or to each element of it: see isTurned
+    /// Only halves may lie across: others are turned on the way.
+    bool isTurned() const { return along && !operand->alongDepth; }
   };
 
   Side makeSide(const TileOperand &operand, int64_t lines, Value tile, Value count);
-  Value permuted(const TileOperand &operand, Value at, Value k);
+  Value permuted(const Side &side, Value at, Value k);
+  Value place(const Side &side, Value stage, size_t store) {
+    return b.ptrBytes(b.ptrBytes(memory, b.add(stage, side.stores[store])), b.i64(side.start));
+  }
   void copy(const Side &side, Value stage, Value step);
+  void store(const Side &side, Value stage, ValueRange values);
   void multiply(Value stage);
   void sumUp(Value steps);
   SmallVector<Value> sums();
@@ -83,7 +92,7 @@ private:
   const MmaKind kind;
   const WgmmaShape &shape;
   const TileProduct &p;
-  const int64_t line, depth; ///< bytes and steps of a line in a stage
+  const int64_t bytes, line, depth; ///< of an element in shared memory; bytes and steps of a line in a stage
   Value memory, group;       ///< group: of this thread
   Side lhs, rhs;
   int64_t stageBytes = 0, memoryBytes = 0;
@@ -107,61 +116,79 @@ std::string WgmmaTile::sumList() const {
 
 // Of addresses whose first bits are 0, as those of stages are: pieces of lines of 128 bytes by the line's number in 8, of 64
 // bytes by that of its pair in 4.
-Value WgmmaTile::permuted(const TileOperand &operand, Value at, Value k) {
+Value WgmmaTile::permuted(const Side &side, Value at, Value k) {
   auto place = [&](Value major, Value minor, int64_t pitch, Value key) {
     Value piece = arith::XOrIOp::create(b, b.divU(minor, b.i64(pieceBytes)), key);
     return b.add(b.mul(major, b.i64(pitch)), b.add(b.mul(piece, b.i64(pieceBytes)), b.remU(minor, b.i64(pieceBytes))));
   };
-  if (operand.alongDepth)
-    return place(at, b.mul(k, b.i64(elementBytes)), line, line == 128 ? bits(at, 0, 3) : bits(at, 1, 2));
-  constexpr int64_t width = atomBytes / elementBytes;
-  Value inside = place(k, b.mul(b.remU(at, b.i64(width)), b.i64(elementBytes)), atomBytes, bits(k, 0, 3));
+  if (side.along)
+    return place(at, b.mul(k, b.i64(bytes)), line, line == 128 ? bits(at, 0, 3) : bits(at, 1, 2));
+  const int64_t width = atomBytes / bytes;
+  Value inside = place(k, b.mul(b.remU(at, b.i64(width)), b.i64(bytes)), atomBytes, bits(k, 0, 3));
   return b.add(b.mul(b.divU(at, b.i64(width)), b.i64(depth * atomBytes)), inside);
 }
 
+// Threads of a warp that turn elements have some steps of some lines each, not one step of many: words of neighbouring steps lie
+// in different banks, those of every eighth line in one.
 WgmmaTile::Side WgmmaTile::makeSide(const TileOperand &operand, int64_t lines, Value tile, Value count) {
   Side side;
-  static_cast<TileSide &>(side) = TileSide(b, operand, lines, depth, frame.thread, shape.threads(), tile, count);
+  side.along = operand.alongDepth || bytes != 2;
+  side.operand = &operand;
+  Value thread = frame.thread;
+  if (const int64_t inner = lines / operand.vector; side.isTurned() && inner < shape.threads()) {
+    Value outer = b.i64(shape.threads() / inner);
+    thread = b.add(b.mul(b.remU(thread, outer), b.i64(inner)), b.divU(thread, outer));
+  }
+  static_cast<TileSide &>(side) = TileSide(b, operand, lines, depth, thread, shape.threads(), tile, count);
+  side.copied = isWgmmaCopied(kind, operand.element, operand.alongDepth) && operand.vector * bytes >= 4;
   side.start = stageBytes;
   stageBytes += lines * line;
   for (size_t i = 0; i < side.slots(); ++i)
-    side.stores.push_back(permuted(operand, side.line[i], side.k[i]));
+    for (int64_t j = 0; j < (side.isTurned() ? operand.vector : 1); ++j)
+      side.stores.push_back(permuted(side, b.add(side.line[i], b.i64(j)), side.k[i]));
   // A descriptor has addresses and distances in pieces: from bit 16 on the distance of neighbouring atoms across, unused
   // along; from bit 32 on that of eight lines along or of eight steps across; from bit 62 on 1 or 2 for lines of 128 or 64 bytes.
   auto layout = [](uint64_t leading, uint64_t stride, uint64_t swizzle) {
     return leading / pieceBytes << 16 | stride / pieceBytes << 32 | swizzle << 62;
   };
-  if (operand.alongDepth) {
+  if (side.along) {
     side.groupBytes = groupRows * line;
     side.stepBytes = nvptx::stepBytes;
     side.layout = layout(pieceBytes, atomLines * line, line == 128 ? 1 : 2);
   } else {
     side.groupBytes = depth * atomBytes; // 64 lines are an atom's width
-    side.stepBytes = nvptx::stepBytes / elementBytes * atomBytes;
+    side.stepBytes = nvptx::stepBytes / bytes * atomBytes;
     side.layout = layout(depth * atomBytes, atomLines * atomBytes, 1);
   }
   return side;
 }
 
 void WgmmaTile::copy(const Side &side, Value stage, Value step) {
-  const TileOperand &o = *side.operand;
-  const int64_t size = o.vector * elementBytes;
-  const std::string name = "llvm.nvvm.cp.async." + std::string(size == 16 ? "cg" : "ca") + ".shared.global." + std::to_string(size) + ".s";
-  Type word = b.getI32Type();
-  for (size_t i = 0; i < side.slots(); ++i) {
-    const TilePlace place = side.at(b, i, step, p.depth, /*together=*/1);
-    Value whole = b.cstI(word, size); // what is not read becomes zeros
-    Value read = place.inside ? b.select(place.inside, whole, b.cstI(word, 0)) : whole;
-    Value from = LLVM::AddrSpaceCastOp::create(b, LLVM::LLVMPointerType::get(b.getContext(), 1), b.ptrAt(o.pointer, o.element, place.index));
-    intrinsic(name, {b.ptrBytes(b.ptrBytes(memory, b.add(stage, side.stores[i])), b.i64(side.start)), from, read});
+  if (side.copied)
+    copyMmaSide(b, kind, side, step, p.depth, /*together=*/1, [&](size_t i) { return place(side, stage, i); });
+}
+
+void WgmmaTile::store(const Side &side, Value stage, ValueRange values) {
+  const int64_t v = side.operand->vector;
+  for (auto [i, value] : llvm::enumerate(values)) {
+    Value x = roundMmaElements(b, kind, *side.operand, value);
+    if (!side.isTurned() || v == 1)
+      LLVM::StoreOp::create(b, x, place(side, stage, i), v * bytes);
+    else
+      for (int64_t j = 0; j < v; ++j)
+        LLVM::StoreOp::create(b, vector::ExtractOp::create(b, x, j), place(side, stage, i * v + j), bytes);
   }
 }
 
 /// Has the products of a stage under way as one group.
 void WgmmaTile::multiply(Value stage) {
-  const std::string type = kind == MmaKind::Bf16 ? "bf16" : "f16";
-  const std::string name =
-      "wgmma.mma_async.sync.aligned.m64n" + std::to_string(shape.columns) + "k16.f32." + type + "." + type + " ";
+  static constexpr const char *types[] = {"k8.f32.tf32.tf32 ", "k16.f32.bf16.bf16 ", "k16.f32.f16.f16 ", "k32.s32.s8.s8 "};
+  static_assert(int(MmaKind::Tf32) == 0 && int(MmaKind::Bf16) == 1 && int(MmaKind::F16) == 2 && int(MmaKind::S8) == 3);
+  const std::string name = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(shape.columns) + types[int(kind)];
+  std::string scales = kind == MmaKind::S8 ? ";\n" : ", 1, 1";
+  if (bytes == 2)
+    scales += std::string(lhs.along ? ", 0" : ", 1") + (rhs.along ? ", 0" : ", 1");
+  scales += kind == MmaKind::S8 ? "" : ";\n";
   Value from = b.add(LLVM::PtrToIntOp::create(b, b.getI64Type(), memory), stage);
   auto descriptor = [&](const Side &side, Value offset) {
     Value address = b.divU(b.add(b.add(from, b.i64(side.start)), offset), b.i64(pieceBytes));
@@ -174,23 +201,46 @@ void WgmmaTile::multiply(Value stage) {
     args.push_back(b.add(x, b.i64(step * lhs.stepBytes / pieceBytes)));
     args.push_back(b.add(y, b.i64(step * rhs.stepBytes / pieceBytes)));
     constraints += step ? ",l,l" : "l,l";
-    text += name + sumList() + ", $" + std::to_string(2 * step) + ", $" + std::to_string(2 * step + 1) + ", wg_add, 1, 1, " +
-            (lhs.operand->alongDepth ? "0, " : "1, ") + (rhs.operand->alongDepth ? "0;\n" : "1;\n");
+    text += name + sumList() + ", $" + std::to_string(2 * step) + ", $" + std::to_string(2 * step + 1) + ", wg_add" + scales;
   }
   assembly(text + "wgmma.commit_group.sync.aligned;", constraints, {}, args);
 }
 
 // A stage is free for copies once all warpgroups have waited for its products: with products of one stage under way, that is one
-// turn later. The copies are begun while products are under way.
+// turn later. The copies are begun while products are under way. What passes through registers is loaded two turns ahead and
+// stored one turn ahead.
 void WgmmaTile::sumUp(Value steps) {
   const int64_t ahead = shape.stages - 1 - shape.underWay; // stages whose copies are under way while one is used
+  assert(ahead >= 1 && "what is stored needs a free stage");
   Type word = b.getI32Type();
+  SmallVector<const Side *, 2> stored;
+  for (const Side *side : {&lhs, &rhs})
+    if (!side->copied)
+      stored.push_back(side);
+  const bool copies = stored.size() < 2;
   auto fetch = [&](Value stage, Value step) {
+    if (!copies)
+      return;
     copy(lhs, stage, step);
     copy(rhs, stage, step);
     intrinsic("llvm.nvvm.cp.async.commit.group", {});
   };
-  auto wait = [&](int64_t pending) { intrinsic("llvm.nvvm.cp.async.wait.group", {b.cstI(word, pending)}); };
+  auto wait = [&](int64_t pending) {
+    if (copies)
+      intrinsic("llvm.nvvm.cp.async.wait.group", {b.cstI(word, pending)});
+  };
+  auto load = [&](Value step) {
+    SmallVector<Value> values;
+    for (const Side *side : stored)
+      values.append(loadMmaSide(b, kind, *side, step, p.depth, /*together=*/1));
+    return values;
+  };
+  auto put = [&](Value stage, ValueRange values) {
+    for (const Side *side : stored) {
+      store(*side, stage, values.take_front(side->slots()));
+      values = values.drop_front(side->slots());
+    }
+  };
   auto waitForProducts = [&](int64_t pending) { assembly("wgmma.wait_group.sync.aligned " + std::to_string(pending) + ";", ""); };
   for (int64_t s = 0; s < ahead; ++s)
     fetch(b.i64(s * stageBytes), b.i64(s));
@@ -198,17 +248,30 @@ void WgmmaTile::sumUp(Value steps) {
     Value next = b.add(stage, b.i64(stageBytes));
     return b.select(b.lt(next, b.i64(shape.stages * stageBytes)), next, b.i64(0));
   };
-  // the stage that is used, and the one that is free
-  b.loop(b.i64(0), steps, b.i64(1), ValueRange{b.i64(0), b.i64(ahead * stageBytes)}, [&](Value step, ValueRange state) {
-    wait(ahead - 1);
-    // products read by the asynchronous proxy what this thread has written by the generic one
-    assembly("fence.proxy.async.shared::cta;", "");
-    frame.barrier(); // all have what they waited for, and are done with the stage that is free
-    multiply(state[0]);
-    fetch(state[1], b.add(step, b.i64(ahead)));
-    waitForProducts(shape.underWay);
-    return SmallVector<Value>{after(state[0]), after(state[1])};
-  });
+  auto all = [&] {
+    put(b.i64(0), load(b.i64(0)));
+    // the stage that is used, the one that is free, and what is to be stored to the next one
+    SmallVector<Value> carried{b.i64(0), b.i64(ahead * stageBytes)};
+    carried.append(load(b.i64(1)));
+    b.loop(b.i64(0), steps, b.i64(1), carried, [&](Value step, ValueRange state) {
+      wait(ahead - 1);
+      // products read by the asynchronous proxy what this thread has written by the generic one
+      assembly("fence.proxy.async.shared::cta;", "");
+      frame.barrier(); // all have what they waited for, and are done with the stage that is free
+      multiply(state[0]);
+      fetch(state[1], b.add(step, b.i64(ahead)));
+      SmallVector<Value> next{after(state[0]), after(state[1])};
+      put(next[0], state.drop_front(2));
+      next.append(load(b.add(step, b.i64(2))));
+      waitForProducts(shape.underWay);
+      return next;
+    });
+  };
+  // lines of no steps have nothing that could be loaded
+  if (stored.empty() || codegen::constantOf(p.depth))
+    all();
+  else
+    b.ifThen(b.lt(b.i64(0), p.depth), all);
   if (shape.underWay)
     waitForProducts(0);
   wait(0);
@@ -220,7 +283,7 @@ SmallVector<Value> WgmmaTile::sums() {
   std::string text, constraints;
   for (int64_t i = 0; i < count(); ++i) {
     text += "mov.b32 $" + std::to_string(i) + ", wg_sum" + std::to_string(i) + ";\n";
-    constraints += i ? ",=f" : "=f";
+    constraints += std::string(i ? "," : "") + (p.sum.isF32() ? "=f" : "=r");
   }
   Type all = LLVM::LLVMStructType::getLiteral(b.getContext(), SmallVector<Type>(count(), p.sum));
   Value packed = assembly(text, constraints, all);
@@ -265,9 +328,10 @@ LogicalResult WgmmaTile::finish(ValueRange sums) {
 LogicalResult WgmmaTile::emit() {
   constexpr int64_t aligned = 1024; // to the permutation's period, so that it is one of places in the stage
   group = b.divU(frame.thread, b.i64(groupThreads));
-  std::string text = ".reg .pred wg_add;\n.reg .f32 wg_sum<" + std::to_string(count()) + ">;\nsetp.eq.u32 wg_add, 0, 0;\n";
+  std::string text = std::string(".reg .pred wg_add;\n.reg .") + (p.sum.isF32() ? "f32" : "b32") + " wg_sum<" + std::to_string(count()) +
+                     ">;\nsetp.eq.u32 wg_add, 0, 0;\n";
   for (int64_t i = 0; i < count(); ++i)
-    text += "mov.f32 wg_sum" + std::to_string(i) + ", 0f00000000;\n";
+    text += "mov.b32 wg_sum" + std::to_string(i) + ", 0;\n";
   assembly(text, "");
   lhs = makeSide(p.lhs, shape.rows, p.tileRow, p.rows);
   rhs = makeSide(p.rhs, shape.columns, p.tileColumn, p.columns);

@@ -3,7 +3,8 @@
 // blocks have as many threads, and where a tile has more columns, the last blocks have nothing to do.
 //
 // Operands lie in shared memory as the instruction's descriptors know them, in lines of 64 or 128 bytes whose 16-byte pieces
-// are permuted by xor, and come there by cp.async. What is not multiplied as it lies in memory stays with MmaTile.h.
+// are permuted by xor. What is multiplied as it lies in memory comes there by cp.async; what is rounded, or words and bytes that
+// do not lie along the depth, through registers.
 #ifndef LATHE_PASSES_CODEGEN_NVPTX_WGMMATILE_H
 #define LATHE_PASSES_CODEGEN_NVPTX_WGMMATILE_H
 
@@ -21,11 +22,12 @@ struct WgmmaShape {
   int64_t threads() const { return 2 * rows; } ///< a warpgroup has 64 rows
 };
 
-/// Why operands of these elements are not multiplied so, in place of tiles of this shape; empty if they are. `wide`: as
-/// chooseMmaShape has it.
-std::string whyNoWgmmaTile(MmaKind kind, const MmaShape &shape, mlir::Type lhs, mlir::Type rhs, bool wide);
-/// The shape in place of that. Negative sizes are known at run time only.
-WgmmaShape chooseWgmmaShape(const MmaShape &shape, int64_t rows, int64_t columns, int64_t batch);
+/// Why there are none in place of tiles of this shape; empty if there are. `wide`: as chooseMmaShape has it.
+std::string whyNoWgmmaTile(MmaKind kind, const MmaShape &shape, bool wide);
+/// Whether an operand of these elements is multiplied as it lies in memory; else it passes through registers.
+bool isWgmmaCopied(MmaKind kind, mlir::Type element, bool alongDepth);
+/// The shape in place of that; `copied`: both operands are. Negative sizes are known at run time only.
+WgmmaShape chooseWgmmaShape(MmaKind kind, const MmaShape &shape, bool copied, int64_t rows, int64_t columns, int64_t batch);
 /// Emits the work of one block.
 mlir::LogicalResult emitWgmmaTile(BlockFrame &frame, MmaKind kind, const WgmmaShape &shape, const TileProduct &product);
 
