@@ -17,6 +17,14 @@ using codegen::KernelBuilder;
 
 constexpr int64_t mostNarrow = 7;
 
+/// Whether the results are too few to keep a device busy with a thread each.
+static bool isSmall(Operation *op, const Roles &roles) {
+  constexpr int64_t few = 2048;
+  auto dot = dyn_cast<kernel::DotOp>(op);
+  RankedTensorType out = dot ? dot.getAccType() : hlo::tensorType(op->getResult(0));
+  return out.hasStaticShape() && out.getNumElements() <= few;
+}
+
 std::string whyNoSkinny(Operation *op) {
   std::optional<Roles> roles = rolesOf(op);
   if (!roles)
@@ -26,8 +34,9 @@ std::string whyNoSkinny(Operation *op) {
     return "no few rows or columns";
   if (fewRows ? roles->rows() < 1 : roles->columns() < 1)
     return "no results";
-  if (isBelow(fewRows ? roles->columns() : roles->rows(), warpThreads))
-    return "fewer than 32 lines of the wide operand";
+  // few results with as few threads would take the steps of a deep sum one after the other
+  if (isBelow(fewRows ? roles->columns() : roles->rows(), warpThreads) && !isSmall(op, *roles))
+    return "fewer than 32 lines of the wide operand, and many results";
   if (isBelow(roles->depth(), 2 * warpThreads))
     return "a depth below 64";
   const codegen::Contraction &c = roles->what;

@@ -116,7 +116,7 @@ static int64_t lanesOf(Operation *op, std::string &why) {
     if (!made || (!isKernel && made != op)) // a buffer, or the core's sums
       continue;
     if (auto constant = dyn_cast<hlo::ConstantOp>(made)) {
-      if (hlo::tensorType(v).getRank() != 0)
+      if (!constant.getValue().isSplat())
         return refuse("a table of constants");
     } else if (codegen::isElementwise(made)) {
       auto narrow = [](Value x) { return isRealOf(x, 32); };

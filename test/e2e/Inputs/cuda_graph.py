@@ -74,6 +74,7 @@ def elementwise(name, dims, dtype="DT_FLOAT", free=None):
     y = node(name + "_row", "Mul", [x, given(name + "_r", [dims[-1]], dtype)], **t)
     y = node(name + "_rows", "Add", [y, given(name + "_c", [dims[-2], 1], dtype)], **t)
     y = node(name + "_tanh", "Tanh", [y], **t)
+    node(name + "_relu", "Relu", [y], **t)  # a constant of every element alike
     node(name + "_out", "Maximum", [node(name + "_erf", "Erf", [y], **t), x], **t)
     node(name + "_sign", "Select", [node(name + "_less", "Less", [y, x], **t), y, x], **t)
 
