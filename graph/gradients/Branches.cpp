@@ -1,6 +1,7 @@
 // A Switch adds a side to what reads it; a Merge leaves what its inputs have in common. A value of one side goes to a list that passes
 // the same switches, and a Merge behind them joins the list with what came by another side.
 #include "graph/gradients/Branches.h"
+#include "ops/Flags.h"
 
 #include <algorithm>
 
@@ -9,8 +10,8 @@ namespace {
 
 bool same(const Side &a, const Side &b) { return a.predicate == b.predicate && a.isTrue == b.isTrue; }
 
-bool isSwitch(const Node &node) { return node.op() == "Switch" || node.op() == "RefSwitch"; }
-bool isMerge(const Node &node) { return node.op() == "Merge" || node.op() == "RefMerge"; }
+bool isSwitch(const Node &node) { return ops::is(node.op(), ops::Flag::Switch); }
+bool isMerge(const Node &node) { return ops::is(node.op(), ops::Flag::Merge); }
 
 /// What is handed on as the predicate: the switches of one conditional read it through different nodes.
 Endpoint source(Endpoint e) {

@@ -1,6 +1,7 @@
 // Switches and merges of the first kind of control flow, outside of loops.
 #include "graph/gradients/Expr.h"
 #include "graph/gradients/Rules.h"
+#include "ops/Flags.h"
 
 #include <tuple>
 
@@ -26,11 +27,11 @@ Side sideOf(Endpoint input) {
     work.pop_back();
     if (!seen.insert({at.node, at.port, at.open}).second)
       continue;
-    if (at.node->op() == "Switch" || at.node->op() == "RefSwitch") {
+    if (ops::is(at.node->op(), ops::Flag::Switch)) {
       if (at.open == 0 && at.port >= 0)
         return {at.node->input(1), at.port == 1};
       --at.open;
-    } else if (at.node->op() == "Merge" || at.node->op() == "RefMerge") {
+    } else if (ops::is(at.node->op(), ops::Flag::Merge)) {
       ++at.open;
     }
     for (const Endpoint &e : at.node->inputs())

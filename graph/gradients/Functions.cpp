@@ -2,6 +2,7 @@
 // since the branches' insides have no common types.
 #include "graph/gradients/Branches.h"
 #include "graph/gradients/Expr.h"
+#include "ops/Flags.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -200,7 +201,7 @@ const Node *unrepeatable(const BodyGradient &made) {
   std::vector<bool> needed = ancestors(*made.body.graph, roots);
   for (const Node *node : made.body.graph->nodes())
     if (needed[node->id()] && made.isForward[node->id()] && node->info().isStateful && node->op() != "_Arg" &&
-        node->op() != "ReadVariableOp" && node->op() != "ResourceGather" && node->op() != "Assert")
+        node->op() != "Assert" && !ops::is(node->op(), ops::Flag::ReadsVariable))
       return node;
   return nullptr;
 }

@@ -127,6 +127,64 @@ TEST(Gradients, CallsKeepTheirNodesAndGiveMore) {
   EXPECT_TRUE(again.ok()) << again.status();
 }
 
+/// Gradients of a conditional whose branches multiply x by what a stateful op gives.
+absl::Status throughBranchesOf(const tf::NodeDef &stateful, const std::string &result) {
+  Fixture f;
+  tf::FunctionDef def;
+  def.mutable_signature()->set_name("branch");
+  auto arg = [](tf::OpDef::ArgDef *a, const char *name, tf::DataType type) {
+    a->set_name(name);
+    a->set_type(type);
+  };
+  arg(def.mutable_signature()->add_input_arg(), "handle", tf::DT_RESOURCE);
+  arg(def.mutable_signature()->add_input_arg(), "numbers", tf::DT_INT32);
+  arg(def.mutable_signature()->add_input_arg(), "x", tf::DT_FLOAT);
+  arg(def.mutable_signature()->add_output_arg(), "r", tf::DT_FLOAT);
+  *def.add_node_def() = stateful;
+  tf::NodeDef *product = def.add_node_def();
+  product->set_name("product");
+  product->set_op("Mul");
+  product->add_input(stateful.name() + ":" + result + ":0");
+  product->add_input("x");
+  (*product->mutable_attr())["T"].set_type(tf::DT_FLOAT);
+  (*def.mutable_ret())["r"] = "product:z:0";
+  if (absl::Status s = f.graph.library().add(def); !s.ok())
+    return s;
+  Node *handle = f.e.node("VarHandleOp", {}, {{"dtype", DType::Float32}, {"shape", PartialShape({4})}}, "v");
+  tf::AttrValue branch;
+  branch.mutable_func()->set_name("branch");
+  Node *node = f.e.node("If", {call("Greater", {f.x, f.y}), std::vector<Val>{Val(f.e, handle->output(0)), f.e.int32s({1}), f.x}},
+                        {{"then_branch", branch}, {"else_branch", branch}, {"Tout", std::vector<DType>{DType::Float32}}}, "if");
+  if (!node)
+    return f.e.status;
+  return f.gradients({Val(f.e, node->output(0))}, {f.x}).status();
+}
+
+TEST(Gradients, BranchesRunAgainWhereThatGivesTheSame) {
+  tf::NodeDef node;
+  node.set_name("stateful");
+  node.set_op("RandomStandardNormal");
+  node.add_input("numbers");
+  (*node.mutable_attr())["T"].set_type(tf::DT_INT32);
+  (*node.mutable_attr())["dtype"].set_type(tf::DT_FLOAT);
+  absl::Status s = throughBranchesOf(node, "output");
+  EXPECT_NE(s.message().find("stateful"), std::string::npos) << s;
+  node.Clear();
+  node.set_name("read");
+  node.add_input("handle");
+  (*node.mutable_attr())["dtype"].set_type(tf::DT_FLOAT);
+  node.set_op("ReadVariableOp");
+  s = throughBranchesOf(node, "value");
+  EXPECT_TRUE(s.ok()) << s;
+  node.add_input("numbers");
+  (*node.mutable_attr())["Tindices"].set_type(tf::DT_INT32);
+  for (const char *op : {"ResourceGather", "ResourceGatherNd"}) {
+    node.set_op(op);
+    s = throughBranchesOf(node, "output");
+    EXPECT_TRUE(s.ok()) << op << ": " << s;
+  }
+}
+
 TEST(Gradients, PassSwitchesOfReferences) {
   Fixture f;
   Node *variable = f.e.node("VariableV2", {}, {{"dtype", DType::Float32}, {"shape", PartialShape({2})}}, "v");
