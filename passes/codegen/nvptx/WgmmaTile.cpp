@@ -29,17 +29,17 @@ bool isWgmmaCopied(MmaKind kind, Type element, bool alongDepth) {
 }
 
 // A tile of 128x128 asks for as many bytes in the cycles of its products as a multiprocessor gets from the second cache at best;
-// twice the columns ask for three quarters of that.
+// twice the columns ask for three quarters of that. What passes through registers takes some of them.
 WgmmaShape chooseWgmmaShape(MmaKind kind, const MmaShape &shape, bool copied, int64_t rows, int64_t columns, int64_t batch) {
   constexpr int64_t enough = 120; // blocks that keep a device of 132 multiprocessors busy
   if (shape.rows < 128)
     return {shape.rows, shape.columns, /*lineBytes=*/128, /*stages=*/3, /*underWay=*/0, /*residents=*/copied ? 4 : 2};
-  // what passes through registers takes some of them
-  if (!copied)
-    return {128, 128, /*lineBytes=*/kind == MmaKind::Bf16 ? 64 : 128, /*stages=*/3, /*underWay=*/1, /*residents=*/1};
+  const int64_t across = columns > 0 ? llvm::divideCeil(columns, 256) : 0;
   const bool known = rows > 0 && columns > 0 && batch > 0;
-  if (known && llvm::divideCeil(rows, 128) * llvm::divideCeil(columns, 256) * batch >= enough &&
-      int64_t(llvm::divideCeil(columns, 256)) * 256 * 8 <= columns * 9)
+  const bool large = known && int64_t(llvm::divideCeil(rows, 128)) * across * batch >= enough && across * 256 * 8 <= columns * 9;
+  if (!copied) // bytes that are turned spill beside so many sums
+    return {128, large && kind != MmaKind::S8 ? 256 : 128, /*lineBytes=*/kind == MmaKind::Bf16 ? 64 : 128, /*stages=*/3, /*underWay=*/1, /*residents=*/1};
+  if (large)
     return {128, 256, /*lineBytes=*/128, /*stages=*/4, /*underWay=*/1, /*residents=*/1};
   return {128, 128, /*lineBytes=*/128, /*stages=*/3, /*underWay=*/0, /*residents=*/2};
 }

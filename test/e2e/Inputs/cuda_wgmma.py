@@ -1,4 +1,4 @@
-"""cuda_wgmma.py OUT: products and convolutions whose tiles are those of warpgroups on sm_90a (64x64, 128x128 and, of what is not rounded,
+"""cuda_wgmma.py OUT: products and convolutions whose tiles are those of warpgroups on sm_90a (64x64, 128x128 and
 128x256). OUT.pbtxt: of halves and bytes; OUT_f32.pbtxt: of f32, for --precision. OUT.npz and OUT_f32.npz: values for their inputs."""
 import sys
 
@@ -44,6 +44,7 @@ write(sys.argv[1])
 nodes.clear()
 feeds.clear()
 product("square", 104, 72, 120, batch=(96,))
+product("wide", 64, 40, 248, batch=(120,))
 product("square_11", 104, 40, 120, True, True, batch=(96,))
 product("small_01", 72, 40, 120, False, True, batch=(24,))
 product("small_10", 72, 136, 120, True, False, batch=(24,))
