@@ -136,6 +136,63 @@ Outcome multiply(const std::string &type, const Layout &a, const Layout &b, cons
   return {result, same, device.findings()};
 }
 
+/// One product of 64x8 of 32 bytes of steps along rows of 128, of words or bytes, whose low bits do not count or are all.
+template <class T, class Sum>
+void narrow(const char *shape, const char *scales, const char *reg, std::function<T(int)> convert) {
+  CudaDevice device({{"CHECKS", "init,race"}, {"ARCH", "90"}});
+  constexpr unsigned depth = 32 / sizeof(T), lines = 8;
+  std::mt19937 random(2);
+  std::vector<uint8_t> image(72 * 128, 0xee);
+  std::vector<int> v(72 * depth);
+  for (unsigned line = 0; line < 72; ++line) // 64 of A, then 8 of B
+    for (unsigned k = 0; k < depth; ++k) {
+      const int n = v[line * depth + k] = static_cast<int>(random() % 17) - 8;
+      const T bits = convert(n);
+      const unsigned at = k * sizeof(T);
+      std::memcpy(&image[line * 128 + ((at / 16 ^ line % 8) * 16) + at % 16], &bits, sizeof(T));
+    }
+  std::string text = "ld.param.b64 %rd1, [p0];\nld.param.b64 %rd2, [p1];\nld.param.b64 %rd4, [p2];\nmov.u32 %r1, %tid.x;\n"
+                     "mov.u64 %rd5, tile;\nmul.wide.u32 %rd6, %r1, 4;\n";
+  for (unsigned at = 0; at < image.size(); at += threads * 4)
+    text += "add.u64 %rd7, %rd1, %rd6;\nadd.u64 %rd8, %rd5, %rd6;\nld.global.b32 %r4, [%rd7+" + std::to_string(at) +
+            "];\nst.shared.b32 [%rd8+" + std::to_string(at) + "], %r4;\n";
+  text += std::string("fence.proxy.async.shared::cta;\nbar.sync 0;\n.reg .") + reg + " sum<4>;\n.reg .pred keep;\nsetp.ne.u32 keep, 0, 0;\n";
+  for (unsigned i = 0; i < 4; ++i) // not kept
+    text += "mov.b32 sum" + std::to_string(i) + ", 5;\n";
+  text += "shr.u64 %rd9, %rd5, 4;\nor.b64 %rd10, %rd9, %rd2;\nadd.u64 %rd11, %rd10, 512;\nwgmma.fence.sync.aligned;\n"
+          "wgmma.mma_async.sync.aligned.m64n8" + std::string(shape) + " {sum0, sum1, sum2, sum3}, %rd10, %rd11, keep" + scales +
+          ";\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nshr.u32 %r8, %r1, 5;\nand.b32 %r9, %r1, 31;\n"
+          "shr.u32 %r10, %r9, 2;\nand.b32 %r11, %r9, 3;\nmad.lo.u32 %r12, %r8, 16, %r10;\nmul.lo.u32 %r13, %r12, 8;\n"
+          "mad.lo.u32 %r13, %r11, 2, %r13;\nmul.wide.u32 %rd14, %r13, 4;\nadd.u64 %rd14, %rd4, %rd14;\n";
+  for (unsigned i = 0; i < 4; ++i)
+    text += "st.global.b32 [%rd14+" + std::to_string(i / 2 * 256 + i % 2 * 4) + "], sum" + std::to_string(i) + ";\n";
+  lathe_cu_module m = device.load(entry(3, text, "", ".shared .align 1024 .b8 tile[9216];", "sm_90a", "8.0"));
+  ASSERT_TRUE(m);
+  lathe_cu_deviceptr out = device.upload(nullptr, 64 * lines * 4);
+  ASSERT_EQ(device.run(device.function(m, "k"), 1, threads, {device.upload(image), descriptor(16, 1024, 1), out}), 0);
+  EXPECT_TRUE(device.findings().empty()) << device.findings()[0];
+  std::vector<Sum> sums = device.download<Sum>(out, 64 * lines);
+  for (unsigned i = 0; i < 64; ++i)
+    for (unsigned j = 0; j < lines; ++j) {
+      Sum sum = 0;
+      for (unsigned k = 0; k < depth; ++k)
+        sum += static_cast<Sum>(v[i * depth + k] * v[(64 + j) * depth + k]);
+      ASSERT_EQ(sums[i * lines + j], sum) << i << " " << j;
+    }
+}
+
+TEST(Warpgroup, Tf32) {
+  narrow<uint32_t, float>("k8.f32.tf32.tf32", ", 1, 1", "f32", [](int n) {
+    const float v = static_cast<float>(n);
+    uint32_t bits;
+    std::memcpy(&bits, &v, 4);
+    return bits | 0x1fff; // these do not count
+  });
+}
+TEST(Warpgroup, Bytes) {
+  narrow<int8_t, int32_t>("k32.s32.s8.s8", "", "b32", [](int n) { return static_cast<int8_t>(n); });
+}
+
 TEST(Warpgroup, EachLayoutAndType) {
   for (const char *type : {"bf16", "f16"})
     for (const Layout *a : {&along128, &along64, &across128})

@@ -93,30 +93,46 @@ Products &productsOf(Warp &warp) {
   return *warp.products;
 }
 
-/// The operands' bytes: this warp's rows of A, then B. False outside shared memory.
-bool gather(const Block &block, const Product &p, unsigned firstRow, std::vector<char> &bytes) {
-  const unsigned columns = p.instr->extra->places[Columns], e = p.a.elements, steps = stepBytes / e;
-  bytes.resize((warpRows + columns) * stepBytes);
-  char *to = bytes.data();
-  for (unsigned line = 0; line < warpRows + columns; ++line)
-    for (unsigned k = 0; k < steps; ++k, to += e) {
-      uint64_t at = line < warpRows ? p.a.at(firstRow + line, k) : p.b.at(line - warpRows, k);
-      if (at < SharedBase || at - SharedBase + e > block.shared.size())
-        return false;
-      std::memcpy(to, &block.shared[at - SharedBase], e);
-    }
-  return true;
+/// Calls f(address, line, k) for each piece of 16 bytes of so many lines, with the first element in it.
+template <class F>
+void eachPiece(const Matrix &m, unsigned first, unsigned lines, F f) {
+  const unsigned inPiece = 16 / m.elements, steps = stepBytes / m.elements;
+  for (unsigned line = 0; line < lines; line += m.across ? inPiece : 1)
+    for (unsigned k = 0; k < steps; k += m.across ? 1 : inPiece)
+      f(m.at(first + line, k), line, k);
 }
 
-/// initcheck, racecheck and the proxies, a piece of 16 bytes at a time.
+/// The operands' bytes: this warp's rows of A, then B. False outside shared memory.
+bool gather(const Block &block, const Product &p, unsigned firstRow, std::vector<char> &bytes) {
+  const unsigned columns = p.instr->extra->places[Columns];
+  bytes.resize((warpRows + columns) * stepBytes);
+  bool inside = true;
+  auto read = [&](const Matrix &m, unsigned first, unsigned lines, char *to) {
+    const unsigned e = m.elements;
+    eachPiece(m, first, lines, [&](uint64_t at, unsigned line, unsigned k) {
+      if (at < SharedBase || at - SharedBase + 16 > block.shared.size()) {
+        inside = false;
+        return;
+      }
+      const char *from = &block.shared[at - SharedBase];
+      if (!m.across)
+        std::memcpy(to + line * stepBytes + k * e, from, 16);
+      else
+        for (unsigned n = 0; n < 16 / e; ++n)
+          std::memcpy(to + (line + n) * stepBytes + k * e, from + n * e, e);
+    });
+  };
+  read(p.a, firstRow, warpRows, bytes.data());
+  read(p.b, 0, columns, bytes.data() + warpRows * stepBytes);
+  return inside;
+}
+
+/// initcheck, racecheck and the proxies.
 void checkOperands(Exec &x, const Instr &i, const Product &p, unsigned firstRow) {
-  const unsigned columns = i.extra->places[Columns], steps = stepBytes / p.a.elements;
   std::vector<uint64_t> pieces;
-  for (unsigned line = 0; line < warpRows + columns; ++line)
-    for (unsigned k = 0; k < steps; ++k)
-      pieces.push_back((line < warpRows ? p.a.at(firstRow + line, k) : p.b.at(line - warpRows, k)) / 16 * 16);
-  std::sort(pieces.begin(), pieces.end());
-  pieces.erase(std::unique(pieces.begin(), pieces.end()), pieces.end());
+  auto note = [&](uint64_t at, unsigned, unsigned) { pieces.push_back(at); };
+  eachPiece(p.a, firstRow, warpRows, note);
+  eachPiece(p.b, 0, i.extra->places[Columns], note);
   for (size_t first = 0; first < pieces.size(); first += WarpSize) {
     const size_t n = std::min<size_t>(WarpSize, pieces.size() - first);
     uint64_t address[WarpSize];
