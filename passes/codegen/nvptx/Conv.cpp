@@ -1,5 +1,5 @@
 // Convolutions as products: lines of the left operand are pixels of the result, its depth taps and channels,
-// read from the images in place; the filter is the right operand as it lies.
+// read from the images in place; the filter is the right operand as it lies. Groups are a product each.
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/nvptx/Forms.h"
@@ -25,14 +25,19 @@ static int64_t imageElements(RankedTensorType in) {
   return static_cast<int64_t>(std::min(count, 1e18));
 }
 
+/// Channels of the result in a group.
+static int64_t columnsOf(kernel::ConvOp op) {
+  return hlo::tensorType(op.getFilter()).getShape().back() / static_cast<int64_t>(op.getGroups());
+}
+
 std::string whyNoConv(Operation *op) {
   auto conv = dyn_cast<kernel::ConvOp>(op);
   if (!conv)
     return "no convolution";
   if (!plain::foreignForm(op).empty())
     return "prepared for another backend";
-  if (conv.getGroups() != 1 || conv.getBatchGroups() != 1)
-    return "groups";
+  if (conv.getBatchGroups() != 1)
+    return "groups of the batch";
   if (llvm::any_of(conv.getLhsDilation(), [](int64_t d) { return d != 1; }))
     return "a dilated input";
   RankedTensorType in = hlo::tensorType(conv.getInput()), filter = hlo::tensorType(conv.getFilter()),
@@ -44,8 +49,8 @@ std::string whyNoConv(Operation *op) {
     return "sums of another type than f32";
   if (!isStaticFrom(filter, 0) || !isStaticFrom(in, 1) || !isStaticFrom(out, 1))
     return "sizes but the batch's that are known at run time only, or none";
-  if (filter.getShape().back() < 8 || filter.getNumElements() / filter.getShape().back() < 8)
-    return "fewer than 8 channels of the result, or steps of a sum";
+  if (columnsOf(conv) < 8 || filter.getNumElements() / filter.getShape().back() < 8)
+    return "fewer than 8 channels of the result in a group, or steps of a sum";
   if (imageElements(in) > (int64_t(1) << 30))
     return "images too large for offsets of 32 bits";
   int64_t pixels = 1;
@@ -60,7 +65,8 @@ namespace {
 class Images {
 public:
   /// `depth`: steps of a tile. `widest`: bytes of an access.
-  Images(KernelBuilder &b, kernel::ConvOp op, int64_t depth, int64_t widest);
+  /// `group`: the one whose channels are read; null where there is but one.
+  Images(KernelBuilder &b, kernel::ConvOp op, int64_t depth, int64_t widest, Value group);
   TileOperand operand();
 
 private:
@@ -80,16 +86,18 @@ private:
   KernelBuilder &b;
   mutable kernel::ConvOp op;
   RankedTensorType in, filter, out;
-  const int64_t channels, widest;
+  const int64_t channels, widest; ///< channels: of a group
   const bool oneTap; ///< the steps of a tile belong to the same tap
+  Value group;
   SmallVector<Pixel> pixels;
 };
 
 } // namespace
 
-Images::Images(KernelBuilder &b, kernel::ConvOp op, int64_t depth, int64_t widest)
+Images::Images(KernelBuilder &b, kernel::ConvOp op, int64_t depth, int64_t widest, Value group)
     : b(b), op(op), in(hlo::tensorType(op.getInput())), filter(hlo::tensorType(op.getFilter())),
-      out(op.getAccType()), channels(in.getShape().back()), widest(widest), oneTap(channels % depth == 0) {}
+      out(op.getAccType()), channels(filter.getDimSize(filter.getRank() - 2)), widest(widest),
+      oneTap(channels % depth == 0), group(group) {}
 
 /// Whether a window may lie in part outside of the image along spatial dimension i.
 bool Images::mayLeave(size_t i) const {
@@ -111,7 +119,9 @@ void Images::begin(int64_t slot, Value pixel) {
     p.first.push_back(plus(times(narrow(place[i + 1]), op.getStrides()[i]), word(-op.getPadding()[2 * i])));
     p.corner = plus(times(p.corner, in.getDimSize(i + 1)), p.first.back());
   }
-  p.corner = times(p.corner, channels);
+  p.corner = times(p.corner, in.getShape().back());
+  if (group)
+    p.corner = plus(p.corner, times(narrow(group), channels));
   pixels[slot] = p;
 }
 
@@ -129,7 +139,7 @@ TilePlace Images::at(int64_t slot, Value first, Value k) {
     return r;
   };
   Value offset = split(channels), inside;
-  int64_t stride = channels;
+  int64_t stride = in.getShape().back();
   for (size_t i = spatial; i-- > 0;) {
     Value tap = times(i == 0 ? rest : split(filter.getDimSize(i)), op.getRhsDilation()[i]);
     if (mayLeave(i)) { // as a number without sign, what lies below 0 is large
@@ -158,6 +168,12 @@ TileOperand Images::operand() {
   return o;
 }
 
+/// Whether several channels of a group are read together.
+static bool isWide(kernel::ConvOp op) {
+  const RankedTensorType filter = hlo::tensorType(op.getFilter());
+  return filter.getDimSize(filter.getRank() - 2) % 4 == 0;
+}
+
 static int64_t pixelsOf(kernel::ConvOp op) {
   int64_t count = 1;
   for (int64_t d : op.getAccType().getShape().drop_back())
@@ -172,7 +188,7 @@ class ConvProduct {
 public:
   ConvProduct(kernel::ConvOp op, KernelBuilder &b)
       : b(b), op(op), elements(plain::bindOperands(op, b)), filter(hlo::tensorType(op.getFilter())),
-        out(op.getAccType()), columns(filter.getShape().back()), depth(filter.getNumElements() / columns),
+        out(op.getAccType()), columns(columnsOf(op)), depth(filter.getNumElements() / filter.getShape().back()),
         dims(b.dims(out)) {
     p.sum = out.getElementType();
   }
@@ -188,7 +204,7 @@ private:
   RankedTensorType filter, out;
 
 public:
-  const int64_t columns, depth;
+  const int64_t columns, depth; ///< of a group
   TileProduct p;
 
 private:
@@ -201,21 +217,31 @@ private:
 const TileProduct &ConvProduct::describe(BlockFrame &frame, int64_t tileRows, int64_t tileColumns,
                                          int64_t tileDepth, llvm::function_ref<int64_t(Type)> widest) {
   AffineExpr rows = hlo::numElements(ArrayRef<AffineExpr>(hlo::getDims(out)).drop_back(), b.getContext());
-  const int64_t across = llvm::divideCeil(columns, tileColumns);
-  frame.setBlocks(rows.ceilDiv(tileRows) * across);
-  p.tileRow = b.divU(frame.block(), b.i64(across));
-  p.tileColumn = b.remU(frame.block(), b.i64(across));
+  AffineExpr down = rows.ceilDiv(tileRows);
+  const int64_t across = llvm::divideCeil(columns, tileColumns), groups = op.getGroups();
+  frame.setBlocks(down * across * groups);
+  Value tile = frame.block(), group, first = b.i64(0);
+  if (groups > 1) {
+    Value each = b.mul(b.dim(down), b.i64(across));
+    group = b.divU(tile, each);
+    tile = b.remU(tile, each);
+    first = b.mul(group, b.i64(columns));
+  }
+  p.tileRow = b.divU(tile, b.i64(across));
+  p.tileColumn = b.remU(tile, b.i64(across));
   p.rows = b.dim(rows);
   p.columns = b.i64(columns);
   p.depth = b.i64(depth);
-  images.emplace(b, op, tileDepth, widest(hlo::elementType(op.getInput())));
+  images.emplace(b, op, tileDepth, widest(hlo::elementType(op.getInput())), group);
   p.lhs = images->operand();
-  auto flat = RankedTensorType::get({depth, columns}, filter.getElementType());
-  p.rhs = denseOperand(b, flat, 1, 0, b.operands[1], b.i64(0), widest(flat.getElementType()));
-  p.store = [this](Value row, Value column, Value sum) -> LogicalResult {
+  const int64_t all = columns * groups;
+  auto flat = RankedTensorType::get({depth, all}, filter.getElementType());
+  p.rhs = denseOperand(b, flat, 1, 0, b.operands[1], first, widest(flat.getElementType()));
+  p.rhs.vector = std::min(p.rhs.vector, widestVector(columns, flat.getElementType(), widest(flat.getElementType())));
+  p.store = [this, first, all](Value row, Value column, Value sum) -> LogicalResult {
     SmallVector<Value> index = b.delinearize(row, ArrayRef<Value>(dims).drop_back());
-    index.push_back(column);
-    return storeResults(b, elements, op.getAcc(), index, sum, b.add(b.mul(row, b.i64(columns)), column));
+    index.push_back(b.add(first, column));
+    return storeResults(b, elements, op.getAcc(), index, sum, b.add(b.mul(row, b.i64(all)), index.back()));
   };
   return p;
 }
@@ -223,9 +249,9 @@ const TileProduct &ConvProduct::describe(BlockFrame &frame, int64_t tileRows, in
 LogicalResult emitConv(Operation *op, KernelBuilder &b) {
   ConvProduct product(cast<kernel::ConvOp>(op), b);
   // single elements, each with a tap of its own, take registers that the largest tile lacks
-  const bool large = hlo::tensorType(cast<kernel::ConvOp>(op).getInput()).getShape().back() % 4 == 0;
+  const bool large = isWide(cast<kernel::ConvOp>(op));
   const TileShape shape =
-      chooseTile(product.pixels(), product.columns, product.depth, 1, product.p.sum, large);
+      chooseTile(product.pixels(), product.columns, product.depth, cast<kernel::ConvOp>(op).getGroups(), product.p.sum, large);
   b.setWork(shape.rows * shape.columns * 64);
   BlockFrame frame(b, shape.threads());
   return emitTile(frame, shape,
@@ -257,9 +283,9 @@ struct MmaConv {
   explicit MmaConv(kernel::ConvOp op) {
     mmaKindOf(op, kind);
     const RankedTensorType filter = hlo::tensorType(op.getFilter());
-    const int64_t columns = filter.getShape().back();
-    wide = hlo::tensorType(op.getInput()).getShape().back() % 4 == 0 && columns % 4 == 0;
-    shape = chooseMmaShape(kind, pixelsOf(op), columns, filter.getNumElements() / columns, 1, wide);
+    const int64_t columns = columnsOf(op);
+    wide = isWide(op) && columns % 4 == 0;
+    shape = chooseMmaShape(kind, pixelsOf(op), columns, filter.getNumElements() / filter.getShape().back(), op.getGroups(), wide);
   }
 };
 
@@ -289,7 +315,7 @@ LogicalResult emitWgmmaConv(Operation *op, KernelBuilder &b) {
   ConvProduct product(conv, b);
   const bool copied = isWgmmaCopied(mma.kind, hlo::elementType(conv.getInput()), /*alongDepth=*/true) &&
                       isWgmmaCopied(mma.kind, hlo::elementType(conv.getFilter()), /*alongDepth=*/false);
-  WgmmaShape shape = chooseWgmmaShape(mma.kind, mma.shape, copied, /*rows=*/-1, product.columns, 1);
+  WgmmaShape shape = chooseWgmmaShape(mma.kind, mma.shape, copied, /*rows=*/-1, product.columns, conv.getGroups());
   shape.residents = 1; // places of pixels take registers
   b.setWork(mma.shape.rows * mma.shape.columns * 16);
   BlockFrame frame(b, mma.shape.threads());

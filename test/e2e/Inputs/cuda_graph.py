@@ -36,8 +36,8 @@ def product(name, m, k, n, ta=False, tb=False, batch=(), free=None, dtype="DT_FL
         node(name + "_out", "Relu", [y], **t)
 
 
-def conv(name, image, taps, channels, stride=1, padding="SAME", dilation=1):
-    x, w = given(name + "_x", image), given(name + "_w", [*taps, image[-1], channels])
+def conv(name, image, taps, channels, stride=1, padding="SAME", dilation=1, groups=1):
+    x, w = given(name + "_x", image), given(name + "_w", [*taps, image[-1] // groups, channels])
     four = lambda v: f"list {{ i: 1 i: {v} i: {v} i: 1 }}"
     node(name, "Conv2D", [x, w], T="type: DT_FLOAT", strides=four(stride), dilations=four(dilation), padding=f's: "{padding}"')
 

@@ -25,6 +25,7 @@ conv("strided", [2, 12, 9, 8], [3, 5], 33, stride=2, padding="VALID")
 conv("dilated", [1, 13, 13, 4], [3, 3], 8, dilation=2)
 conv("one_tap", [1, 5, 5, 32], [3, 3], 40)
 conv("points", [1, 7, 7, 32], [1, 1], 64)
+conv("groups", [2, 9, 9, 32], [3, 3], 80, groups=2)
 conv("middle_conv", [2, 40, 40, 16], [3, 3], 128)
 
 # operands that are multiplied as they are: copied to shared memory
