@@ -365,11 +365,11 @@ LogicalResult lowerDenseCount(NodeContext &c) {
     return c.error("expected a vector or a matrix, found rank " + Twine(rank));
   Type i64 = c.b.getI64Type(), type = c.resultType(1);
   int64_t width = most;
-  if (most <= 0) {
+  if (most < 0) {
     auto known = c.ctx.fold(c.convert(values, i64));
     if (!known)
       return c.error("the values must be known at compile time where maxlength is not given");
-    width = std::max<int64_t>(least, 0);
+    width = std::max<int64_t>(least, 1);
     for (int64_t i = 0; i < known->numElements(); ++i)
       width = std::max(width, known->data<int64_t>()[i] + 1);
     if (width > (int64_t(1) << 24))

@@ -295,8 +295,9 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
     returned.push_back(after.list.buffer);
     if (arg.list.count) {
       returned.push_back(after.list.count);
-      if (auto trips = tripCount(); trips && trips->exact)
-        entry.list.finalLength = lengthAfter(arg.list, after.list, entry.list, *trips).value_or(-1);
+      auto trips = tripCount();
+      bool exact = trips && trips->exact;
+      entry.list.finalLength = exact ? lengthAfter(arg.list, after.list, entry.list, *trips).value_or(-1) : -1;
     }
     return Outcome::Done;
   }
@@ -455,6 +456,7 @@ void Loop::makeResults() {
       out.list.count = Value();
     }
     out.list.grows = false;
+    out.list.finalLength = -1; // that of another loop is another
     if (i < n)
       results.push_back(out);
     else

@@ -53,7 +53,8 @@ T countAs(const Sum &sum) {
 }
 
 absl::Status output(KernelContext &context, const Counts &counts, bool batched, const Counter &counter) {
-  int64_t total = 0, largest = -1;
+  // counts of no values are for 0 alone
+  int64_t total = 0, largest = 0;
   for (const auto &row : counts) {
     total += static_cast<int64_t>(row.size());
     if (!row.empty())
@@ -62,7 +63,6 @@ absl::Status output(KernelContext &context, const Counts &counts, bool batched, 
   if (largest == std::numeric_limits<int64_t>::max())
     return invalid("value ", largest, " is too large for a shape that holds it");
   int64_t width = counter.maxLength >= 0 ? counter.maxLength : std::max(largest + 1, counter.minLength);
-  width = std::max<int64_t>(width, 0);
   int64_t rank = batched ? 2 : 1;
   LATHE_TRY_VALUE(indices, context.allocateOutput(0, {total, rank}));
   LATHE_TRY_VALUE(values, context.allocateOutput(1, {total}));

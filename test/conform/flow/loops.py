@@ -400,3 +400,9 @@ def v1_ta_dynamic(n):
         return i + 1, t.write(i, tf.cast(tf.range(i + 1), f32))
     _, ta = tf.compat.v1.while_loop(lambda i, t: i < n, body, (0, ta))
     return ta.concat(), ta.size()
+
+@case([([3], f32)], [[rnd(3)]])
+def while_second_grad(x):
+    """A list leaves one loop with a size that is known, and the next one with another."""
+    y = tf.while_loop(lambda i, a: i < 2, lambda i, a: (i + 1, tf.sin(a) * x), (0, x))[1]
+    return tf.gradients(tf.gradients(y, x)[0], x)[0]
