@@ -44,9 +44,12 @@ int64_t flatOutput(const tf::NodeDef &node, StringRef name, int64_t index, const
   return -1;
 }
 
-/// Copies a function's library functions that `node` may need, and those these need.
-void copyFunctions(const FunctionMap &functions, tf::GraphDef &out) {
+/// Copies the functions that nodes of `out` may need, those these need, and gradients of their own that they have.
+void copyFunctions(const FunctionMap &functions, const tf::FunctionDefLibrary &library, tf::GraphDef &out) {
   std::set<std::string> seen;
+  llvm::StringMap<const tf::GradientDef *> gradients;
+  for (const tf::GradientDef &g : library.gradient())
+    gradients[g.function_name()] = &g;
   std::vector<const tf::FunctionDef *> work;
   auto want = [&](const std::string &name) {
     const tf::FunctionDef *function = functions.lookup(name);
@@ -70,11 +73,19 @@ void copyFunctions(const FunctionMap &functions, tf::GraphDef &out) {
     *out.mutable_library()->add_function() = *function;
     for (const tf::NodeDef &node : function->node_def())
       scan(node);
+    if (const tf::GradientDef *gradient = gradients.lookup(function->signature().name())) {
+      *out.mutable_library()->add_gradient() = *gradient;
+      want(gradient->gradient_func());
+    }
   }
   // found in an order that hash maps decide
   auto &list = *out.mutable_library()->mutable_function();
   std::sort(list.pointer_begin(), list.pointer_end(), [](const tf::FunctionDef *a, const tf::FunctionDef *b) {
     return a->signature().name() < b->signature().name();
+  });
+  auto &own = *out.mutable_library()->mutable_gradient();
+  std::sort(own.pointer_begin(), own.pointer_end(), [](const tf::GradientDef *a, const tf::GradientDef *b) {
+    return a->function_name() < b->function_name();
   });
 }
 
@@ -189,7 +200,7 @@ llvm::Expected<LaunchGraph> buildLaunchGraph(const tf::GraphDef &library, const 
   for (const auto &[key, node] : function->control_ret())
     targets.insert(node);
   result.targets.assign(targets.begin(), targets.end());
-  copyFunctions(functions, graph);
+  copyFunctions(functions, library.library(), graph);
   return result;
 }
 

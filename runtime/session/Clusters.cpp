@@ -514,7 +514,7 @@ void namesIn(const tf::NodeDef &node, std::deque<std::string> &work) {
     namesIn(value, work);
 }
 
-/// Those of `work` that are functions, and all that they call.
+/// Those of `work` that are functions, all that they call, and what is the gradient of one.
 std::set<std::string> reach(const Library &library, std::deque<std::string> work) {
   std::set<std::string> names;
   while (!work.empty()) {
@@ -525,6 +525,7 @@ std::set<std::string> reach(const Library &library, std::deque<std::string> work
       continue;
     for (const tf::NodeDef &node : f->node_def())
       namesIn(node, work);
+    work.push_back(library.gradientOf(name));
   }
   return names;
 }
@@ -532,8 +533,14 @@ std::set<std::string> reach(const Library &library, std::deque<std::string> work
 /// The function and all it calls, as a GraphDef.
 std::string closure(const Library &library, const std::string &function) {
   tf::GraphDef graph;
-  for (const std::string &name : reach(library, {function}))
+  for (const std::string &name : reach(library, {function})) {
     *graph.mutable_library()->add_function() = *library.find(name);
+    if (std::string gradient = library.gradientOf(name); !gradient.empty()) {
+      tf::GradientDef *g = graph.mutable_library()->add_gradient();
+      g->set_function_name(name);
+      g->set_gradient_func(std::move(gradient));
+    }
+  }
   // maps in a fixed order: the text is the key of caches
   std::string text;
   {

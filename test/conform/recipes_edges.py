@@ -256,6 +256,33 @@ def gradient_of_integer_function(dtype):
     return [{"feeds": feeds, "fetches": list(raw.SymbolicGradient(input=[x, y, dy], Tout=[dtype, dtype], f=body))}]
 
 
+@edge("SymbolicGradient", "own", ["float32"])
+def gradient_of_its_own(dtype):
+    """A function that names its gradient, where a session compiles a part."""
+    @function.Defun(dtype, dtype)
+    def seven(x, dy):
+        return 7 * dy + x
+    @function.Defun(dtype, grad_func=seven)
+    def body(x):
+        return tf.exp(x) - x
+    feeds = Feeds()
+    x, dy = (feeds.add(np.array(v, dtype)) for v in ([1, -2, 3], [4, 5, -6]))
+    y = body(x)
+    return [{"feeds": feeds, "fetches": [*tf.gradients(y, x, dy), raw.AsString(input=tf.cast(x, tf.int32))]}]
+
+
+for name in ("DenseCountSparseOutput", "RaggedCountSparseOutput"):
+    @edge(name, "no_values", ["float32"])
+    def counts_of_nothing(dtype, name=name):
+        """The shape has room for a 0, but where another size is asked for."""
+        feeds, fetches = Feeds(), []
+        values, weights = feeds.add(np.zeros(0, np.int32)), feeds.add(np.zeros(0, dtype))
+        more = {"splits": np.array([0, 0, 0], np.int64)} if name.startswith("Ragged") else {}
+        for least, most in ((-1, -1), (3, -1), (-1, 4), (-1, 0)):
+            fetches += getattr(raw, name)(values=values, weights=weights, binary_output=False, minlength=least, maxlength=most, **more)
+        return [{"feeds": feeds, "fetches": fetches}]
+
+
 @edge("GRUBlockCellGrad", "sizes")
 def gru_of_sizes(dtype):
     """Sizes of what is fed are not known when compiling, those of constants are."""
