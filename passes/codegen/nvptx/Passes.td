@@ -30,7 +30,8 @@ def SplitProducts : Pass<"nvptx-split-products", "::mlir::ModuleOp"> {
   let description = [{
     A `kernel.dot` whose tiles keep only few blocks of threads busy and that sums up thousands of steps becomes one with a batch of parts of the
     depth, as many as sizes alone say and a divisor of it, and a `kernel.reduce` over these that has the epilogue. Operands are seen as
-    more dimensions, not moved. Sizes must be known; partial sums have the type of the sums. Ops that the pass made are left alone.
+    more dimensions, not moved. A `kernel.conv` of a constant filter becomes one in groups, which divide the channels of its input.
+    Sizes must be known; partial sums have the type of the sums. Ops that the pass made are left alone.
   }];
   let statistics = [Statistic<"numSplit", "num-split", "Products split">, Statistic<"numRefused", "num-refused", "Products left as they are">];
   let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect"];

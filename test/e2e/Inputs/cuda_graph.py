@@ -36,8 +36,16 @@ def product(name, m, k, n, ta=False, tb=False, batch=(), free=None, dtype="DT_FL
         node(name + "_out", "Relu", [y], **t)
 
 
-def conv(name, image, taps, channels, stride=1, padding="SAME", dilation=1, groups=1):
-    x, w = given(name + "_x", image), given(name + "_w", [*taps, image[-1] // groups, channels])
+def constant(name, values):
+    dims = " ".join(f"dim {{ size: {d} }}" for d in values.shape)
+    text = "".join(f"\\{byte:03o}" for byte in values.astype(np.float32).tobytes())
+    return node(name, "Const", dtype="type: DT_FLOAT",
+                value=f'tensor {{ dtype: DT_FLOAT tensor_shape {{ {dims} }} tensor_content: "{text}" }}')
+
+
+def conv(name, image, taps, channels, stride=1, padding="SAME", dilation=1, groups=1, frozen=False):
+    dims = [*taps, image[-1] // groups, channels]
+    x, w = given(name + "_x", image), constant(name + "_w", random.standard_normal(dims)) if frozen else given(name + "_w", dims)
     four = lambda v: f"list {{ i: 1 i: {v} i: {v} i: 1 }}"
     node(name, "Conv2D", [x, w], T="type: DT_FLOAT", strides=four(stride), dilations=four(dilation), padding=f's: "{padding}"')
 

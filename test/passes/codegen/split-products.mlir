@@ -62,3 +62,36 @@ func.func @stays(%x: tensor<40x500xf32>, %y: tensor<500x64xf32>, %u: tensor<640x
   }
   return %shallow, %wide, %prime : tensor<40x64xf32>, tensor<640x640xf32>, tensor<40x64xf32>
 }
+
+// A convolution's parts are groups, whose channels of the filter lie behind each other.
+// CHECK-LABEL: @conv
+func.func @conv(%x: tensor<1x4x4x512xf32>, %bias: tensor<8xf32>) -> tensor<1x4x4x8xf32> {
+  // CHECK: %[[P:.*]] = kernel.conv(%{{.*}}, %{{.*}}) {{.*}}groups = [[PARTS:[0-9]+]] : i64
+  // CHECK-SAME: (tensor<1x4x4x512xf32>, tensor<3x1x[[CHANNELS:[0-9]+]]x[[COLUMNS:[0-9]+]]xf32>) -> tensor<1x4x4x[[COLUMNS]]xf32>
+  // CHECK: %[[R:.*]] = hlo.reshape %[[P]] : (tensor<1x4x4x[[COLUMNS]]xf32>) -> tensor<1x4x4x[[PARTS]]x8xf32>
+  // CHECK: kernel.reduce(%[[R]], %{{.*}}) : (tensor<1x4x4x[[PARTS]]x8xf32>, tensor<8xf32>) -> tensor<1x4x4x8xf32>
+  // CHECK: %[[S:.*]] = "hlo.reduce"({{.*}}) <{dimensions = array<i64: 3>}>
+  // CHECK: hlo.add %[[S]]
+  %w = hlo.constant dense<0.5> : tensor<3x1x512x8xf32>
+  %r = kernel.conv(%x, %w, %bias) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 0, 0>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>}
+      : (tensor<1x4x4x512xf32>, tensor<3x1x512x8xf32>, tensor<8xf32>) -> tensor<1x4x4x8xf32> {
+  ^bb0(%acc: tensor<1x4x4x8xf32>, %b: tensor<8xf32>):
+    %1 = "hlo.broadcast_in_dim"(%b) {broadcast_dimensions = array<i64: 3>} : (tensor<8xf32>) -> tensor<1x4x4x8xf32>
+    %2 = hlo.add %acc, %1 : tensor<1x4x4x8xf32>
+    kernel.yield %2 : tensor<1x4x4x8xf32>
+  }
+  return %r : tensor<1x4x4x8xf32>
+}
+
+// A filter that comes with the call would have to be moved each time.
+// CHECK-LABEL: @conv_any_filter
+func.func @conv_any_filter(%x: tensor<1x4x4x512xf32>, %w: tensor<3x1x512x8xf32>) -> tensor<1x4x4x8xf32> {
+  // CHECK: kernel.conv
+  // CHECK-NOT: kernel.reduce
+  %r = kernel.conv(%x, %w) {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 0, 0>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>}
+      : (tensor<1x4x4x512xf32>, tensor<3x1x512x8xf32>) -> tensor<1x4x4x8xf32> {
+  ^bb0(%acc: tensor<1x4x4x8xf32>):
+    kernel.yield %acc : tensor<1x4x4x8xf32>
+  }
+  return %r : tensor<1x4x4x8xf32>
+}
