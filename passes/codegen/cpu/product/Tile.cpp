@@ -644,9 +644,12 @@ LogicalResult Epilogue::emitVectors(ArrayRef<SmallVector<Value>> indices, ValueR
     const unsigned count = std::min<unsigned>(vectorsAtOnce, accs.size() - i);
     if (failed(computeTogether(indices.slice(i, count), accs.slice(i, count), stores)))
       return failure();
+    if (narrowing.wide || i + count == accs.size()) {
+      for (auto &store : stores)
+        store();
+      stores.clear();
+    }
   }
-  for (auto &store : stores)
-    store();
   return success();
 }
 

@@ -175,7 +175,8 @@ public:
   mlir::LogicalResult emit(mlir::ArrayRef<mlir::Value> index, mlir::Value acc, unsigned lanes, mlir::Value mask = {});
 
   /// The same for several vectors that lie anywhere, which share the tests of shortcuts and the packs that make bytes; of all elements. The
-  /// values of all are computed before the first store, so that loads of extras that several rows share happen once.
+  /// values of all are computed before the first store, so that loads of extras that several rows share happen once. Bytes are stored four
+  /// vectors at a time: LLVM would move all packs to the stores, and keep what they pack until then.
   mlir::LogicalResult emitVectors(mlir::ArrayRef<mlir::SmallVector<mlir::Value>> indices, mlir::ValueRange accs);
   /// How many share a test.
   static constexpr unsigned vectorsAtOnce = 4;
