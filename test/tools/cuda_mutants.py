@@ -1,8 +1,9 @@
-"""cuda_mutants.py --lathe LATHE --driver LIBCUDA --work FOLDER [--each N] [--least SHARE] [--ptxas PTXAS]
+"""cuda_mutants.py --lathe LATHE --driver LIBCUDA --work FOLDER [--arch sm_90a] [--each N] [--least SHARE] [--ptxas PTXAS]
 
 Who tests the emulated driver: damages the PTX of some 20 kernels, one thing at a time, and looks whether the emulator says so or the
 results do. What is damaged: a barrier, fence or wait is removed; the mask of a shuffle loses a lane; a test that branches ahead is removed;
-an offset of an address, an added constant or a comparison's is one more or less. A mutant counts if ptxas takes it and makes other
+an offset of an address, an added constant or a comparison's is one more or less. With --arch sm_90a the kernels are products of warpgroups.
+A mutant counts if ptxas takes it and makes other
 machine code of it (without ptxas: always), and if it is not proved to compute the same. Prints those that nobody finds;
 fails where fewer than SHARE of them are found.
 """
@@ -48,6 +49,14 @@ def graph(out):
     write(out)
 
 
+def warpgroups(out):
+    """Tiles of 64x64 and 128x256, of what is copied and of what is rounded."""
+    product("small", 64, 136, 72, batch=(25,), dtype="DT_HALF")
+    product("small_across", 72, 40, 64, True, True, batch=(25,))
+    product("wide", 40, 200, 248, batch=(120,), dtype="DT_HALF")
+    write(out)
+
+
 def entriesOf(lines):
     """(name, first line, line behind the last) of each kernel."""
     found, name, start = [], None, 0
@@ -72,6 +81,10 @@ def mutants(lines, start, end):
             yield "fence", i, None
         elif code.startswith("cp.async.wait"):
             yield "wait", i, None
+        elif re.match(r"wgmma\.(fence|commit_group)", code):
+            yield "fence of products", i, None
+        elif re.match(r"wgmma\.wait_group\.sync\.aligned \d", code):
+            yield "wait for products", i, re.sub(r"\d;$", lambda m: f"{int(m[0][0]) + 1};", line)
         elif code.startswith("shfl.sync"):
             yield "mask", i, re.sub(r"-1;$", "-5;", line)
         elif m := re.match(r"@!?%p\d+ bra\S*\s+(\$\w+);", code):
@@ -105,7 +118,7 @@ def proved(lines, start, kernel, kind, at, new):
     return ""
 
 
-def machineCode(ptxas, head, body, work):
+def machineCode(ptxas, arch, head, body, work):
     """None if ptxas refuses the kernel; without ptxas something of its own."""
     text = "\n".join(head + body) + "\n"
     if not ptxas:
@@ -113,7 +126,7 @@ def machineCode(ptxas, head, body, work):
     file, out = os.path.join(work, "one.ptx"), os.path.join(work, "one.cubin")
     with open(file, "w") as f:
         f.write(text)
-    if subprocess.run([ptxas, "-arch=sm_80", file, "-o", out], capture_output=True).returncode:
+    if subprocess.run([ptxas, "-arch=" + arch, file, "-o", out], capture_output=True).returncode:
         return None
     with open(out, "rb") as f:
         return f.read()
@@ -124,6 +137,7 @@ def main():
     p.add_argument("--lathe", required=True)
     p.add_argument("--driver", required=True)
     p.add_argument("--work", required=True)
+    p.add_argument("--arch", default="sm_80", choices=["sm_80", "sm_90a"])
     p.add_argument("--each", type=int, default=3, help="of a kind and kernel, at most")
     p.add_argument("--least", type=float, default=0.95)
     p.add_argument("--ptxas", default=os.environ.get("LATHE_PTXAS") or shutil.which("ptxas"))
@@ -131,10 +145,11 @@ def main():
     a = p.parse_args()
     os.makedirs(a.work, exist_ok=True)
     stem = os.path.join(a.work, "graph")
-    graph(stem)
-    subprocess.run([a.lathe, "compile", stem + ".pbtxt", "--backend", "cuda", "--sanitize", "address", "-o", stem, "--emit", "so,ptx"],
-                   check=True, capture_output=True)
-    with open(stem + ".ptx") as f:
+    own = a.arch != "sm_80"
+    (warpgroups if own else graph)(stem)
+    subprocess.run([a.lathe, "compile", stem + ".pbtxt", "--backend", "cuda", "--sanitize", "address", "-o", stem, "--emit", "so,ptx",
+                    *(["--arch", a.arch, "--precision", "tf32"] if own else [])], check=True, capture_output=True)
+    with open(f"{stem}.{a.arch}.ptx" if own else stem + ".ptx") as f:
         lines = f.read().splitlines()
     changed = os.path.join(a.work, "changed.ptx")
 
@@ -144,7 +159,7 @@ def main():
             f.write("\n".join(text) + "\n")
         out = os.path.join(a.work, "out.npz")
         env = dict(os.environ, LATHE_CUDA_DRIVER=a.driver, LATHE_EMU_CHECKS="init,race", LATHE_EMU_SEED=str(seed), LATHE_EMU_TEXT=changed,
-                   LATHE_EMU_LOG=os.path.join(a.work, "findings"), LATHE_EMU_MAX_BRANCHES="2000000", LATHE_CUDA_GRAPHS="0")
+                   LATHE_EMU_LOG=os.path.join(a.work, "findings"), LATHE_EMU_MAX_BRANCHES="2000000", LATHE_CUDA_GRAPHS="0", LATHE_EMU_ARCH="90" if own else "80")
         try:
             r = subprocess.run([a.lathe, "run", stem + ".so", "--feeds", stem + ".npz", "--out", out], capture_output=True, env=env,
                                timeout=60)
@@ -163,7 +178,7 @@ def main():
     for name, start, end in entriesOf(lines):
         if not re.search(a.only, name):
             continue
-        whole = machineCode(a.ptxas, head, lines[start:end], a.work)
+        whole = machineCode(a.ptxas, a.arch, head, lines[start:end], a.work)
         kinds = {}
         for kind, at, new in mutants(lines, start, end):
             kinds.setdefault(kind, []).append((at, new))
@@ -175,7 +190,7 @@ def main():
                     same += 1
                     continue
                 text = lines[:at] + ([] if new is None else [new]) + lines[at + 1 :]
-                code = machineCode(a.ptxas, head, text[start : end - (new is None)], a.work)
+                code = machineCode(a.ptxas, a.arch, head, text[start : end - (new is None)], a.work)
                 if code is None or code == whole:
                     refused, equal = refused + (code is None), equal + (code == whole)
                     continue
