@@ -283,6 +283,17 @@ for name in ("DenseCountSparseOutput", "RaggedCountSparseOutput"):
         return [{"feeds": feeds, "fetches": fetches}]
 
 
+@edge("UnsortedSegmentJoin", "empty_first", ["string"])
+def joined_after_empty(dtype):
+    """Nothing stands between an empty start and what follows."""
+    feeds = Feeds()
+    x = feeds.add(np.array([b"", b"", b"a", b"", b"", b"b", b"c", b""], object), dtype)
+    pairs = feeds.add(np.array([[b"", b"a"], [b"x", b""], [b"", b"b"]], object), dtype)
+    return [{"feeds": feeds, "fetches": [
+        raw.UnsortedSegmentJoin(inputs=x, segment_ids=[0, 0, 0, 1, 1, 1, 2, 2], num_segments=5, separator="-"),
+        raw.UnsortedSegmentJoin(inputs=pairs, segment_ids=[0, 0, 0], num_segments=2, separator="-")]}]
+
+
 @edge("GRUBlockCellGrad", "sizes")
 def gru_of_sizes(dtype):
     """Sizes of what is fed are not known when compiling, those of constants are."""

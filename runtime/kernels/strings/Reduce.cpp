@@ -70,18 +70,16 @@ absl::Status unsortedSegmentJoin(KernelContext &context) {
   int64_t size = productOf(in.dims(), ids.rank(), in.rank());
   dims.insert(dims.begin(), segments);
   LATHE_TRY_VALUE(out, context.allocateOutput(0, dims));
-  std::vector<bool> started(segments, false);
   for (int64_t i = 0; i < ids.numElements(); ++i) {
     int64_t id = intAt(ids, i);
     if (id < 0 || id >= segments)
       return invalid("segment_ids are not allowed to exceed num_segments or to have negative values.");
     for (int64_t j = 0; j < size; ++j) {
       std::string &joined = out.mutableStrings()[id * size + j];
-      if (started[id])
+      if (!joined.empty()) // empty strings at the start are joined with nothing, as in TensorFlow
         joined += separator;
       joined += in.strings()[i * size + j];
     }
-    started[id] = true;
   }
   return absl::OkStatus();
 }
