@@ -46,3 +46,9 @@ def cases(case):
     logits = np.float32([[[0, 200, 0]], [[100, 0, -100]]])
     case('CTCLoss', inputs=logits, labels_indices=I64([[0, 0]]), labels_values=[0], sequence_length=[2])
     case('CTCLoss', inputs=logits, labels_indices=I64([[0, 0], [0, 1]]), labels_values=[0, 1], sequence_length=[2])
+    ties = np.array([[2, 2, 1, 1, 3, 0], [1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1], [3, 1, 2, 2, 0, 5]])
+    for t, out in [('float32', 'float32'), ('float64', 'float64'), ('int64', 'float64'), ('float16', 'float16')]:
+        case('IsotonicRegression', input=ties.astype(t), output_dtype=tf.as_dtype(out))
+    odd = np.float32([[1, np.nan, 2, np.nan, 3], [np.inf, 1, np.inf, 2, 5], [-np.inf, 1, 2, 0, 1]])
+    for x in [rng.randn(2, 3, 40).astype(np.float32), odd, odd[0], np.float32(5), np.zeros([0, 3], np.float32), np.zeros([2, 0], np.float32)]:
+        case('IsotonicRegression', input=x, output_dtype=tf.float32)
