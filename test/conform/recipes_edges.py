@@ -294,6 +294,15 @@ def joined_after_empty(dtype):
         raw.UnsortedSegmentJoin(inputs=pairs, segment_ids=[0, 0, 0], num_segments=2, separator="-")]}]
 
 
+@edge("StringFormat", "empty", ["float32"])
+def format_of_nothing(dtype):
+    feeds, fetches = Feeds(), []
+    for shape in ([0], [2, 0], [0, 2], [2, 0, 3], [2, 3], []):
+        x = feeds.add(np.ones(shape, dtype))
+        fetches += [raw.StringFormat(inputs=[x], template="{}", placeholder="{}", summarize=n) for n in (0, 1, 3, -1)]
+    return [{"feeds": feeds, "fetches": fetches}]
+
+
 @edge("GRUBlockCellGrad", "sizes")
 def gru_of_sizes(dtype):
     """Sizes of what is fed are not known when compiling, those of constants are."""

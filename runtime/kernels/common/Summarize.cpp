@@ -121,9 +121,11 @@ void printFirst(const Tensor &t, int64_t limit, size_t dim, int64_t &at, std::st
 std::string summarize(const Tensor &t, int64_t limit, bool v2) {
   std::string out;
   if (v2) {
-    if (t.numElements() == 0)
-      return "[]";
-    printEnds(t, limit < 0 ? t.numElements() : limit, 0, 0, out);
+    // of a tensor without elements no end is shown, and so no inner brackets
+    int64_t ends = limit < 0 ? t.numElements() : std::min(limit, t.numElements());
+    if (t.rank() == 0 && ends == 0)
+      return "...";
+    printEnds(t, ends, 0, 0, out);
     return out;
   }
   limit = limit < 0 ? t.numElements() : std::min(limit, t.numElements());
