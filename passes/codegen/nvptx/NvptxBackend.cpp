@@ -30,8 +30,8 @@ namespace {
 codegen::KernelTarget threadTarget() {
   codegen::KernelTarget t;
   t.vectorBits = 8;
-  t.x86 = t.avx = t.avx2 = t.f16c = false;
-  t.fma = t.rounds = true;
+  t.x86 = t.avx = t.avx2 = false;
+  t.fma = t.rounds = t.f16c = true; // f16c: f16 from and to f32 are instructions
   t.fmas = 1;
   t.l2 = 0; // what a multiprocessor keeps is of no use to the next kernel
   return t;
