@@ -51,7 +51,7 @@ FailureOr<Value> windowSums(NodeContext &c, Value image, Value filter, bool dept
     window.padding.push_back({d.low, d.high});
   }
   auto numbers = hlo::ConvDimensionNumbersAttr::get(c.b.getContext(), 0, 3, {1, 2}, 2, 3, {0, 1}, 0, 3, {1, 2});
-  return Value(c.make<hlo::ConvolutionOp>(image, filter, window, numbers, groups));
+  return Value(c.make<hlo::ConvolutionOp>(image, filter, window, numbers, groups, int64_t(1), Type(c.b.getI32Type())));
 }
 
 namespace {
@@ -140,7 +140,7 @@ LogicalResult lowerFusedConv(NodeContext &c, FusedSteps steps) {
     return c.error("only an input of bytes, a filter of signed bytes and a result of "
                    + Twine(steps.requantize ? "bytes" : "32-bit integers") + " are supported");
   Type i32 = c.b.getI32Type(), f32 = c.b.getF32Type();
-  auto sums = windowSums(c, c.convert(in->q, i32), c.convert(c.input(1), i32), steps.depthwise);
+  auto sums = windowSums(c, in->q, c.input(1), steps.depthwise);
   if (failed(sums))
     return failure();
   auto range = filterRange(c, at + 2, c.dim(*sums, 3));
@@ -223,15 +223,16 @@ LogicalResult lowerFusedMatMul(NodeContext &c, bool relu, Behind behind) {
     return c.error("the matrices do not fit");
   Type i32 = c.b.getI32Type(), f32 = c.b.getF32Type();
   const bool minFirst = behind != Behind::Floats || c.attrString("input_quant_mode", "MIN_FIRST") == "MIN_FIRST";
-  Value weights = c.convert(w->q, i32), width = c.sub(x->range.high, x->range.low);
-  Value v = c.convert(c.dot(c.convert(x->q, i32), weights, {}, {}, {1}, {0}), f32);
+  Value width = c.sub(x->range.high, x->range.low);
+  auto numbers = hlo::DotDimensionNumbersAttr::get(c.b.getContext(), {}, {}, {1}, {0});
+  Value v = c.convert(c.make<hlo::DotGeneralOp>(x->q, w->q, numbers, i32), f32);
   Value scale = c.mul(dividedBy(c, minFirst ? width : largestEnd(c, x->range), 255), dividedBy(c, largestEnd(c, w->range), 127));
   v = c.mul(v, scale);
   auto bias = biasInput(c, v, scale);
   if (failed(bias))
     return failure();
   if (minFirst && Emitter::isFloat(c.input(2))) {
-    Value columns = c.convert(c.reduceSum(weights, {0}), f32);
+    Value columns = c.convert(c.reduceSum(c.convert(w->q, i32), {0}), f32);
     *bias = c.add(*bias, c.mul(columns, c.div(times(c, x->range.low, 255), width)));
   }
   v = c.add(v, overChannels(c, *bias, v));
