@@ -5,6 +5,7 @@
 
 #include "base/Float.h"
 #include "runtime/core/Attr.h"
+#include "runtime/core/Resource.h"
 
 #include <nlohmann/json.hpp>
 
@@ -81,6 +82,13 @@ inline void store(Tensor &t, int64_t i, const Json &j) {
 
 inline Tensor tensorOf(const Json &j) {
   DType type = parseDType(j["dtype"].get<std::string>()).value();
+  if (j.contains("held")) {
+    // a handle to a variable of its own with that value
+    Tensor value = tensorOf(j["held"]);
+    auto variable = std::make_shared<Variable>(value.dtype());
+    variable->value = value;
+    return makeHandle("", "variable", variable);
+  }
   Tensor t = Tensor::allocate(type, j["dims"].get<std::vector<int64_t>>());
   for (int64_t i = 0; i < t.numElements(); ++i)
     if (type == DType::String)

@@ -80,7 +80,12 @@ TEST_P(Golden, Replays) {
     std::vector<Value> inputs;
     for (const Json &input : j["inputs"])
       inputs.push_back(tensorOf(input));
+    Tensor handle = inputs.empty() ? Tensor() : inputs[0].tensor;
     auto out = kernel.run(std::move(inputs));
+    if (j.contains("held")) {
+      auto *resource = dynamic_cast<ResourceHandle *>(handle.objects()[0].get());
+      compare(dynamic_cast<Variable &>(*resource->resource).value, tensorOf(j["held"]), 0);
+    }
     if (j.contains("error")) {
       EXPECT_EQ(static_cast<int>(out.status().code()), j["error"].get<int>()) << out.status();
       continue;

@@ -1,5 +1,6 @@
 """Runs single ops on TensorFlow and writes what they gave to goldens/FAMILY.json, one case a line. The cases are in
-goldens/FAMILY.py: a function `cases(case)` that calls case(op, **arguments of the raw op).
+goldens/FAMILY.py: a function `cases(case)` that calls case(op, **arguments of the raw op). An argument `held` makes the argument
+`resource`, a variable that starts with that value; what it holds after the op is kept too.
 
 usage: make_goldens.py FAMILY ...   (needs tensorflow-cpu from PyPI; the tests need only the numbers)
 """
@@ -64,6 +65,13 @@ def scalar(kind, value):
 
 def run(op, kwargs):
     with tf.Graph().as_default() as graph:
+        kwargs = dict(kwargs)
+        held = kwargs.pop('held', None)
+        if held is not None:
+            handle = kwargs['resource'] = tf.raw_ops.VarHandleOp(dtype=held.dtype, shape=tf.TensorShape(None), shared_name='held')
+            fed = tf.compat.v1.placeholder(held.dtype, held.shape)
+            assign = tf.raw_ops.AssignVariableOp(resource=handle, value=fed + fed - fed)
+            read = tf.raw_ops.ReadVariableOp(resource=handle, dtype=held.dtype)
         try:
             getattr(tf.raw_ops, op)(**kwargs)
         except Exception as e:  # a case that TensorFlow's own checks refuse says nothing about kernels
@@ -71,13 +79,20 @@ def run(op, kwargs):
         node = [n for n in graph.get_operations() if n.type == op][-1]
         attrs = {k: attr_value(v) for k, v in node.node_def.attr.items() if not k.startswith('_')}
         with tf.compat.v1.Session() as session:
-            inputs = session.run(list(node.inputs)) if len(node.inputs) else []
-            record = {'op': op, 'attrs': attrs, 'inputs': [tensor(v, i.dtype) for v, i in zip(inputs, node.inputs)]}
+            values = [i for i in node.inputs if i.dtype != tf.resource]
+            inputs = session.run(values) if values else []
+            record = {'op': op, 'attrs': attrs, 'inputs': [tensor(v, i.dtype) for v, i in zip(inputs, values)]}
+            if held is not None:
+                # as a sum, in a buffer of the variable's own: StatefulRandomBinomial writes to a shared one, not to the variable
+                session.run(assign, {fed: held})
+                record['inputs'].insert(0, {'dtype': 'resource', 'held': tensor(held, held.dtype)})
             try:
-                outputs = session.run(list(node.outputs))
+                outputs = session.run(list(node.outputs) or node) or []
                 record['outputs'] = [tensor(v, o.dtype) for v, o in zip(outputs, node.outputs)]
             except tuple(CODES) as e:
                 record['error'] = CODES[type(e)]
+            if held is not None:
+                record['held'] = tensor(session.run(read), held.dtype)
     return record
 
 

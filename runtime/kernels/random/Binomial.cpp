@@ -1,5 +1,5 @@
-// StatelessRandomBinomial: inversion for small means, Hormann's transformed rejection for others.
-#include "runtime/kernels/random/Generator.h"
+// StatelessRandomBinomial, StatefulRandomBinomial: inversion for small means, Hormann's transformed rejection for others.
+#include "runtime/kernels/random/Held.h"
 
 #include <limits>
 
@@ -88,10 +88,10 @@ double sampleAs(double count, double p, const Philox &generator, uint64_t number
   }
 }
 
-absl::Status statelessBinomial(KernelContext &context) {
-  Tensor seed = context.input("seed"), counts = context.input("counts"), probs = context.input("probs");
-  if (seed.rank() != 1 || seed.numElements() != 2)
-    return invalid("seed must have shape [2], not ", dimsToString(seed.dims()));
+/// `start` gives the generator, from the number of pairs of count and probability and that of samples for each.
+template <typename Start>
+absl::Status binomial(KernelContext &context, Start start) {
+  Tensor counts = context.input("counts"), probs = context.input("probs");
   LATHE_TRY_VALUE(dims, dimsOf(context.input("shape"), "shape"));
   std::vector<int64_t> batch(std::max(counts.rank(), probs.rank()), 1);
   for (const Tensor *t : {&counts, &probs})
@@ -104,10 +104,9 @@ absl::Status statelessBinomial(KernelContext &context) {
     }
   if (dims.size() < batch.size() || !std::equal(batch.begin(), batch.end(), dims.end() - batch.size()))
     return invalid("Shape passed in must end with broadcasted shape.");
-  Philox generator =
-      Philox::fromStatelessSeed(static_cast<uint64_t>(intAt(seed, 0)), static_cast<uint64_t>(intAt(seed, 1)));
   LATHE_TRY_VALUE(out, context.allocateOutput(0, dims));
   int64_t batches = productOf(batch, 0, batch.size()), each = batches ? out.numElements() / batches : 0;
+  LATHE_TRY_VALUE(generator, start(batches, each));
   return withType(out.dtype(), [&](auto zero) -> absl::Status {
     using U = decltype(zero);
     if constexpr (std::is_same_v<U, bool> || std::is_same_v<U, std::complex<float>> ||
@@ -138,7 +137,28 @@ absl::Status statelessBinomial(KernelContext &context) {
     }
   });
 }
+
+absl::Status statelessBinomial(KernelContext &context) {
+  Tensor seed = context.input("seed");
+  if (seed.rank() != 1 || seed.numElements() != 2)
+    return invalid("seed must have shape [2], not ", dimsToString(seed.dims()));
+  return binomial(context, [&](int64_t, int64_t) -> absl::StatusOr<Philox> {
+    return Philox::fromStatelessSeed(static_cast<uint64_t>(intAt(seed, 0)), static_cast<uint64_t>(intAt(seed, 1)));
+  });
+}
 LATHE_HOST_FUNCTION(StatelessRandomBinomial, statelessBinomial);
+
+absl::Status statefulBinomial(KernelContext &context) {
+  LATHE_TRY(checkAlgorithm(context.input(1)));
+  if (!isFloating(context.input("counts").dtype()))
+    return absl::UnimplementedError("counts and probabilities must be floating");
+  // set aside are 100 pairs of numbers for a sample, those of a batch rounded up to fours
+  return binomial(context, [&](int64_t batches, int64_t each) {
+    uint64_t aside = static_cast<uint64_t>(batches) * 2 * 100 * (static_cast<uint64_t>(each) + 3) / 4;
+    return takeGenerator(context, aside);
+  });
+}
+LATHE_HOST_FUNCTION(StatefulRandomBinomial, statefulBinomial);
 
 } // namespace
 } // namespace lathe::rt

@@ -2,6 +2,40 @@ import numpy as np
 import tensorflow as tf
 
 
+def stateful(case):
+    """Generators in variables: the numbers, and where the variable stands after them."""
+    held = lambda *x: np.asarray(x, np.int64)
+    states = [held(1, 2, 3), held(-1, -1, 2**40 + 9), held(-513, 7, -5, 11)]
+    for state in states:
+        for t in ['float16', 'bfloat16', 'float32', 'float64']:
+            for op in ['StatefulUniform', 'StatefulStandardNormalV2', 'StatefulTruncatedNormal']:
+                case(op, held=state, algorithm=1, shape=[3, 5], dtype=t)
+        for t in [np.int32, np.int64, np.uint32, np.uint64]:
+            case('StatefulUniformFullInt', held=state, algorithm=1, shape=[7], dtype=t)
+            case('StatefulUniformInt', held=state, algorithm=3, shape=[7], minval=t(3), maxval=t(100))
+            case('StatefulUniformInt', held=state, algorithm=1, shape=[7], minval=np.iinfo(t).min, maxval=t(np.iinfo(t).max))
+        for delta in [0, 1, -1, 2**56, -2**63]:
+            case('RngSkip', held=state, algorithm=1, delta=delta)
+    state = states[0]
+    for shape in [[], [0], [2, 0], [-1], [2**40, 2**40]]:
+        case('StatefulUniform', held=state, algorithm=1, shape=np.asarray(shape, np.int64), dtype='float32')
+    for algorithm in [0, 2, 3, -1]:
+        case('RngSkip', held=state, algorithm=algorithm, delta=1)
+        case('StatefulUniform', held=state, algorithm=algorithm, shape=[2], dtype='float32')
+    for wrong in [held(1, 2), held([1, 2, 3]), np.float32([1, 2, 3]), np.int32([1, 2, 3]), held()]:
+        case('RngSkip', held=wrong, algorithm=1, delta=1)
+        case('StatefulStandardNormalV2', held=wrong, algorithm=1, shape=[2], dtype='float32')
+        case('StatefulRandomBinomial', held=wrong, algorithm=1, shape=[1], counts=np.float64([4]), probs=np.float64([0.5]))
+    for low, high, shape in [(5, 5, [2]), (9, 2, [2]), (9, 2, [0])]:
+        case('StatefulUniformInt', held=state, algorithm=1, shape=shape, minval=low, maxval=high)
+    for t in ['float16', 'float32', 'float64']:
+        for out in ['float32', 'int32', 'int64', 'float64']:
+            case('StatefulRandomBinomial', held=state, algorithm=1, shape=[4, 2, 6], counts=np.asarray([[10], [60]]).astype(t),
+                 probs=np.asarray([0.0, 0.1, 0.5, 0.75, 0.96, 1.0]).astype(t), dtype=out)
+    for shape, count in [([5, 1], 1), ([0, 1], 1), ([3, 0], 0), ([4], 1), ([2, 3], 2)]:
+        case('StatefulRandomBinomial', held=state, algorithm=1, shape=np.int32(shape), counts=np.full([count], 9.0), probs=np.full([count], 0.4))
+
+
 def cases(case):
     for t in ['float16', 'float32', 'float64']:
         alpha = np.asarray([0.3, 1.0, 2.5, 30.0]).astype(t)
@@ -49,6 +83,7 @@ def cases(case):
                  seed2=4)
             case('StatelessParameterizedTruncatedNormal', shape=[10, 2], seed=[3, 4], means=v(0, 0.5), stddevs=v(1), minvals=v(low),
                  maxvals=v(high))
+    stateful(case)
     points = (np.arange(40) * 37 % 41).reshape([20, 2]).astype(np.float32)
     for count, retries in [(1, 0), (3, 0), (5, 3), (4, -1), (20, 1)]:
         case('KmeansPlusPlusInitialization', points=points, num_to_sample=np.int64(count), seed=np.int64(7), num_retries_per_sample=np.int64(retries))
