@@ -165,6 +165,21 @@ TEST(DecodeGif, boundsFramesAndPixels) {
   EXPECT_EQ(decoded("DecodeGif", many + frame(16000, 16000) + ";")->dims(), (std::vector<int64_t>{5000, 1, 1, 3}));
 }
 
+/// Every execution goes on in the generator's stream as far behind the one before it as in TensorFlow.
+TEST(SampleDistortedBoundingBox, goesOn) {
+  KernelTest sample("SampleDistortedBoundingBox", {{"T", DType::Int32}, {"seed", int64_t(3)}, {"seed2", int64_t(4)}});
+  Tensor boxes = Tensor::allocate(DType::Float32, {1, 2, 4});
+  const float corners[8] = {.1f, .2f, .5f, .6f, .3f, .3f, .9f, .95f};
+  std::copy(corners, corners + 8, boxes.data<float>());
+  const std::vector<std::vector<int32_t>> begins{{1, 51, 0}, {0, 6, 0}, {32, 34, 0}}, sizes{{32, 34, -1}, {98, 111, -1}, {61, 80, -1}};
+  for (int i = 0; i < 3; ++i) {
+    auto out = sample.run({ints({100, 120, 3}), boxes});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ(elements<int32_t>((*out)[0]), begins[i]);
+    EXPECT_EQ(elements<int32_t>((*out)[1]), sizes[i]);
+  }
+}
+
 /// Any damage gives a picture or an error.
 TEST(DecodeImage, survivesDamage) {
   std::vector<std::string> files{encoded("EncodeJpeg", {}, {slope(40, 33, 3)}), encoded("EncodeJpeg", {{"progressive", true}}, {slope(40, 33, 1)}),

@@ -130,8 +130,67 @@ def gifs(case, rng):
         case('DecodeImage', contents=moving[:part], expand_animations=False)
 
 
+def suppression(case):
+    f, h = np.float32, np.float16
+    boxes = f([[0, 0, 1, 1], [0, .1, 1, 1.1], [0, -.1, 1, .9], [0, 10, 1, 11], [0, 10.1, 1, 11.1], [0, 100, 1, 101], [1, 11, 0, 10], [3, 3, 3, 4]])
+    scores = f([.9, .75, .6, .95, .5, .3, .95, .4])
+    rng = np.random.RandomState(3)
+    many = rng.rand(60, 4).astype(f)
+    for b, s in [(boxes, scores), (many, rng.rand(60).astype(f)), (boxes.astype(h), scores.astype(h)), (many.astype(h), rng.rand(60).astype(h)),
+                 (boxes, f([np.nan, 1, np.inf, -np.inf, np.nan, 2, 0, -1])), (boxes * f(np.nan), scores), (boxes * f(3e38), scores),
+                 (boxes[:0], scores[:0])]:
+        t = b.dtype.type
+        for sigma, least, iou in [(0, 0, .5), (.5, 0, .5), (.1, .3, 0), (0, -1, 1), (.5, -np.inf, .5), (np.inf, .2, .5), (1e-8, -.5, .2)]:
+            for most, pad in [(100, False), (6, True), (0, True)]:
+                case('NonMaxSuppressionV5', boxes=b, scores=s, max_output_size=most, iou_threshold=t(iou), score_threshold=t(least),
+                     soft_nms_sigma=t(sigma), pad_to_max_output_size=pad)
+    good = dict(boxes=boxes, scores=scores, max_output_size=3, iou_threshold=f(.5), score_threshold=f(0), soft_nms_sigma=f(.5))
+    for wrong in [dict(max_output_size=-1), dict(iou_threshold=f(1.5)), dict(iou_threshold=f(np.nan)), dict(soft_nms_sigma=f(-1)),
+                  dict(soft_nms_sigma=f(np.nan)), dict(score_threshold=f(np.nan))]:
+        case('NonMaxSuppressionV5', **dict(good, **wrong))
+    overlaps = rng.rand(8, 8).astype(f)
+    odd = overlaps.copy()
+    odd[2] = [np.nan, np.inf, -np.inf, 0, 1, 0, 0, 0]
+    for o in [overlaps, odd]:
+        for threshold in [.3, .7, 5, -1, np.nan, np.inf]:
+            for least in [0, .5]:
+                case('NonMaxSuppressionWithOverlaps', overlaps=o, scores=scores, max_output_size=5, overlap_threshold=f(threshold),
+                     score_threshold=f(least))
+    case('NonMaxSuppressionWithOverlaps', overlaps=overlaps, scores=scores, max_output_size=-5, overlap_threshold=f(0), score_threshold=f(0))
+    case('NonMaxSuppressionWithOverlaps', overlaps=overlaps[:0, :0], scores=scores[:0], max_output_size=5, overlap_threshold=f(0),
+         score_threshold=f(0))
+
+
+def windows(case):
+    f = np.float32
+    boxes = f([[[.1, .2, .5, .6], [.3, .3, .9, .95]]])
+    size = np.int32([100, 120, 3])
+    for seed in range(1, 6):
+        case('SampleDistortedBoundingBox', image_size=size, bounding_boxes=boxes, seed=seed, seed2=4, min_object_covered=.4)
+        case('SampleDistortedBoundingBoxV2', image_size=size, bounding_boxes=boxes, seed=seed, seed2=4, min_object_covered=f(.9), max_attempts=seed)
+        for area, ratio in [((.05, 1.), (.75, 1.33)), ((.3, .4), (2., 1.)), ((.9, 1.), (.5, .6)), ((1e-4, .01), (.1, 9.))]:
+            case('StatelessSampleDistortedBoundingBox', image_size=size, bounding_boxes=boxes, seed=[seed, 9], min_object_covered=f(.1),
+                 area_range=area, aspect_ratio_range=ratio)
+    case('SampleDistortedBoundingBox', image_size=size, bounding_boxes=boxes, seed=1, min_object_covered=-1)
+    good = dict(image_size=size, bounding_boxes=boxes, seed=[3, 4], min_object_covered=f(.5))
+    for t in [np.uint8, np.int8, np.int16, np.int64]:
+        case('StatelessSampleDistortedBoundingBox', **dict(good, image_size=t([100, 120, 3])))
+    for u in [dict(image_size=[0, 120, 3]), dict(image_size=[0, 0, 0]), dict(image_size=[-5, 5, 3]), dict(image_size=np.int64([2**40, 2, 3])),
+              dict(image_size=[1, 1, 3]), dict(image_size=np.int64([30000, 60000, 3])), dict(bounding_boxes=boxes * 3), dict(bounding_boxes=-boxes),
+              dict(bounding_boxes=boxes * f(np.nan)), dict(bounding_boxes=boxes[:, :, ::-1]), dict(bounding_boxes=np.concatenate([boxes, boxes])),
+              dict(bounding_boxes=boxes[:, :0]), dict(bounding_boxes=boxes[:, :0], use_image_if_no_bounding_boxes=True),
+              dict(min_object_covered=f(-1)), dict(min_object_covered=f(2)), dict(min_object_covered=f(np.nan)), dict(min_object_covered=f(0)),
+              dict(area_range=[.5, .1]), dict(area_range=[0., .5]), dict(area_range=[.5, 1.5]), dict(area_range=[.5]),
+              dict(aspect_ratio_range=[-1., 1.]), dict(aspect_ratio_range=[1e30, 1e31]), dict(aspect_ratio_range=[1e-30, 1e31]),
+              dict(aspect_ratio_range=[1e-20, 1e-19]), dict(aspect_ratio_range=[1., 3e38], area_range=[1e-30, 1.]),
+              dict(aspect_ratio_range=[np.nan, 1.]), dict(aspect_ratio_range=[1., np.inf]), dict(max_attempts=0), dict(max_attempts=-1)]:
+        case('StatelessSampleDistortedBoundingBox', **dict(good, **u))
+
+
 def cases(case):
     rng = np.random.RandomState(2)
+    suppression(case)
+    windows(case)
     for channels in [1, 2, 3, 4]:
         for dtype in [np.uint8, np.uint16]:
             x = rng.randint(0, np.iinfo(dtype).max, [5, 7, channels]).astype(dtype)
