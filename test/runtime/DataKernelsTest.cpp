@@ -1,6 +1,7 @@
 // tf.data: the order of shuffles, interleaves and windows is TensorFlow's. Functions are made of lambdas here;
 // PipelineTest runs datasets in sessions.
 #include "base/Bytes.h"
+#include "base/Memory.h"
 #include "base/Records.h"
 #include "test/runtime/KernelTest.h"
 
@@ -220,6 +221,221 @@ TEST_F(Data, functionsMapFilterAndInterleave) {
     return std::vector<Tensor>{long0(*args[0].data<int64_t>() + *args[1].data<int64_t>())};
   };
   EXPECT_EQ(*one("ReduceDataset", fn("f", "add", {{"Tstate", Types{DType::Int64}}}), {range(0, 5), long0(100)}).data<int64_t>(), 110);
+}
+
+TEST_F(Data, groupsByKey) {
+  auto number = [](int64_t v) { return std::vector<Tensor>{long0(v)}; };
+  auto first = [](const std::vector<Tensor> &args) { return *args[0].data<int64_t>(); };
+  functions->all["mod3"] = [=](std::vector<Tensor> args) { return number(first(args) % 3); };
+  functions->all["next"] = [=](std::vector<Tensor> args) { return number(first(args) + 1); };
+  functions->all["same"] = [=](std::vector<Tensor> args) { return number(first(args)); };
+  functions->all["batch"] = [this](std::vector<Tensor> args) {
+    return std::vector<Tensor>{
+        one("BatchDatasetV2", spec(), {args[1], long0(10), Tensor::scalar<bool>(DType::Bool, false)})};
+  };
+  functions->all["fails"] = [](std::vector<Tensor>) { return absl::InternalError("failed"); };
+  functions->all["two"] = [](std::vector<Tensor> args) { return std::vector<Tensor>{args[0], args[0]}; };
+  functions->all["text"] = [](std::vector<Tensor>) { return std::vector<Tensor>{string0("no")}; };
+  auto windows = [&](const char *key, const char *size, const char *reduce) {
+    AttrMap attrs = fn("key_func", key, fn("window_size_func", size, fn("reduce_func", reduce)));
+    for (const char *list : {"Tkey_func_other_arguments", "Treduce_func_other_arguments", "Twindow_size_func_other_arguments"})
+      attrs[list] = Types();
+    return one("GroupByWindowDataset", attrs, {range(0, 12)});
+  };
+  EXPECT_EQ(drain(windows("mod3", "next", "batch")), (Numbers{0, 3, 1, 4, 6, 2, 5, 8, 9, 7, 10, 11}));
+  // errors come out and the rest goes on to an end
+  auto ignored = [&](Tensor dataset) { return drain(one("IgnoreErrorsDataset", spec(), {dataset})); };
+  EXPECT_EQ(ignored(windows("mod3", "same", "batch")), (Numbers{1, 4, 2, 5, 7, 10, 8, 11}));
+  EXPECT_TRUE(ignored(windows("mod3", "next", "fails")).empty());
+  for (const char *bad : {"two", "text"}) {
+    absl::Status why;
+    drain(windows(bad, "next", "batch"), 10, &why);
+    EXPECT_EQ(why.code(), absl::StatusCode::kInvalidArgument) << bad;
+    drain(windows("mod3", bad, "batch"), 10, &why);
+    EXPECT_EQ(why.code(), absl::StatusCode::kInvalidArgument) << bad;
+    drain(windows("mod3", "next", bad), 10, &why);
+    EXPECT_EQ(why.code(), absl::StatusCode::kInvalidArgument) << bad;
+  }
+
+  functions->all["hundred"] = [=](std::vector<Tensor> args) { return number(100 * first(args)); };
+  functions->all["add"] = [=](std::vector<Tensor> args) { return number(first(args) + *args[1].data<int64_t>()); };
+  auto reduced = [&](const char *reduce) {
+    AttrMap attrs = fn("key_func", "mod3", fn("init_func", "hundred", fn("reduce_func", reduce, fn("finalize_func", "next"))));
+    for (const char *list : {"Tkey_func_other_arguments", "Tinit_func_other_arguments", "Treduce_func_other_arguments",
+                             "Tfinalize_func_other_arguments"})
+      attrs[list] = Types();
+    return one("GroupByReducerDataset", attrs, {range(0, 8)});
+  };
+  EXPECT_EQ(drain(reduced("add")), (Numbers{10, 113, 208}));
+  absl::Status why;
+  drain(reduced("two"), 10, &why);
+  EXPECT_EQ(why.code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(Data, rebatchesAndSlides) {
+  auto flag = [](bool v) { return Tensor::scalar<bool>(DType::Bool, v); };
+  /// The elements in brackets.
+  auto show = [&](const Tensor &dataset, int most = 20) {
+    Tensor iterator = iterate(dataset);
+    std::string text;
+    for (int i = 0; i < most; ++i) {
+      auto r = run("IteratorGetNext", spec(), {iterator});
+      if (!r.ok())
+        return absl::IsOutOfRange(r.status()) ? text : text + std::string(absl::StatusCodeToString(r.status().code()));
+      std::string row;
+      for (int64_t v : elements<int64_t>((*r)[0]))
+        row += (row.empty() ? "" : " ") + std::to_string(v);
+      text += "[" + row + "]";
+    }
+    return text + "...";
+  };
+  auto batches = [&](int64_t n) { return one("BatchDatasetV2", spec(), {range(0, n), long0(4), flag(false)}); };
+  auto rebatch = [&](Numbers sizes, bool drop) {
+    return show(one("RebatchDatasetV2", spec(), {batches(8), longs(sizes), flag(drop)}));
+  };
+  EXPECT_EQ(rebatch({2, 1, 0}, false), "[0 1][2][][3 4][5][][6 7]");
+  EXPECT_EQ(rebatch({2, 0}, true), "[0 1][][2 3][][4 5][][6 7][]");
+  EXPECT_EQ(rebatch({0, 3}, false), "[][0 1 2][][3 4 5][][6 7]");
+  EXPECT_EQ(rebatch({0, 3}, true), "[][0 1 2][][3 4 5][]");
+  EXPECT_EQ(rebatch({5}, false), "[0 1 2 3 4][5 6 7]");
+  EXPECT_EQ(rebatch({0}, false), "[][][][][][][][][][][][][][][][][][][][]...");
+  EXPECT_EQ(rebatch({INT64_MAX}, false), "[0 1 2 3 4 5 6 7]");
+  for (Numbers bad : {Numbers{}, Numbers{-1}, Numbers{2, INT64_MIN}})
+    EXPECT_EQ(run("RebatchDatasetV2", spec(), {batches(8), longs(bad), flag(false)}).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(show(one("RebatchDatasetV2", spec(), {range(0, 1), long0(3), flag(false)})), "INVALID_ARGUMENT");
+  auto split = [&](int64_t pieces) { return show(one("RebatchDataset", spec(), {batches(7), long0(pieces)})); };
+  EXPECT_EQ(split(2), "[0 1][2 3][4 5][6]");
+  EXPECT_EQ(split(3), "[0 1][2 3][][4][5][6]");
+  EXPECT_EQ(split(5), "[0][1][2][3][][4][5][6][][]");
+  EXPECT_EQ(run("RebatchDataset", spec(), {batches(7), long0(0)}).status().code(), absl::StatusCode::kInvalidArgument);
+
+  auto slide = [&](int64_t size, int64_t shift, int64_t stride, bool drop) {
+    return one("SlidingWindowDataset", spec({{"drop_remainder", drop}}), {range(0, 10), long0(size), long0(shift), long0(stride)});
+  };
+  EXPECT_EQ(show(slide(3, 2, 2, true)), "[0 2 4][2 4 6][4 6 8]");
+  EXPECT_EQ(show(slide(3, 2, 2, false)), "[0 2 4][2 4 6][4 6 8][6 8][8]");
+  EXPECT_EQ(show(slide(2, 4, 1, true)), "[0 1][4 5][8 9]");
+  EXPECT_EQ(show(slide(20, 1, 1, true)), "");
+  EXPECT_EQ(cardinality(slide(2, 4, 1, true)), 2);
+  EXPECT_EQ(cardinality(slide(2, 4, 1, false)), 3);
+  for (int64_t bad : {INT64_C(0), INT64_C(-1), INT64_MIN})
+    EXPECT_EQ(run("SlidingWindowDataset", spec({{"drop_remainder", true}}), {range(0, 9), long0(bad), long0(1), long0(1)})
+                  .status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(Data, randomNumbersAndSamplesAsTensorFlowDoes) {
+  AttrMap seeded = spec();
+  Tensor random = one("RandomDataset", seeded, {long0(3), long0(9)});
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(drain(random, 4), (Numbers{1063763762, 856336636, 1923631453, 3459253757}));
+  EXPECT_EQ(cardinality(random), -1);
+  EXPECT_EQ(drain(one("RandomDataset", spec(), {long0(0), long0(5)}), 3), (Numbers{3421934604, 2855075034, 2078477125}));
+  for (bool dummy : {false, true}) {
+    Tensor seeds = dummy ? one("DummySeedGenerator", {}, {})
+                         : one("AnonymousSeedGenerator", {}, {long0(3), long0(9), Tensor::scalar<bool>(DType::Bool, true)});
+    Tensor v2 = one("RandomDatasetV2", spec({{"rerandomize_each_iteration", true}}), {long0(3), long0(9), seeds});
+    EXPECT_EQ(drain(v2, 3), (Numbers{1831219627, 835473422, 1819558452}));
+    EXPECT_EQ(drain(v2, 3), (Numbers{3991659936, 2353510124, 1312565447}));
+  }
+  auto sample = [&](float rate) {
+    return drain(one("SamplingDataset", spec(), {range(0, 40), float0(rate), long0(3), long0(9)}));
+  };
+  EXPECT_EQ(sample(0.4f), (Numbers{1, 2, 3, 4, 7, 12, 15, 18, 22, 23, 30, 34, 35}));
+  EXPECT_TRUE(sample(0.0f).empty());
+  EXPECT_EQ(sample(2.0f).size(), 40u);
+}
+
+TEST_F(Data, directsUniqueAndLists) {
+  auto slices = [&](Numbers v) {
+    return one("TensorSliceDataset", {{"Toutput_types", Types{DType::Int64}}, {"output_shapes", Shapes(1)}}, {longs(v)});
+  };
+  auto directed = [&](Tensor selector, bool stop) {
+    return one("DirectedInterleaveDataset", spec({{"N", int64_t(2)}, {"stop_on_empty_dataset", stop}}),
+               {selector, range(10, 14), range(20, 23)});
+  };
+  EXPECT_EQ(drain(directed(slices({0, 1, 1, 0, 1, 1, 0, 0, 0}), false)), (Numbers{10, 20, 21, 11, 22, 12, 13}));
+  EXPECT_EQ(drain(directed(slices({0, 1, 1, 0, 1, 1, 0, 0, 0}), true)), (Numbers{10, 20, 21, 11, 22}));
+  // an endless selector ends with the last of the others
+  EXPECT_EQ(drain(directed(one("RepeatDataset", spec(), {slices({0, 1}), long0(-1)}), false)),
+            (Numbers{10, 20, 11, 21, 12, 22, 13}));
+  for (int64_t bad : {INT64_C(2), INT64_C(-1), INT64_MIN}) {
+    absl::Status why;
+    EXPECT_EQ(drain(directed(slices({0, bad}), false), 10, &why), (Numbers{10}));
+    EXPECT_EQ(why.code(), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(drain(one("UniqueDataset", spec(), {slices({1, 2, 1, 3, 2})})), (Numbers{1, 2, 3}));
+  Tensor floats2 = one("TensorSliceDataset", {{"Toutput_types", Types{DType::Float32}}, {"output_shapes", Shapes(1)}}, {floats({1})});
+  EXPECT_EQ(run("UniqueDataset", spec({}, {DType::Float32}), {floats2}).status().code(), absl::StatusCode::kInvalidArgument);
+  for (const char *op : {"ListDataset", "WindowOp"}) {
+    Tensor list = one(op, spec({{"Tinput_types", Types(3, DType::Int64)}, {"Tinputs", Types(3, DType::Int64)}}),
+                      {long0(4), long0(5), long0(6)});
+    EXPECT_EQ(drain(list), (Numbers{4, 5, 6})) << op;
+    EXPECT_EQ(cardinality(list), 3);
+    auto wrong = run(op, spec({{"Tinput_types", Types{DType::String}}, {"Tinputs", Types{DType::String}}}), {string0("a")});
+    EXPECT_EQ(wrong.status().code(), absl::StatusCode::kInvalidArgument) << op;
+  }
+  auto at = [&](Tensor dataset, int64_t i) { return run("GetElementAtIndex", spec(), {dataset, long0(i)}); };
+  EXPECT_EQ(*(*at(range(5, 9), 3))[0].data<int64_t>(), 8);
+  EXPECT_EQ(*(*at(one("UniqueDataset", spec(), {range(5, 9)}), 3))[0].data<int64_t>(), 8);
+  for (int64_t bad : {INT64_C(4), INT64_C(-1), INT64_MIN, INT64_MAX})
+    EXPECT_EQ(at(range(5, 9), bad).status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(drain(one("SleepDataset", spec(), {range(0, 3), long0(1)})), (Numbers{0, 1, 2}));
+  EXPECT_EQ(run("SleepDataset", spec(), {range(0, 3), long0(-1)}).status().code(), absl::StatusCode::kInvalidArgument);
+
+  auto sparse = [&](Numbers indices, int64_t rank, Numbers values, Numbers dims) {
+    int64_t n = static_cast<int64_t>(indices.size()) / rank;
+    return run("SparseTensorSliceDataset", {{"Tvalues", DType::Int64}},
+               {longs(indices).reshaped({n, rank}), longs(values), longs(dims)});
+  };
+  auto rows = sparse({0, 1, 0, 2, 2, 0}, 2, {1, 2, 3}, {4, 3});
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  Types types(3, DType::Int64);
+  Tensor iterator = iterate((*rows)[0], types);
+  std::string text;
+  for (int i = 0; i < 5; ++i) {
+    auto r = run("IteratorGetNext", spec({}, types), {iterator});
+    if (!r.ok())
+      break;
+    EXPECT_EQ(elements<int64_t>((*r)[2]), (Numbers{3}));
+    for (int part : {0, 1}) {
+      for (int64_t v : elements<int64_t>((*r)[part]))
+        text += std::to_string(v) + " ";
+      text += part ? ";" : ":";
+    }
+  }
+  EXPECT_EQ(text, "1 2 :1 2 ;:;0 :3 ;:;");
+  EXPECT_EQ(sparse({2, 1, 0, 2}, 2, {1, 2}, {4, 3}).status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(sparse({0, 1}, 2, {1, 2}, {4, 3}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(sparse({0, 1}, 2, {1}, {4}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(sparse({0, 1}, 2, {1}, {-4, 3}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(sparse({0, 1, 7, 1}, 2, {1, 2}, {INT64_MAX, 3}).ok());
+}
+
+TEST_F(Data, keptElementsStayWithinMemory) {
+  const int64_t most = INT64_C(1) << 31;
+  Tensor endless = range(0, INT64_MAX), drop = Tensor::scalar<bool>(DType::Bool, false);
+  functions->all["zero"] = [](std::vector<Tensor>) { return std::vector<Tensor>{long0(0)}; };
+  functions->all["most"] = [=](std::vector<Tensor>) { return std::vector<Tensor>{long0(most)}; };
+  AttrMap grouped = fn("key_func", "zero", fn("window_size_func", "most", fn("reduce_func", "most")));
+  for (const char *list : {"Tkey_func_other_arguments", "Treduce_func_other_arguments", "Twindow_size_func_other_arguments"})
+    grouped[list] = Types();
+  Tensor ones = one("BatchDatasetV2", spec(), {endless, long0(1), drop});
+  std::vector<Tensor> hungry = {one("BatchDatasetV2", spec(), {endless, long0(most), drop}),
+                                one("RebatchDatasetV2", spec(), {ones, long0(most), drop}),
+                                one("GroupByWindowDataset", grouped, {endless}),
+                                one("SlidingWindowDataset", spec({{"drop_remainder", true}}),
+                                    {endless, long0(most), long0(1), long0(1)}),
+                                one("ShuffleDataset", spec({{"reshuffle_each_iteration", true}}),
+                                    {endless, long0(most), long0(1), long0(1)})};
+  int64_t budget = memoryBudget(), before = memoryInUse();
+  setMemoryBudget(before + (1 << 18));
+  for (const Tensor &dataset : hungry) {
+    absl::Status why;
+    EXPECT_TRUE(drain(dataset, 10, &why).empty());
+    EXPECT_EQ(why.code(), absl::StatusCode::kResourceExhausted) << why;
+  }
+  setMemoryBudget(budget);
 }
 
 TEST_F(Data, cacheAndPrefetch) {

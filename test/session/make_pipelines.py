@@ -77,6 +77,32 @@ run('zip_concatenate', dataset(lambda f: D.zip((D.range(3), D.range(10, 20))).co
 run('padded', dataset(lambda f: D.range(1, 6).map(lambda x: tf.fill([x], x)).padded_batch(2, [None])))
 run('take_skip', dataset(lambda f: D.range(20).skip(3).take(5).cache().repeat(2)))
 run('scan_window', dataset(lambda f: D.range(9).window(3, 2).flat_map(lambda w: w.batch(3))))
+run('group_by_window', dataset(lambda f: D.range(40).group_by_window(lambda v: v % 3, lambda k, d: d.batch(10), window_size_func=lambda k: k + 2)))
+run('rebatch', dataset(lambda f: D.range(23).batch(4).rebatch([3, 2])))
+run('unique', dataset(lambda f: D.from_tensor_slices(['b', 'a', 'b', 'c', 'a'] * 6).unique()))
+run('choose', dataset(lambda f: D.choose_from_datasets(
+    [D.range(5), D.range(10, 30)], D.range(30).map(lambda v: v % 2), stop_on_empty_dataset=False)))
+run('sample_from', dataset(lambda f: D.sample_from_datasets([D.range(30), D.range(100, 130)], weights=[0.7, 0.3], seed=11)))
+run('random', dataset(lambda f: D.random(seed=5).take(9)))
+run('sparse_slices', dataset(lambda f: D.from_sparse_tensor_slices(tf.sparse.SparseTensor([[0, 1], [0, 3], [2, 0]], [1., 2., 3.], [4, 5]))))
+EXAMPLES = [{'d': [1, 2], 's': [b'a', b'b'], 'r': [1.5]}, {'d': [3, 4], 'r': [2.5, 3.5]}, {'d': [5, 6], 's': [b'c']}]
+
+
+def example(values):
+    kinds = {int: lambda v: tf.train.Feature(int64_list=tf.train.Int64List(value=v)),
+             float: lambda v: tf.train.Feature(float_list=tf.train.FloatList(value=v)),
+             bytes: lambda v: tf.train.Feature(bytes_list=tf.train.BytesList(value=v))}
+    features = {key: kinds[type(v[0])](v) for key, v in values.items()}
+    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString(deterministic=True)
+
+
+def parsed(files):
+    kinds = {'s': tf.io.VarLenFeature(tf.string), 'd': tf.io.FixedLenFeature([2], tf.int64), 'r': tf.io.RaggedFeature(tf.float32)}
+    data = D.from_tensor_slices([example(e) for e in EXAMPLES]).batch(2).apply(tf.data.experimental.parse_example_dataset(kinds, 2))
+    return data.map(lambda f: (f['d'], f['s'].indices, f['s'].values, f['r'].flat_values, f['r'].row_splits))
+
+
+run('parse_examples', dataset(parsed))
 FEATURES = {'label': tf.io.FixedLenFeature([], tf.int64)}
 RECORDS = '../../data/samples/tfrecord_pipeline/digits.tfrecord'
 parse = lambda r: tf.io.parse_single_example(r, FEATURES)['label']

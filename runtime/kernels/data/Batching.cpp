@@ -1,6 +1,7 @@
-// BatchDataset(V2), ParallelBatchDataset, PaddedBatchDataset(V2), UnbatchDataset, WindowDataset.
-#include "runtime/kernels/data/Dataset.h"
+// BatchDataset(V2), ParallelBatchDataset, PaddedBatchDataset(V2), UnbatchDataset, WindowDataset, SlidingWindowDataset.
+#include "runtime/kernels/data/Holding.h"
 
+#include <algorithm>
 #include <deque>
 
 namespace lathe::rt {
@@ -22,14 +23,18 @@ public:
       using UnaryIterator::UnaryIterator;
       absl::StatusOr<bool> next(Element &element) override {
         std::vector<Element> elements;
+        Holding holding;
         while (!ended && static_cast<int64_t>(elements.size()) < dataset->size) {
           Element one;
           auto any = input->next(one);
           if (!any.ok())
             return any.status();
           ended = !*any;
-          if (*any)
-            elements.push_back(std::move(one));
+          if (!*any)
+            break;
+          if (absl::Status held = holding.add(one); !held.ok())
+            return held;
+          elements.push_back(std::move(one));
         }
         if (elements.empty() || (dataset->drop && static_cast<int64_t>(elements.size()) < dataset->size))
           return false;
@@ -115,12 +120,16 @@ public:
   }
 };
 
-/// Each element is, for each component of the input, a dataset of `size` elements.
+/// Each element is, for each component of the input, a dataset of `size` elements, or one batch of them.
 class WindowDataset : public UnaryDataset {
 public:
-  WindowDataset(Spec spec, DatasetPtr input, int64_t size, int64_t shift, int64_t stride, bool drop)
-      : UnaryDataset(std::move(spec), std::move(input)), size(size), shift(shift), stride(stride), drop(drop) {}
-  int64_t cardinality() const override { return kUnknown; }
+  WindowDataset(Spec spec, DatasetPtr input, int64_t size, int64_t shift, int64_t stride, bool drop, bool batches)
+      : UnaryDataset(std::move(spec), std::move(input)), size(size), shift(shift), stride(stride), drop(drop), batches(batches) {}
+  /// Of batches the number that TensorFlow gives, which counts windows by where they start.
+  int64_t cardinality() const override {
+    int64_t n = input->cardinality();
+    return !batches ? kUnknown : n < 0 ? n : n / shift + (!drop && n % shift ? 1 : 0);
+  }
   absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
     class Iterator : public UnaryIterator<WindowDataset> {
     public:
@@ -133,8 +142,11 @@ public:
           if (!any.ok())
             return any.status();
           ended = !*any;
-          if (*any)
-            buffer.push_back(std::move(one));
+          if (!*any)
+            break;
+          if (absl::Status held = holding.add(one); !held.ok())
+            return held;
+          buffer.push_back(std::move(one));
         }
         int64_t have = static_cast<int64_t>(buffer.size());
         if (have == 0 || (dataset->drop && have < span))
@@ -149,7 +161,16 @@ public:
             return any.status();
           ended = !*any;
         }
-        buffer.erase(buffer.begin(), buffer.begin() + std::min(have, dataset->shift));
+        auto passed = buffer.begin() + std::min(have, dataset->shift);
+        std::for_each(buffer.begin(), passed, [&](const Element &e) { holding.drop(e); });
+        buffer.erase(buffer.begin(), passed);
+        if (dataset->batches) {
+          auto joined = batchElements(chosen);
+          if (!joined.ok())
+            return joined.status();
+          element = *std::move(joined);
+          return true;
+        }
         element.clear();
         for (size_t c = 0; c < chosen[0].size(); ++c) {
           Spec spec{{chosen[0][c].dtype()}, {c < dataset->input->spec.shapes.size() ? dataset->input->spec.shapes[c] : PartialShape()}};
@@ -161,12 +182,13 @@ public:
         return true;
       }
       std::deque<Element> buffer;
+      Holding holding;
       bool ended = false;
     };
     return iterateInput<Iterator>(this, env);
   }
   const int64_t size, shift, stride;
-  const bool drop;
+  const bool drop, batches;
 };
 
 class BatchNode : public DatasetNode {
@@ -228,20 +250,22 @@ absl::StatusOr<std::shared_ptr<Dataset>> unbatch(const Dataset::Spec &spec, Data
   return std::make_shared<UnbatchDataset>(spec, std::move(input));
 }
 
+template <bool batches>
 class WindowNode : public DatasetNode {
 public:
   using DatasetNode::DatasetNode;
   absl::StatusOr<std::shared_ptr<Dataset>> make(KernelContext &context) override {
     auto input = datasetFrom(context.input(0));
-    auto size = number(context, "size"), shift = number(context, "shift"), stride = number(context, "stride");
-    auto drop = flag(context, "drop_remainder");
+    auto size = number(context, batches ? "window_size" : "size"), shift = number(context, batches ? "window_shift" : "shift"),
+         stride = number(context, batches ? "window_stride" : "stride");
+    absl::StatusOr<bool> drop = batches ? *attrOf<bool>(*context.node, "drop_remainder") : flag(context, "drop_remainder");
     for (const absl::Status &status : {input.status(), size.status(), shift.status(), stride.status(), drop.status()})
       if (!status.ok())
         return status;
     constexpr int64_t kMost = INT64_C(1) << 31;
     if (*size <= 0 || *shift <= 0 || *stride <= 0 || *size > kMost || *stride > kMost)
       return absl::InvalidArgumentError("Window size, shift and stride must be greater than zero.");
-    return std::make_shared<WindowDataset>(spec, *std::move(input), *size, *shift, *stride, *drop);
+    return std::make_shared<WindowDataset>(spec, *std::move(input), *size, *shift, *stride, *drop, batches);
   }
 };
 
@@ -251,7 +275,8 @@ LATHE_HOST_KERNEL(ParallelBatchDataset, BatchNode);
 LATHE_HOST_KERNEL(PaddedBatchDataset, PaddedNode);
 LATHE_HOST_KERNEL(PaddedBatchDatasetV2, PaddedNode);
 LATHE_HOST_KERNEL(UnbatchDataset, UnaryNode<unbatch>);
-LATHE_HOST_KERNEL(WindowDataset, WindowNode);
+LATHE_HOST_KERNEL(WindowDataset, WindowNode<false>);
+LATHE_HOST_KERNEL(SlidingWindowDataset, WindowNode<true>);
 
 } // namespace
 

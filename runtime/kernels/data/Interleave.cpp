@@ -1,6 +1,7 @@
 // FlatMapDataset, InterleaveDataset, ParallelInterleaveDataset (V1-V4): datasets that a function makes of each element,
 // `cycle` of them open at once, `block` elements taken from each in turn. The parallel forms keep the deterministic order.
-#include "runtime/kernels/data/Dataset.h"
+// DirectedInterleaveDataset: a dataset of numbers says from which input each element comes.
+#include "runtime/kernels/data/Holding.h"
 
 #include <thread>
 
@@ -113,6 +114,94 @@ public:
   }
 };
 
+class DirectedInterleaveDataset : public Dataset {
+public:
+  DirectedInterleaveDataset(Spec spec, DatasetPtr selector, std::vector<DatasetPtr> inputs, bool stopOnEmpty)
+      : Dataset(std::move(spec)), selector(std::move(selector)), inputs(std::move(inputs)), stopOnEmpty(stopOnEmpty) {}
+  int64_t cardinality() const override {
+    for (const DatasetPtr &input : inputs)
+      if (input->cardinality() == kInfinite)
+        return kInfinite;
+    return kUnknown;
+  }
+
+  absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
+    class Iterator : public IteratorOf<DirectedInterleaveDataset> {
+    public:
+      using IteratorOf::IteratorOf;
+      absl::StatusOr<bool> next(Element &element) override {
+        while (active > 0) {
+          if (absl::Status status = checkCancelled(env); !status.ok())
+            return status;
+          Element choice;
+          auto any = selector->next(choice);
+          if (!any.ok())
+            return any.status();
+          if (!*any)
+            break;
+          if (choice.size() != 1 || choice[0].dtype() != DType::Int64 || choice[0].numElements() != 1)
+            return absl::InvalidArgumentError("the selector must give int64 scalars");
+          int64_t chosen = *choice[0].data<int64_t>();
+          if (chosen < 0 || chosen >= static_cast<int64_t>(inputs.size()))
+            return absl::InvalidArgumentError(absl::StrCat("Selector index out of range: ", chosen, " >= ", inputs.size()));
+          if (!inputs[chosen])
+            continue; // it came to its end: the number is passed over
+          any = inputs[chosen]->next(element);
+          if (!any.ok() || *any)
+            return any;
+          inputs[chosen].reset();
+          --active;
+          if (dataset->stopOnEmpty)
+            break;
+        }
+        active = 0;
+        return false;
+      }
+      IteratorPtr selector;
+      std::vector<IteratorPtr> inputs;
+      size_t active = 0;
+    };
+    auto directed = std::make_unique<Iterator>(this, env);
+    auto opened = selector->iterate(env);
+    if (!opened.ok())
+      return opened.status();
+    directed->selector = *std::move(opened);
+    for (const DatasetPtr &input : inputs) {
+      auto iterator = input->iterate(env);
+      if (!iterator.ok())
+        return iterator.status();
+      directed->inputs.push_back(*std::move(iterator));
+    }
+    directed->active = inputs.size();
+    return IteratorPtr(std::move(directed));
+  }
+  const DatasetPtr selector;
+  const std::vector<DatasetPtr> inputs;
+  const bool stopOnEmpty;
+};
+
+class DirectedNode : public DatasetNode {
+public:
+  using DatasetNode::DatasetNode;
+  absl::StatusOr<std::shared_ptr<Dataset>> make(KernelContext &context) override {
+    auto selector = datasetFrom(context.input(0));
+    if (!selector.ok())
+      return selector.status();
+    std::vector<DatasetPtr> inputs;
+    for (const Tensor &t : context.inputList("data_input_datasets")) {
+      auto input = datasetFrom(t);
+      if (!input.ok())
+        return input.status();
+      inputs.push_back(*std::move(input));
+      if (inputs.back()->spec.types != inputs[0]->spec.types)
+        return absl::InvalidArgumentError("the datasets to choose from have different output_types");
+    }
+    const bool *stop = attrOf<bool>(*context.node, "stop_on_empty_dataset");
+    return std::make_shared<DirectedInterleaveDataset>(spec, *std::move(selector), std::move(inputs), stop && *stop);
+  }
+};
+
+LATHE_HOST_KERNEL(DirectedInterleaveDataset, DirectedNode);
 LATHE_HOST_KERNEL(FlatMapDataset, InterleaveNode<true>);
 LATHE_HOST_KERNEL(InterleaveDataset, InterleaveNode<false>);
 LATHE_HOST_KERNEL(ParallelInterleaveDataset, InterleaveNode<false>);

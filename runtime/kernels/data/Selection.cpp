@@ -1,6 +1,11 @@
 // Which elements, and how often: RepeatDataset, TakeDataset, SkipDataset, ShardDataset, ZipDataset, ConcatenateDataset,
-// CacheDataset(V2, in memory), IgnoreErrorsDataset, AssertCardinalityDataset; and the datasets that only carry options.
-#include "runtime/kernels/data/Dataset.h"
+// CacheDataset(V2, in memory), IgnoreErrorsDataset, AssertCardinalityDataset, UniqueDataset, SleepDataset; and the datasets
+// that only carry options.
+#include "runtime/kernels/data/Holding.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <set>
 
 namespace lathe::rt {
 namespace {
@@ -293,6 +298,115 @@ public:
   const int64_t expected;
 };
 
+/// The first of equal elements.
+class UniqueDataset : public UnaryDataset {
+public:
+  using UnaryDataset::UnaryDataset;
+  int64_t cardinality() const override { return kUnknown; }
+  absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
+    class Iterator : public UnaryIterator<UniqueDataset> {
+    public:
+      using UnaryIterator::UnaryIterator;
+      absl::StatusOr<bool> next(Element &element) override {
+        for (;;) {
+          if (absl::Status status = checkCancelled(env); !status.ok())
+            return status;
+          auto any = input->next(element);
+          if (!any.ok() || !*any)
+            return any;
+          if (element.size() != 1)
+            return absl::InvalidArgumentError("UniqueDataset only supports inputs with a single component.");
+          if (!seen.insert(keyOf(element[0])).second)
+            continue;
+          if (absl::Status held = holding.add(element); !held.ok())
+            return held;
+          return true;
+        }
+      }
+
+    private:
+      using Key = std::pair<std::vector<int64_t>, std::vector<std::string>>;
+      static Key keyOf(const Tensor &t) {
+        if (t.dtype() == DType::String)
+          return {t.dims(), t.strings()};
+        return {t.dims(), {std::string(t.data<char>(), static_cast<size_t>(t.sizeBytes()))}};
+      }
+      std::set<Key> seen;
+      Holding holding;
+    };
+    return iterateInput<Iterator>(this, env);
+  }
+};
+
+/// Waits before each element.
+class SleepDataset : public UnaryDataset {
+public:
+  SleepDataset(Spec spec, DatasetPtr input, int64_t micros) : UnaryDataset(std::move(spec), std::move(input)), micros(micros) {}
+  absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
+    class Iterator : public UnaryIterator<SleepDataset> {
+    public:
+      using UnaryIterator::UnaryIterator;
+      absl::StatusOr<bool> next(Element &element) override {
+        if (!sleep())
+          return absl::CancelledError("the iterator was cancelled");
+        return input->next(element);
+      }
+
+    private:
+      /// False when the iterator goes away meanwhile.
+      bool sleep() {
+        struct Alarm {
+          std::mutex mutex;
+          std::condition_variable ring;
+          bool cancelled = false;
+        };
+        auto alarm = std::make_shared<Alarm>();
+        Cancellation::Token token = 0;
+        auto wake = [alarm] {
+          std::lock_guard<std::mutex> lock(alarm->mutex);
+          alarm->cancelled = true;
+          alarm->ring.notify_all();
+        };
+        if (env.cancellation && !env.cancellation->add(&token, wake))
+          return false;
+        bool cancelled;
+        {
+          // a day at most at once: the clock's numbers must not overflow
+          std::unique_lock<std::mutex> lock(alarm->mutex);
+          constexpr int64_t kDay = INT64_C(86400000000);
+          for (int64_t left = dataset->micros; left > 0 && !alarm->cancelled; left -= std::min(left, kDay))
+            alarm->ring.wait_for(lock, std::chrono::microseconds(std::min(left, kDay)), [&] { return alarm->cancelled; });
+          cancelled = alarm->cancelled;
+        }
+        if (env.cancellation)
+          env.cancellation->tryRemove(token);
+        return !cancelled;
+      }
+    };
+    return iterateInput<Iterator>(this, env);
+  }
+  const int64_t micros;
+};
+
+Made unique(const Dataset::Spec &spec, DatasetPtr input, KernelContext &) {
+  const std::vector<DType> &types = input->spec.types;
+  if (types.size() != 1)
+    return absl::InvalidArgumentError("UniqueDataset only supports inputs with a single component.");
+  if (types[0] != DType::Int32 && types[0] != DType::Int64 && types[0] != DType::String)
+    return absl::InvalidArgumentError(
+        "UniqueDataset only supports inputs with a single `tf.int32`, `tf.int64`, or `tf.string` component.");
+  return std::make_shared<UniqueDataset>(spec, std::move(input));
+}
+
+Made sleeping(const Dataset::Spec &spec, DatasetPtr input, KernelContext &context) {
+  auto micros = integerScalar(context.input("sleep_microseconds"), "sleep_microseconds");
+  if (!micros.ok())
+    return micros.status();
+  if (*micros < 0)
+    return absl::InvalidArgumentError("`sleep_microseconds` must be >= 0");
+  return std::make_shared<SleepDataset>(spec, std::move(input), *micros);
+}
+
 Made repeat(const Dataset::Spec &spec, DatasetPtr input, KernelContext &context) {
   auto count = integerScalar(context.input("count"), "count");
   if (!count.ok())
@@ -389,6 +503,11 @@ LATHE_HOST_KERNEL(CacheDataset, UnaryNode<cache>);
 LATHE_HOST_KERNEL(CacheDatasetV2, UnaryNode<cache>);
 LATHE_HOST_KERNEL(IgnoreErrorsDataset, UnaryNode<ignoreErrors>);
 LATHE_HOST_KERNEL(AssertCardinalityDataset, UnaryNode<assertCardinality>);
+LATHE_HOST_KERNEL(UniqueDataset, UnaryNode<unique>);
+LATHE_HOST_KERNEL(SleepDataset, UnaryNode<sleeping>);
+LATHE_HOST_FUNCTION(LatencyStatsDataset, same);
+LATHE_HOST_FUNCTION(BytesProducedStatsDataset, same);
+LATHE_HOST_FUNCTION(RewriteDataset, same);
 LATHE_HOST_FUNCTION(OptionsDataset, same);
 LATHE_HOST_FUNCTION(ModelDataset, same);
 LATHE_HOST_FUNCTION(OptimizeDataset, same);

@@ -1,8 +1,9 @@
-// ShuffleDataset (V1-V3), ShuffleAndRepeatDataset (V1, V2) and the seed generators that V2 and V3 name. The sequence is
-// TensorFlow's, number for number.
+// ShuffleDataset (V1-V3), ShuffleAndRepeatDataset (V1, V2), RandomDataset(V2), SamplingDataset and the seed generators that
+// some of them name. The sequence is TensorFlow's, number for number.
 #include "base/Philox.h"
-#include "runtime/kernels/data/Dataset.h"
+#include "runtime/kernels/data/Holding.h"
 
+#include <cstring>
 #include <deque>
 #include <random>
 
@@ -99,6 +100,7 @@ private:
       int64_t capacity = static_cast<int64_t>(buffer.size());
       Element &chosen = buffer[(start + static_cast<int64_t>(numbers.next()) % (end - start)) % capacity];
       element = std::move(chosen);
+      holding.drop(element);
       std::swap(chosen, buffer[start % capacity]);
       ++start;
       --stored;
@@ -125,6 +127,8 @@ private:
           return any.status();
         if (*any) {
           produced = true;
+          if (absl::Status held = holding.add(element); !held.ok())
+            return held;
           add(std::move(element));
           continue;
         }
@@ -161,12 +165,124 @@ private:
     Numbers numbers;
     IteratorPtr input;
     std::vector<Element> buffer;
+    Holding holding;
     std::deque<std::pair<int64_t, int64_t>> slices;
     int64_t stored = 0, epoch = 0;
     bool ended = false, produced = false;
   };
   const int64_t size, count;
   const std::shared_ptr<SeedGenerator> seeds;
+};
+
+/// Endless 32-bit numbers.
+class RandomDataset : public Dataset {
+public:
+  RandomDataset(Spec spec, std::shared_ptr<SeedGenerator> seeds) : Dataset(std::move(spec)), seeds(std::move(seeds)) {}
+  int64_t cardinality() const override { return kInfinite; }
+  absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
+    class Iterator : public IteratorOf<RandomDataset> {
+    public:
+      Iterator(const RandomDataset *dataset, const IteratorEnv &env, Numbers numbers)
+          : IteratorOf(dataset, env), numbers(numbers) {}
+      absl::StatusOr<bool> next(Element &element) override {
+        element = {Tensor::scalar<int64_t>(DType::Int64, numbers.next())};
+        return true;
+      }
+      Numbers numbers;
+    };
+    auto [seed, seed2] = seeds->next();
+    return IteratorPtr(new Iterator(this, env, Numbers(seed, seed2)));
+  }
+  const std::shared_ptr<SeedGenerator> seeds;
+};
+
+/// Each element with a probability.
+class SamplingDataset : public UnaryDataset {
+public:
+  SamplingDataset(Spec spec, DatasetPtr input, float rate, std::shared_ptr<SeedGenerator> seeds)
+      : UnaryDataset(std::move(spec), std::move(input)), rate(rate), seeds(std::move(seeds)) {}
+  int64_t cardinality() const override { return kUnknown; }
+  absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
+    class Iterator : public UnaryIterator<SamplingDataset> {
+    public:
+      Iterator(const SamplingDataset *dataset, const IteratorEnv &env, IteratorPtr input)
+          : UnaryIterator(dataset, env, std::move(input)), numbers(0, 0) {
+        auto [seed, seed2] = dataset->seeds->next();
+        numbers = Numbers(seed, seed2);
+      }
+      absl::StatusOr<bool> next(Element &element) override {
+        for (;;) {
+          if (absl::Status status = checkCancelled(env); !status.ok())
+            return status;
+          auto any = input->next(element);
+          if (!any.ok() || !*any || fraction() < dataset->rate)
+            return any;
+        }
+      }
+
+    private:
+      /// From 0 to 1: the low bits are the mantissa of a number from 1 to 2.
+      float fraction() {
+        uint32_t bits = (numbers.next() & 0x7fffffu) | 0x3f800000u;
+        float value;
+        std::memcpy(&value, &bits, sizeof(value));
+        return value - 1.0f;
+      }
+      Numbers numbers;
+    };
+    return iterateInput<Iterator>(this, env);
+  }
+  const float rate;
+  const std::shared_ptr<SeedGenerator> seeds;
+};
+
+/// The node's generator, or one of its seeds.
+absl::StatusOr<std::shared_ptr<SeedGenerator>> seedsOf(KernelContext &context, bool reshuffle) {
+  if (ArgRange range = context.node->inputRange("seed_generator"); range.count) {
+    auto any = context.anyResource(range.start);
+    if (!any.ok())
+      return any.status();
+    if (auto seeds = std::dynamic_pointer_cast<SeedGenerator>(*any))
+      return seeds;
+  }
+  int64_t seed = 0, seed2 = 0;
+  if (context.node->inputRange("seed").count) {
+    auto first = integerScalar(context.input("seed"), "seed"), second = integerScalar(context.input("seed2"), "seed2");
+    for (const absl::Status &status : {first.status(), second.status()})
+      if (!status.ok())
+        return status;
+    seed = *first;
+    seed2 = *second;
+  }
+  return std::make_shared<SeedGenerator>(seed, seed2, reshuffle);
+}
+
+class RandomNode : public DatasetNode {
+public:
+  using DatasetNode::DatasetNode;
+  absl::StatusOr<std::shared_ptr<Dataset>> make(KernelContext &context) override {
+    const bool *anew = attrOf<bool>(*context.node, "rerandomize_each_iteration");
+    auto seeds = seedsOf(context, anew && *anew);
+    if (!seeds.ok())
+      return seeds.status();
+    return std::make_shared<RandomDataset>(spec, *std::move(seeds));
+  }
+};
+
+class SamplingNode : public DatasetNode {
+public:
+  using DatasetNode::DatasetNode;
+  absl::StatusOr<std::shared_ptr<Dataset>> make(KernelContext &context) override {
+    auto input = datasetFrom(context.input(0));
+    auto seeds = seedsOf(context, false);
+    for (const absl::Status &status : {input.status(), seeds.status()})
+      if (!status.ok())
+        return status;
+    Tensor rate = context.input("rate");
+    if (rate.dtype() != DType::Float32 || rate.numElements() != 1)
+      return absl::InvalidArgumentError("rate must be a float32 scalar");
+    return std::make_shared<SamplingDataset>(spec, *std::move(input), *rate.data<float>(), *std::move(seeds));
+  }
 };
 
 class ShuffleNode : public DatasetNode {
@@ -180,7 +296,7 @@ public:
         return status;
     if (*size < 1 && *size != Dataset::kUnknown)
       return absl::InvalidArgumentError("buffer_size must be greater than zero or UNKNOWN_CARDINALITY");
-    int64_t count = 1, seed = 0, seed2 = 0;
+    int64_t count = 1;
     if (context.node->inputRange("count").count) {
       auto given = number(context, "count");
       if (!given.ok())
@@ -189,26 +305,11 @@ public:
       if (count < -1 || count == 0)
         return absl::InvalidArgumentError("count must be greater than zero or equal to -1.");
     }
-    std::shared_ptr<SeedGenerator> seeds;
-    if (ArgRange range = context.node->inputRange("seed_generator"); range.count) {
-      auto any = context.anyResource(range.start);
-      if (!any.ok())
-        return any.status();
-      seeds = std::dynamic_pointer_cast<SeedGenerator>(*any);
-    }
-    if (!seeds) {
-      if (context.node->inputRange("seed").count) {
-        auto first = number(context, "seed"), second = number(context, "seed2");
-        for (const absl::Status &status : {first.status(), second.status()})
-          if (!status.ok())
-            return status;
-        seed = *first;
-        seed2 = *second;
-      }
-      const bool *reshuffle = attrOf<bool>(*context.node, "reshuffle_each_iteration");
-      seeds = std::make_shared<SeedGenerator>(seed, seed2, !reshuffle || *reshuffle);
-    }
-    return std::make_shared<ShuffleDataset>(spec, *std::move(input), *size, count, std::move(seeds));
+    const bool *reshuffle = attrOf<bool>(*context.node, "reshuffle_each_iteration");
+    auto seeds = seedsOf(context, !reshuffle || *reshuffle);
+    if (!seeds.ok())
+      return seeds.status();
+    return std::make_shared<ShuffleDataset>(spec, *std::move(input), *size, count, *std::move(seeds));
   }
 };
 
@@ -242,6 +343,9 @@ LATHE_HOST_KERNEL(ShuffleDatasetV2, ShuffleNode);
 LATHE_HOST_KERNEL(ShuffleDatasetV3, ShuffleNode);
 LATHE_HOST_KERNEL(ShuffleAndRepeatDataset, ShuffleNode);
 LATHE_HOST_KERNEL(ShuffleAndRepeatDatasetV2, ShuffleNode);
+LATHE_HOST_KERNEL(RandomDataset, RandomNode);
+LATHE_HOST_KERNEL(RandomDatasetV2, RandomNode);
+LATHE_HOST_KERNEL(SamplingDataset, SamplingNode);
 LATHE_HOST_FUNCTION(AnonymousSeedGenerator, makeSeedGenerator);
 LATHE_HOST_FUNCTION(AnonymousRandomSeedGenerator, makeSeedGenerator);
 LATHE_HOST_FUNCTION(DummySeedGenerator, dummySeedGenerator);

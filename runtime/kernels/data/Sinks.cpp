@@ -1,4 +1,5 @@
-// What takes a dataset's elements at once: ReduceDataset, DatasetToSingleElement, DatasetToTFRecord, DatasetCardinality.
+// What takes a dataset's elements at once: ReduceDataset, DatasetToSingleElement, DatasetToTFRecord, DatasetCardinality,
+// GetElementAtIndex.
 #include "base/Records.h"
 #include "runtime/kernels/data/Background.h"
 #include "runtime/kernels/data/Dataset.h"
@@ -99,6 +100,42 @@ protected:
   }
 };
 
+class ElementAt : public Sink {
+public:
+  using Sink::Sink;
+
+protected:
+  absl::Status consume(KernelContext &context, DatasetIterator &iterator, const IteratorEnv &env) override {
+    auto index = integerScalar(context.input("index"), "index");
+    auto dataset = datasetFrom(context.input(0));
+    for (const absl::Status &status : {index.status(), dataset.status()})
+      if (!status.ok())
+        return status;
+    int64_t known = (*dataset)->cardinality();
+    auto outside = [&](int64_t size) {
+      return absl::OutOfRangeError(absl::StrCat("Index out of range [0, ", size, "):", *index));
+    };
+    if (*index < 0 || (known >= 0 && *index >= known))
+      return outside(std::max<int64_t>(known, 0));
+    for (int64_t i = 0;; ++i) {
+      if (absl::Status status = checkCancelled(env); !status.ok())
+        return status;
+      Element element;
+      auto any = iterator.next(element);
+      if (!any.ok())
+        return any.status();
+      if (!*any)
+        return outside(i);
+      if (i < *index)
+        continue;
+      if (element.size() != context.outputs.size())
+        return absl::InvalidArgumentError("the element has another number of components");
+      give(context, std::move(element));
+      return absl::OkStatus();
+    }
+  }
+};
+
 class ToTFRecord : public Sink {
 public:
   using Sink::Sink;
@@ -144,6 +181,7 @@ absl::Status cardinality(KernelContext &context) {
 LATHE_HOST_KERNEL(ReduceDataset, Reduce);
 LATHE_HOST_KERNEL(DatasetToSingleElement, ToSingleElement);
 LATHE_HOST_KERNEL(DatasetToTFRecord, ToTFRecord);
+LATHE_HOST_KERNEL(GetElementAtIndex, ElementAt);
 LATHE_HOST_FUNCTION(DatasetCardinality, cardinality);
 
 } // namespace

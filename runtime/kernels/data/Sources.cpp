@@ -1,6 +1,8 @@
-// TensorDataset, TensorSliceDataset, RangeDataset.
+// TensorDataset, TensorSliceDataset, SparseTensorSliceDataset, RangeDataset, ListDataset, WindowOp.
 #include "base/Float.h"
 #include "runtime/kernels/data/Dataset.h"
+
+#include <algorithm>
 
 namespace lathe::rt {
 namespace {
@@ -132,6 +134,94 @@ public:
   }
 };
 
+/// The rows of a sparse tensor along its first dimension, each as indices, values and shape.
+class SparseSliceDataset : public Dataset {
+public:
+  SparseSliceDataset(Spec spec, Tensor indices, Tensor values, std::vector<int64_t> dims)
+      : Dataset(std::move(spec)), indices(std::move(indices)), values(std::move(values)), dims(std::move(dims)) {}
+  int64_t cardinality() const override { return dims[0]; }
+  absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
+    class Iterator : public IteratorOf<SparseSliceDataset> {
+    public:
+      using IteratorOf::IteratorOf;
+      absl::StatusOr<bool> next(Element &element) override {
+        if (row == dataset->dims[0])
+          return false;
+        const int64_t *from = dataset->indices.data<int64_t>();
+        int64_t rank = static_cast<int64_t>(dataset->dims.size()), start = at;
+        while (at < dataset->values.dim(0) && from[at * rank] == row)
+          ++at;
+        Tensor indices = Tensor::allocate(DType::Int64, {at - start, rank - 1});
+        for (int64_t i = start; i < at; ++i)
+          std::copy_n(from + i * rank + 1, rank - 1, indices.data<int64_t>() + (i - start) * (rank - 1));
+        std::vector<int64_t> rest(dataset->dims.begin() + 1, dataset->dims.end());
+        element = {indices, rowsOf(dataset->values, start, at - start), Tensor::vector<int64_t>(DType::Int64, rest)};
+        ++row;
+        return true;
+      }
+      int64_t row = 0, at = 0;
+    };
+    return IteratorPtr(new Iterator(this, env));
+  }
+  const Tensor indices, values;
+  const std::vector<int64_t> dims;
+};
+
+class SparseSliceNode : public DatasetNode {
+public:
+  using DatasetNode::DatasetNode;
+  absl::StatusOr<std::shared_ptr<Dataset>> make(KernelContext &context) override {
+    Tensor indices = context.input("indices"), values = context.input("values"), shape = context.input("dense_shape");
+    if (indices.dtype() != DType::Int64 || indices.rank() != 2)
+      return absl::InvalidArgumentError(absl::StrCat("Input indices must be a matrix. Got: ", dimsToString(indices.dims())));
+    if (values.rank() != 1)
+      return absl::InvalidArgumentError(absl::StrCat("Input values must be a vector. Got: ", dimsToString(values.dims())));
+    if (shape.dtype() != DType::Int64 || shape.rank() != 1 || shape.dim(0) == 0)
+      return absl::InvalidArgumentError(absl::StrCat("Input shape must be a vector with a number. Got: ", dimsToString(shape.dims())));
+    if (values.dim(0) != indices.dim(0))
+      return absl::InvalidArgumentError(absl::StrCat("Number of values must match first dimension of indices. Got ", values.dim(0),
+                                                     " values, indices shape: ", dimsToString(indices.dims())));
+    if (shape.dim(0) != indices.dim(1))
+      return absl::InvalidArgumentError(absl::StrCat("Number of dimensions must match second dimension of indices. Got ", shape.dim(0),
+                                                     " dimensions, indices shape: ", dimsToString(indices.dims())));
+    std::vector<int64_t> dims = integers(shape);
+    for (int64_t d : dims)
+      if (d < 0)
+        return absl::InvalidArgumentError("the dimensions of a sparse tensor must not be negative");
+    const int64_t *from = indices.data<int64_t>();
+    for (int64_t i = 0, previous = 0; i < indices.dim(0); previous = from[i++ * indices.dim(1)])
+      if (from[i * indices.dim(1)] < previous)
+        return absl::UnimplementedError("The SparseTensor must be ordered in the batch dimension; handling arbitrarily ordered "
+                                        "input is not currently supported.");
+    Dataset::Spec parts{{DType::Int64, values.dtype(), DType::Int64}, {PartialShape(), PartialShape(), PartialShape()}};
+    return std::make_shared<SparseSliceDataset>(std::move(parts), std::move(indices), std::move(values), std::move(dims));
+  }
+};
+
+/// Tensors in a row, as many an element as there are types; a last part that makes no element is passed over.
+absl::StatusOr<std::shared_ptr<Dataset>> listOf(const Dataset::Spec &spec, const Element &tensors) {
+  size_t width = spec.types.size();
+  if (width == 0)
+    return absl::InvalidArgumentError("there are no output_types");
+  std::vector<Element> elements;
+  for (size_t i = 0; i + width <= tensors.size(); i += width) {
+    elements.emplace_back(tensors.begin() + static_cast<std::ptrdiff_t>(i), tensors.begin() + static_cast<std::ptrdiff_t>(i + width));
+    for (size_t c = 0; c < width; ++c)
+      if (elements.back()[c].dtype() != spec.types[c])
+        return absl::InvalidArgumentError(absl::StrCat("tensor ", i + c, " is of type ", dtypeName(elements.back()[c].dtype()),
+                                                       ", output_types say ", dtypeName(spec.types[c])));
+  }
+  return makeList(spec, std::move(elements));
+}
+
+class ListNode : public DatasetNode {
+public:
+  using DatasetNode::DatasetNode;
+  absl::StatusOr<std::shared_ptr<Dataset>> make(KernelContext &context) override {
+    return listOf(spec, context.inputList(context.node->op == "WindowOp" ? "inputs" : "tensors"));
+  }
+};
+
 class RangeNode : public DatasetNode {
 public:
   using DatasetNode::DatasetNode;
@@ -148,7 +238,10 @@ public:
 
 LATHE_HOST_KERNEL(TensorDataset, TensorNode);
 LATHE_HOST_KERNEL(TensorSliceDataset, SliceNode);
+LATHE_HOST_KERNEL(SparseTensorSliceDataset, SparseSliceNode);
 LATHE_HOST_KERNEL(RangeDataset, RangeNode);
+LATHE_HOST_KERNEL(ListDataset, ListNode);
+LATHE_HOST_KERNEL(WindowOp, ListNode);
 
 } // namespace
 
