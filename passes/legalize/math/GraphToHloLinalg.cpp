@@ -245,6 +245,17 @@ LogicalResult lowerSelfAdjointEig(NodeContext &c) {
   return c.setResult(1, vectors ? op->getResult(1) : c.splat(0, ArrayRef<AffineExpr>{c.size(0)}, c.resultType(1)));
 }
 
+/// The first form of it: the values are a row above the vectors.
+LogicalResult lowerJoinedEig(NodeContext &c) {
+  Value x = c.input(0);
+  if (failed(expectMatrix(c, x, true)))
+    return failure();
+  int64_t r = c.rank(x);
+  auto op = hlo::EighOp::create(c.b, c.loc, x);
+  Value values = c.keepDims(c.convert(op->getResult(0), c.elementType(x)), {r - 2}, r);
+  return c.setResult(0, c.concat({values, op->getResult(1)}, r - 2));
+}
+
 /// The shortest least squares solution by singular values, of which those that rounding explains count as zero.
 Value solveByRank(NodeContext &c, Value a, Value b, int64_t least, ArrayRef<int64_t> batch) {
   int64_t r = c.rank(a);
@@ -394,18 +405,22 @@ LogicalResult lowerFft(NodeContext &c, hlo::FftType kind, int64_t dims) {
 
 void registerLinalg(HandlerTable &t) {
   registerMatrixFunctions(t);
-  t.add("Cholesky", 1, lowerCholesky);
+  for (std::string batch : {"", "Batch"}) {
+    // the old names are of the same operations, for batches
+    t.add(batch + "Cholesky", 1, lowerCholesky);
+    t.add(batch + "MatrixSolve", 2, lowerSolve);
+    t.add(batch + "MatrixInverse", 1, lowerInverse);
+    t.add(batch + "MatrixDeterminant", 1, [](NodeContext &c) { return lowerDeterminant(c, false); });
+    t.add(batch + "Svd", 1, lowerSvd);
+    t.add(batch + "SelfAdjointEig", 1, lowerJoinedEig);
+    t.add(batch + "SelfAdjointEigV2", 1, lowerSelfAdjointEig);
+    t.add(batch + "MatrixSolveLs", 3, lowerSolveLs);
+  }
   t.add("MatrixTriangularSolve", 2, lowerTriangularSolve);
   t.add("BatchMatrixTriangularSolve", 2, lowerTriangularSolve);
-  t.add("MatrixSolve", 2, lowerSolve);
-  t.add("MatrixInverse", 1, lowerInverse);
-  t.add("MatrixDeterminant", 1, [](NodeContext &c) { return lowerDeterminant(c, false); });
   t.add("LogMatrixDeterminant", 1, [](NodeContext &c) { return lowerDeterminant(c, true); });
   t.add("Lu", 1, lowerLu);
   t.add("Qr", 1, lowerQr);
-  t.add("Svd", 1, lowerSvd);
-  t.add("SelfAdjointEigV2", 1, lowerSelfAdjointEig);
-  t.add("MatrixSolveLs", 3, lowerSolveLs);
   t.add("TridiagonalSolve", 2, lowerTridiagonalSolve);
   t.add("BandedTriangularSolve", 2, lowerBandedSolve);
   struct {
@@ -420,6 +435,8 @@ void registerLinalg(HandlerTable &t) {
       if (dims > 1)
         name += std::to_string(dims) + "D";
       t.add(name, real ? 2 : 1, [kind, dims](NodeContext &c) { return lowerFft(c, kind, dims); });
+      if (!real)
+        t.add("Batch" + name, 1, [kind, dims](NodeContext &c) { return lowerFft(c, kind, dims); });
     }
   }
 }
