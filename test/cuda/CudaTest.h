@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -71,6 +72,19 @@ std::string entry(unsigned parameters, const std::string &body, const std::strin
 
 /// Whether one of the lines holds all the words.
 bool holds(const std::vector<std::string> &lines, std::initializer_list<const char *> words);
+
+/// The bits of a number as f16, and as bf16, cut off.
+inline uint16_t half(float v) {
+  _Float16 h = static_cast<_Float16>(v);
+  uint16_t r;
+  std::memcpy(&r, &h, 2);
+  return r;
+}
+inline uint16_t bfloat(float v) {
+  uint32_t r;
+  std::memcpy(&r, &v, 4);
+  return static_cast<uint16_t>(r >> 16);
+}
 
 } // namespace lathe::test
 

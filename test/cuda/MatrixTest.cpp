@@ -8,17 +8,6 @@ using namespace lathe::test;
 
 namespace {
 
-uint16_t half(float v) {
-  _Float16 h = static_cast<_Float16>(v);
-  uint16_t r;
-  std::memcpy(&r, &h, 2);
-  return r;
-}
-uint16_t bfloat(float v) {
-  uint32_t r;
-  std::memcpy(&r, &v, 4);
-  return static_cast<uint16_t>(r >> 16);
-}
 uint32_t word(float v) {
   uint32_t r;
   std::memcpy(&r, &v, 4);

@@ -10,18 +10,6 @@ using namespace lathe::test;
 
 namespace {
 
-uint16_t half(float v) {
-  _Float16 h = static_cast<_Float16>(v);
-  uint16_t r;
-  std::memcpy(&r, &h, 2);
-  return r;
-}
-uint16_t bfloat(float v) {
-  uint32_t r;
-  std::memcpy(&r, &v, 4);
-  return static_cast<uint16_t>(r >> 16);
-}
-
 /// Where element [line, k] of a matrix of 16-bit numbers lies, in bytes, and what its descriptor says beside the address.
 struct Layout {
   const char *name;
