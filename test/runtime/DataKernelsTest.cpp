@@ -438,6 +438,48 @@ TEST_F(Data, keptElementsStayWithinMemory) {
   setMemoryBudget(budget);
 }
 
+TEST_F(Data, compressesAndParses) {
+  Types types = {DType::Int64, DType::String};
+  Tensor packed = one("CompressElement", {{"input_types", types}}, {long0(7), string0("a")});
+  auto unpack = [&](Tensor t, Types to) { return run("UncompressElement", spec({}, to), {t}); };
+  auto both = unpack(packed, types);
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(*(*both)[0].data<int64_t>(), 7);
+  EXPECT_EQ((*both)[1].strings()[0], "a");
+  EXPECT_EQ(unpack(packed, {DType::Int64, DType::Int64}).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(unpack(packed, {DType::Int64}).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(unpack(range(0, 1), types).status().code(), absl::StatusCode::kInvalidArgument);
+
+  using Keys = std::vector<std::string>;
+  auto parse = [&](Tensor input, Keys sparse, Keys dense) {
+    AttrMap attrs = spec({{"sparse_keys", sparse}, {"dense_keys", dense}, {"sparse_types", Types{DType::String}},
+                          {"Tdense", Types{DType::Int64}}, {"dense_shapes", Shapes{std::vector<int64_t>{}}}},
+                         {DType::Int64, DType::Variant});
+    return run("ParseExampleDatasetV2", attrs, {input, long0(1), longs({})});
+  };
+  Tensor none = one("TensorDataset", {{"Toutput_types", Types{DType::String}}, {"output_shapes", Shapes(1)}}, {strings({"nonsense"})});
+  EXPECT_EQ(parse(none, {"a"}, {"a"}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(parse(none, {"a", "b"}, {"c"}).status().code(), absl::StatusCode::kInvalidArgument);
+  for (const Tensor &input : {none, range(0, 3)}) {
+    auto dataset = parse(input, {"b"}, {"a"});
+    ASSERT_TRUE(dataset.ok()) << dataset.status();
+    Tensor iterator = iterate((*dataset)[0], {DType::Int64, DType::Variant});
+    EXPECT_EQ(run("IteratorGetNext", spec({}, {DType::Int64, DType::Variant}), {iterator}).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+
+  auto sparse = [&](int64_t size, Numbers shape) {
+    auto dataset = run("DenseToSparseBatchDataset", spec({}, {DType::Variant}), {range(0, 3), long0(size), longs(shape)});
+    if (!dataset.ok())
+      return dataset.status();
+    return run("IteratorGetNext", spec({}, {DType::Variant}), {iterate((*dataset)[0], {DType::Variant})}).status();
+  };
+  EXPECT_TRUE(sparse(2, {}).ok());
+  EXPECT_EQ(sparse(0, {}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(sparse(2, {3}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(sparse(2, {-2}).code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(Data, cacheAndPrefetch) {
   std::atomic<int> calls{0};
   functions->all["count"] = [&](std::vector<Tensor> args) -> absl::StatusOr<std::vector<Tensor>> {

@@ -103,6 +103,8 @@ def parsed(files):
 
 
 run('parse_examples', dataset(parsed))
+run('dense_to_sparse', dataset(lambda f: D.range(1, 6).map(lambda x: tf.fill([x, 2], x)).apply(
+    tf.data.experimental.dense_to_sparse_batch(2, [None, 3])).map(lambda s: (s.indices, s.values, s.dense_shape))))
 FEATURES = {'label': tf.io.FixedLenFeature([], tf.int64)}
 RECORDS = '../../data/samples/tfrecord_pipeline/digits.tfrecord'
 parse = lambda r: tf.io.parse_single_example(r, FEATURES)['label']

@@ -1,5 +1,7 @@
-// BatchDataset(V2), ParallelBatchDataset, PaddedBatchDataset(V2), UnbatchDataset, WindowDataset, SlidingWindowDataset.
+// BatchDataset(V2), ParallelBatchDataset, PaddedBatchDataset(V2), UnbatchDataset, WindowDataset, SlidingWindowDataset,
+// DenseToSparseBatchDataset.
 #include "runtime/kernels/data/Holding.h"
+#include "runtime/kernels/data/Node.h"
 
 #include <algorithm>
 #include <deque>
@@ -269,6 +271,69 @@ public:
   }
 };
 
+/// Dense elements as one sparse tensor with all their values. A size of -1 is the largest of the batch.
+absl::StatusOr<Element> joinSparse(const std::vector<Element> &elements, const std::vector<int64_t> &rowShape, const NodePtr &pack) {
+  size_t rank = rowShape.size();
+  std::vector<int64_t> dims = rowShape;
+  int64_t total = 0;
+  for (const Element &element : elements) {
+    if (element.size() != 1)
+      return invalid("DenseToSparseBatchDataset only supports inputs with a single component.");
+    const Tensor &t = element[0];
+    if (t.rank() != static_cast<int64_t>(rank) || t.dtype() != elements[0][0].dtype())
+      return invalid("Input element had shape (", dimsToString(t.dims()), ") that is incompatible with the row shape (",
+                     dimsToString(rowShape), ").");
+    total += t.numElements();
+    for (size_t d = 0; d < rank; ++d) {
+      if (rowShape[d] == -1)
+        dims[d] = std::max(dims[d], t.dim(d));
+      else if (t.dim(d) > rowShape[d])
+        return absl::DataLossError(absl::StrCat("Input element had shape (", dimsToString(t.dims()),
+                                                ") that is larger than the row shape (", dimsToString(rowShape), ")."));
+    }
+  }
+  LATHE_TRY_VALUE(indices, Tensor::tryAllocate(DType::Int64, {total, static_cast<int64_t>(rank) + 1}, kMaxTensorBytes));
+  LATHE_TRY_VALUE(values, Tensor::tryAllocate(elements[0][0].dtype(), {total}, kMaxTensorBytes));
+  int64_t at = 0, *index = indices.data<int64_t>();
+  for (size_t row = 0; row < elements.size(); ++row) {
+    const Tensor &t = elements[row][0];
+    copyElements(values, at, t, 0, t.numElements());
+    at += t.numElements();
+    for (int64_t i = 0; i < t.numElements(); ++i, index += rank + 1) {
+      index[0] = static_cast<int64_t>(row);
+      for (int64_t d = static_cast<int64_t>(rank) - 1, rest = i; d >= 0; rest /= t.dim(d--))
+        index[d + 1] = rest % t.dim(d);
+    }
+  }
+  Tensor shape = Tensor::vector<int64_t>(DType::Int64, withDim(static_cast<int64_t>(elements.size()), dims));
+  return pack->run({indices, values, shape}, {});
+}
+
+class SparseBatchNode : public DatasetNode {
+public:
+  using DatasetNode::DatasetNode;
+  absl::StatusOr<std::shared_ptr<Dataset>> make(KernelContext &context) override {
+    LATHE_TRY_VALUE(input, datasetFrom(context.input(0)));
+    LATHE_TRY_VALUE(size, number(context, "batch_size"));
+    Tensor given = context.input("row_shape");
+    if (size <= 0)
+      return invalid("Batch size must be greater than zero.");
+    if (given.dtype() != DType::Int64 || given.rank() != 1)
+      return invalid("row_shape must be a vector");
+    std::vector<int64_t> rowShape = integers(given);
+    for (int64_t d : rowShape)
+      if (d < -1)
+        return invalid("Dimensions of row_shape must be at least -1, found ", d);
+    if (input->spec.types.size() != 1)
+      return invalid("DenseToSparseBatchDataset only supports inputs with a single component.");
+    LATHE_TRY_VALUE(pack, Node::make("SerializeSparse", {{"T", input->spec.types[0]}, {"out_type", DType::Variant}}));
+    return std::make_shared<BatchDataset>(
+        Dataset::Spec{{DType::Variant}, {PartialShape(std::vector<int64_t>{3})}}, input, size, false,
+        [rowShape, node = pack](const std::vector<Element> &elements) { return joinSparse(elements, rowShape, node); });
+  }
+};
+
+LATHE_HOST_KERNEL(DenseToSparseBatchDataset, SparseBatchNode);
 LATHE_HOST_KERNEL(BatchDataset, BatchNode);
 LATHE_HOST_KERNEL(BatchDatasetV2, BatchNode);
 LATHE_HOST_KERNEL(ParallelBatchDataset, BatchNode);

@@ -1,45 +1,11 @@
 // ParseExampleDataset(V2): batches of serialized examples turned into what ParseExampleV2 makes of them. Sparse features come as
 // the variants of SerializeSparse, ragged ones as those of RaggedTensorToVariant.
-#include "runtime/kernels/Common.h"
-#include "runtime/kernels/data/Dataset.h"
+#include "runtime/kernels/data/Node.h"
 
 #include <map>
 
 namespace lathe::rt {
 namespace {
-
-/// A node that the dataset runs by itself.
-class Node {
-public:
-  static absl::StatusOr<std::shared_ptr<Node>> make(const char *op, AttrMap attrs) {
-    auto made = std::make_shared<Node>();
-    made->info.name = made->info.op = op;
-    made->info.attrs = std::move(attrs);
-    LATHE_TRY(resolveNode(made->info));
-    KernelInit init(made->info, nullptr, nullptr);
-    LATHE_TRY_VALUE(kernel, makeKernel(init));
-    made->kernel = std::move(kernel);
-    return made;
-  }
-  absl::StatusOr<Element> run(const Element &inputs, const IteratorEnv &env) const {
-    KernelContext context;
-    context.node = &info;
-    context.inputs.assign(inputs.begin(), inputs.end());
-    context.outputs.resize(info.outputTypes.size());
-    context.cancellation = env.cancellation;
-    LATHE_TRY(kernel->compute(context));
-    LATHE_TRY(context.outputsKnown());
-    Element outputs;
-    for (const Value &value : context.outputs)
-      outputs.push_back(value.tensor);
-    return outputs;
-  }
-
-private:
-  NodeInfo info;
-  std::unique_ptr<HostKernel> kernel;
-};
-using NodePtr = std::shared_ptr<Node>;
 
 class ParseExampleDataset : public UnaryDataset {
 public:

@@ -1,4 +1,4 @@
-// TensorDataset, TensorSliceDataset, SparseTensorSliceDataset, RangeDataset, ListDataset, WindowOp.
+// TensorDataset, TensorSliceDataset, SparseTensorSliceDataset, RangeDataset, ListDataset, WindowOp; CompressElement, UncompressElement.
 #include "base/Float.h"
 #include "runtime/kernels/data/Dataset.h"
 
@@ -236,6 +236,40 @@ public:
   }
 };
 
+/// What CompressElement gives: the tensors as they are, since nothing reads the bytes.
+class ElementObject : public Object {
+public:
+  explicit ElementObject(Element element) : element(std::move(element)) {}
+  std::string describe() const override { return "element of a dataset"; }
+  const Element element;
+};
+
+absl::Status compress(KernelContext &context) {
+  auto object = std::make_shared<ElementObject>(context.inputList("components"));
+  context.setOutput(0, Tensor::fromObjects(DType::Variant, {}, {std::move(object)}));
+  return absl::OkStatus();
+}
+
+absl::Status uncompress(KernelContext &context) {
+  Tensor t = context.input(0);
+  const ElementObject *object =
+      t.dtype() == DType::Variant && t.numElements() == 1 ? dynamic_cast<const ElementObject *>(t.objects()[0].get()) : nullptr;
+  if (!object)
+    return absl::InvalidArgumentError("Tensor does not contain a compressed element");
+  const Element &element = object->element;
+  if (element.size() != context.outputs.size())
+    return absl::FailedPreconditionError(absl::StrCat("Got ", element.size(), " components for ", context.outputs.size(), " output types"));
+  for (size_t i = 0; i < element.size(); ++i) {
+    if (element[i].dtype() != context.node->outputTypes[i])
+      return absl::FailedPreconditionError(absl::StrCat("component ", i, " is of type ", dtypeName(element[i].dtype()), ", expected ",
+                                                        dtypeName(context.node->outputTypes[i])));
+    context.setOutput(static_cast<int>(i), element[i]);
+  }
+  return absl::OkStatus();
+}
+
+LATHE_HOST_FUNCTION(CompressElement, compress);
+LATHE_HOST_FUNCTION(UncompressElement, uncompress);
 LATHE_HOST_KERNEL(TensorDataset, TensorNode);
 LATHE_HOST_KERNEL(TensorSliceDataset, SliceNode);
 LATHE_HOST_KERNEL(SparseTensorSliceDataset, SparseSliceNode);
