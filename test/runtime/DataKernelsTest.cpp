@@ -480,6 +480,13 @@ TEST_F(Data, compressesAndParses) {
   EXPECT_EQ(sparse(2, {-2}).code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(Data, passesOn) {
+  for (const char *op : {"AssertNextDataset", "AssertPrevDataset", "LatencyStatsDataset", "BytesProducedStatsDataset", "RewriteDataset"}) {
+    EXPECT_EQ(drain(one(op, spec(), {range(0, 3), string0("Map")})), (Numbers{0, 1, 2})) << op;
+    EXPECT_EQ(run(op, spec(), {long0(0), string0("Map")}).status().code(), absl::StatusCode::kInvalidArgument) << op;
+  }
+}
+
 TEST_F(Data, cacheAndPrefetch) {
   std::atomic<int> calls{0};
   functions->all["count"] = [&](std::vector<Tensor> args) -> absl::StatusOr<std::vector<Tensor>> {

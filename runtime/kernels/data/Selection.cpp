@@ -508,6 +508,9 @@ LATHE_HOST_KERNEL(SleepDataset, UnaryNode<sleeping>);
 LATHE_HOST_FUNCTION(LatencyStatsDataset, same);
 LATHE_HOST_FUNCTION(BytesProducedStatsDataset, same);
 LATHE_HOST_FUNCTION(RewriteDataset, same);
+// what they assert are the steps of TensorFlow's optimizer, which are not made here
+LATHE_HOST_FUNCTION(AssertNextDataset, same);
+LATHE_HOST_FUNCTION(AssertPrevDataset, same);
 LATHE_HOST_FUNCTION(OptionsDataset, same);
 LATHE_HOST_FUNCTION(ModelDataset, same);
 LATHE_HOST_FUNCTION(OptimizeDataset, same);
