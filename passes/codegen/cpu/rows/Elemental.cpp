@@ -109,6 +109,8 @@ private:
   LogicalResult store(ArrayRef<Value> index, unsigned lanes, Value mask);
   LogicalResult storeFour(ArrayRef<Value> index);
   Value fours(ArrayRef<Value> lead, Value lo, Value hi);
+  /// How the only root becomes bytes, where four vectors make them together.
+  Narrowing narrowing() const { return roots.size() == 1 && Narrowing::packs(b.target, lanes) ? Narrowing::of(roots[0]) : Narrowing(); }
   void emitFlat();
   void emitTransposed();
   void turnSquare(ArrayRef<Value> at, Value i, Value j);
@@ -179,7 +181,7 @@ LogicalResult ElementalEmitter::store(ArrayRef<Value> index, unsigned lanes, Val
 /// Four vectors that follow each other from an index on.
 LogicalResult ElementalEmitter::storeFour(ArrayRef<Value> index) {
   ElementEmitter::Scope scope(e);
-  const Narrowing narrowing = roots.size() == 1 && Narrowing::packs(b.target, lanes) ? Narrowing::of(roots[0]) : Narrowing();
+  const Narrowing narrowing = this->narrowing();
   SmallVector<SmallVector<Value>> indices(4, SmallVector<Value>(index));
   for (int64_t i = 1; i < 4; ++i)
     indices[i].back() = b.add(index.back(), b.i64(i * lanes));
@@ -205,8 +207,7 @@ LogicalResult ElementalEmitter::storeFour(ArrayRef<Value> index) {
 
 /// Fours of vectors from `lo` on where these share something; returns where they end.
 Value ElementalEmitter::fours(ArrayRef<Value> lead, Value lo, Value hi) {
-  const bool packs = roots.size() == 1 && Narrowing::packs(b.target, lanes) && Narrowing::of(roots[0]).wide;
-  if (lanes == 1 || !(packs || codegen::hasShortcuts(roots)))
+  if (lanes == 1 || !(narrowing().wide || codegen::hasShortcuts(roots)))
     return lo;
   Value step = b.i64(4 * lanes), mid = b.add(lo, b.mul(b.divU(b.max(b.sub(hi, lo), b.i64(0)), step), step));
   b.loop(lo, mid, step, [&](Value i) {
