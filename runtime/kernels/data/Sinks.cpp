@@ -33,6 +33,16 @@ protected:
     return env.cancellation && env.cancellation->isCancelled() ? absl::CancelledError("the step was cancelled")
                                                                : absl::OkStatus();
   }
+  /// As the iterator's, unless the step is cancelled.
+  static absl::StatusOr<bool> next(DatasetIterator &iterator, const IteratorEnv &env, Element &element) {
+    if (absl::Status status = checkCancelled(env); !status.ok())
+      return status;
+    return iterator.next(element);
+  }
+  static absl::Status expectComponents(const KernelContext &context, const Element &element) {
+    return element.size() == context.outputs.size() ? absl::OkStatus()
+                                                    : absl::InvalidArgumentError("the element has another number of components");
+  }
   static void give(KernelContext &context, Element element) {
     for (size_t i = 0; i < element.size(); ++i)
       context.setOutput(static_cast<int>(i), std::move(element[i]));
@@ -49,10 +59,8 @@ protected:
     CapturedFunction call(caller, function, context.inputList("other_arguments"));
     Element state = context.inputList("initial_state");
     for (;;) {
-      if (absl::Status status = checkCancelled(env); !status.ok())
-        return status;
       Element element;
-      auto any = iterator.next(element);
+      auto any = next(iterator, env, element);
       if (!any.ok())
         return any.status();
       if (!*any)
@@ -88,8 +96,8 @@ protected:
       return any.status();
     if (!*any)
       return absl::InvalidArgumentError("Dataset was empty.");
-    if (first.size() != context.outputs.size())
-      return absl::InvalidArgumentError("the element has another number of components");
+    if (absl::Status fits = expectComponents(context, first); !fits.ok())
+      return fits;
     auto more = iterator.next(second);
     if (!more.ok())
       return more.status();
@@ -118,18 +126,16 @@ protected:
     if (*index < 0 || (known >= 0 && *index >= known))
       return outside(std::max<int64_t>(known, 0));
     for (int64_t i = 0;; ++i) {
-      if (absl::Status status = checkCancelled(env); !status.ok())
-        return status;
       Element element;
-      auto any = iterator.next(element);
+      auto any = next(iterator, env, element);
       if (!any.ok())
         return any.status();
       if (!*any)
         return outside(i);
       if (i < *index)
         continue;
-      if (element.size() != context.outputs.size())
-        return absl::InvalidArgumentError("the element has another number of components");
+      if (absl::Status fits = expectComponents(context, element); !fits.ok())
+        return fits;
       give(context, std::move(element));
       return absl::OkStatus();
     }
@@ -154,10 +160,8 @@ protected:
     if (!writer.ok())
       return writer.status();
     for (;;) {
-      if (absl::Status status = checkCancelled(env); !status.ok())
-        return status;
       Element element;
-      auto any = iterator.next(element);
+      auto any = next(iterator, env, element);
       if (!any.ok())
         return any.status();
       if (!*any)
