@@ -25,7 +25,7 @@ CONVOLUTIONS = {
     "conv_f32_8x224x3_7x7x64": (8, 224, 3, 7, 2, 64, "f32"),
 }
 # What moves memory: name, operands as name: dims, nodes behind them. Each reads or writes 64 MB and more.
-def _rows():
+def memory_passes():
     const = lambda name, values: (name, "Const", (), {"dtype": "type: DT_INT32", "value": "tensor { dtype: DT_INT32 tensor_shape { "
                                                       + (f"dim {{ size: {len(values)} }}" if len(values) > 1 else "") + " } "
                                                       + " ".join(f"int_val: {v}" for v in values) + " }"})
@@ -114,9 +114,10 @@ def make(folder, which):
         nodes.append(node("y", "Conv2D", ["x", "w"], T="type: DT_FLOAT", strides=four, padding='s: "SAME"'))
         write(folder, name, nodes, {"x": values(dims["x"], "f32", 0, edge * edge * channels), "w": values(dims["w"], "f32", 1)},
               {"kind": "convolution", "dims": dims, "stride": stride, "type": "f32", "precision": precision}, 2e-2 if precision == "tf32" else 1e-5, flags(precision))
-    for name, (dims, nodes) in (_rows() if which == "standard" else {}).items():
+    passes = memory_passes() if which == "standard" else {}
+    for name, (dims, nodes) in passes.items():
         written = [placeholder(x, d, "DT_FLOAT") for x, d in dims.items()] + [node(n, op, ins, **a) for n, op, ins, a in nodes]
         write(folder, name, written, {x: values(d, "f32", i, 61 * 1024) for i, (x, d) in enumerate(dims.items())}, None, 1e-5)
     # next to nothing: what a run costs beside its kernels
     write(folder, "nothing", [placeholder("x", [8], "DT_FLOAT"), node("y", "Neg", ["x"], T="type: DT_FLOAT")], {"x": values([8], "f32", 0)}, None, 0)
-    return [*products, *convolutions, *(_rows() if which == "standard" else {}), "nothing"]
+    return [*products, *convolutions, *passes, "nothing"]
