@@ -328,3 +328,46 @@ def slice_assigned_beside(dtype):
     joined = raw.TensorListConcatV2(input_handle=grown, element_shape=[-1], leading_dims=np.zeros(0, np.int64), element_dtype=dtype)
     counted = raw.CountUpTo(ref=raw.Assign(ref=n, value=start[0]), limit=9)
     return [{"feeds": feeds, "fetches": [tf.identity(update), *joined, counted]}]
+
+
+SLICES = [  # bounds and strides of a tensor of 7 x 6
+    ([1, 5], [7, 0], [2, -2]), ([-1, 0], [-8, 6], [-3, 4]), ([3, 2], [3, 2], [2, 1]), ([6, -9], [0, 9], [-1, 5]), ([0, 1], [100, -1], [3, 2]),
+    ([5, 5], [2, 2], [2, 2])]
+
+
+def slices_of(op, label, update):
+    """Bounds and a stride that only the run knows; of what is updated the sizes are known, and then not."""
+    @edge(op, label, ["float32", "int16", "bool"])
+    def build(dtype):
+        feeds, fetches = Feeds(), []
+        base = np.arange(42).reshape(7, 6) % 5
+        for k, (begin, end, strides) in enumerate(SLICES):
+            index = tuple(slice(b if b >= 0 else max(b + n, 0), max(e + n, 0) if -n <= e < 0 else None if e < -n else e, s)
+                          for b, e, s, n in zip(begin, end, strides, base.shape))
+            part = base[index].shape
+            x = feeds.add(base.astype(dtype), known=k % 2 == 0)
+            value = feeds.add((np.arange(np.prod(part)).reshape(part) % 7 + 1).astype(dtype), known=k % 3 == 0)
+            bounds = [feeds.add(np.array(b, np.int32)) for b in (begin, end)]
+            fetches.append(update(x, value, *bounds, strides, dtype, k))
+        return [{"feeds": feeds, "fetches": fetches}]
+
+
+def assigned_slice(x, value, begin, end, strides, dtype, k):
+    v = raw.VariableV2(shape=[7, 6], dtype=dtype, shared_name="v%d" % k)
+    return tf.identity(raw.StridedSliceAssign(ref=raw.Assign(ref=v, value=x), begin=begin, end=end, strides=strides, value=value))
+
+
+def assigned_slice_of_resource(x, value, begin, end, strides, dtype, k):
+    v = raw.VarHandleOp(dtype=dtype, shape=[7, 6], shared_name="v%d" % k)
+    with tf.control_dependencies([raw.AssignVariableOp(resource=v, value=x)]):
+        step = raw.ResourceStridedSliceAssign(ref=v, begin=begin, end=end, strides=strides, value=value)
+    with tf.control_dependencies([step]):
+        return raw.ReadVariableOp(resource=v, dtype=dtype)
+
+
+slices_of("StridedSliceAssign", "bounds_of_the_run", assigned_slice)
+slices_of("ResourceStridedSliceAssign", "bounds_of_the_run", assigned_slice_of_resource)
+slices_of("TensorStridedSliceUpdate", "bounds_of_the_run", lambda x, value, begin, end, strides, *_: raw.TensorStridedSliceUpdate(
+    input=x, begin=begin, end=end, strides=strides, value=value))
+slices_of("StridedSliceGrad", "bounds_of_the_run", lambda x, value, begin, end, strides, *_: raw.StridedSliceGrad(
+    shape=tf.shape(x), begin=begin, end=end, strides=strides, dy=value))

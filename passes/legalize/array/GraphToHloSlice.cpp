@@ -340,6 +340,17 @@ Dims partDims(NodeContext &c, const SlicePlan &plan) {
   return dims;
 }
 
+/// Puts `stride` - 1 elements of `fill` behind each element of dimension i: their number stays 0 where it is, which padding between elements,
+/// whose number is one less, cannot say of a size that only the run knows.
+Value spread(NodeContext &c, Value x, int64_t i, int64_t stride, Value fill) {
+  Dims dims = c.dims(x), apart = dims;
+  apart.insert(apart.begin() + i + 1, c.size(1));
+  SmallVector<int64_t> none(apart.size(), 0), high = none;
+  high[i + 1] = stride - 1;
+  dims[i] = hlo::simplify(dims[i] * stride);
+  return c.reshape(c.pad(c.reshape(x, apart), fill, none, high, none), dims);
+}
+
 /// `part` (as a StridedSlice would give it) at its place in something of `shape` that is `fill` elsewhere.
 Value placePart(NodeContext &c, const Dims &shape, const SlicePlan &plan, Value part, Value fill) {
   Dims visible;
@@ -350,8 +361,10 @@ Value placePart(NodeContext &c, const Dims &shape, const SlicePlan &plan, Value 
     return {};
   part = c.reshape(part, partDims(c, plan));
   SmallVector<int64_t> backwards, low, high, interior;
-  // where it begins in dimensions whose bounds only the run knows
+  // where it begins in dimensions whose bounds only the run knows; those with a stride reach beyond the last element
   SmallVector<Value> placed(plan.dims.size());
+  SmallVector<std::pair<int64_t, int64_t>> spreads;
+  Dims room = shape;
   for (auto [i, d] : llvm::enumerate(plan.dims)) {
     low.push_back(0);
     high.push_back(0);
@@ -373,8 +386,8 @@ Value placePart(NodeContext &c, const Dims &shape, const SlicePlan &plan, Value 
     }
     if (!from || !rest) {
       if (stride != 1) {
-        (void)c.error("dimension " + Twine(i) + " has bounds that only the run knows and a stride, which has no compiled form");
-        return {};
+        spreads.emplace_back(i, stride);
+        room[i] = hlo::simplify(room[i] + (stride - 1));
       }
       placed[i] = c.sizeValue(first, c.b.getI64Type());
       continue;
@@ -383,13 +396,17 @@ Value placePart(NodeContext &c, const Dims &shape, const SlicePlan &plan, Value 
     high.back() = *rest;
     interior.back() = stride - 1;
   }
-  part = c.pad(c.reverse(part, backwards), fill, low, high, interior);
+  part = c.reverse(part, backwards);
+  for (auto [i, stride] : spreads)
+    part = spread(c, part, i, stride, fill);
+  part = c.pad(part, fill, low, high, interior);
   if (llvm::none_of(placed, [](Value v) { return bool(v); }))
     return part;
   for (Value &start : placed)
     if (!start)
       start = c.scalarInt(0, c.b.getI64Type());
-  return c.make<hlo::DynamicUpdateSliceOp>(c.broadcastInDim(fill, shape, {}), part, ValueRange(placed));
+  Value whole = c.make<hlo::DynamicUpdateSliceOp>(c.broadcastInDim(fill, room, {}), part, ValueRange(placed));
+  return spreads.empty() ? whole : c.slice(whole, Dims(shape.size(), c.size(0)), shape);
 }
 
 LogicalResult lowerStridedSlice(NodeContext &c) {
