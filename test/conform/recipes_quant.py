@@ -164,6 +164,27 @@ def concats(op):
 concats("QuantizedConcat")
 
 
+@edge("QuantizedConcat", "ends", ["quint8", "qint32"])
+def concat_of_ends(dtype):
+    """Ends that are no numbers, infinite, or on one side of 0."""
+    n, inf, feeds, fetches = np.nan, np.inf, Feeds(), []
+    for ranges in ([(n, 1), (-2, 3)], [(-1, n), (-2, 3)], [(n, n), (n, n)], [(n, 1), (-2, 1)], [(-2, 3), (-2, n)], [(-1, 3), (n, n), (-2, 2)],
+                   [(1, 2), (1, 3)], [(-2, -1), (-3, -1)], [(-inf, 1), (-2, 3)], [(-1, inf), (-1, inf)]):
+        mins, maxes = (scalars(feeds, *ends) for ends in zip(*ranges))
+        parts = [integers(feeds, (3, 2), dtype, i) for i in range(len(ranges))]
+        fetches += numbers(raw.QuantizedConcat(concat_dim=0, values=parts, input_mins=mins, input_maxes=maxes))
+    return [{"feeds": feeds, "fetches": fetches}]
+
+
+@edge("Dequantize", "bfloat16", ["qint8", "quint8", "qint16", "quint16", "qint32"])
+def dequantize_to_bfloat16(dtype):
+    """TensorFlow has this type for one mode."""
+    feeds = Feeds()
+    return [{"feeds": feeds, "fetches": [
+        raw.Dequantize(input=integers(feeds, (3, 5), dtype), min_range=low, max_range=high, mode="MIN_COMBINED", dtype=tf.bfloat16)
+        for low, high in [(-1.7, 2.3), (0.0, 6.0)]]}]
+
+
 @edge("QuantizedMatMul", "transposed", UNSIGNED)
 def matmul(dtype):
     feeds, fetches = Feeds(), []

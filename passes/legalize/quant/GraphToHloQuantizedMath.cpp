@@ -264,7 +264,22 @@ LogicalResult lowerMatMul(NodeContext &c) {
   return setBoth(c, product, rangeOfProducts(c, x->range, x->steps, y->range, y->steps, *out));
 }
 
-/// The ranges become one that holds all of them; parts in another range are moved to it. `axisFirst`: the axis is input 0.
+/// One range that holds all that are numbers, and 0 where integers have no sign. TensorFlow compares, so that an end that is no number is
+/// passed over.
+StepRange rangeOfParts(NodeContext &c, ArrayRef<Quantised> parts) {
+  Value low = parts[0].range.low, high = parts[0].range.high;
+  StepRange all{c.like(low, std::numeric_limits<float>::max()), c.like(high, std::numeric_limits<float>::lowest())};
+  for (const Quantised &p : parts) {
+    all.low = c.select(c.compare(Compare::LT, p.range.low, all.low), p.range.low, all.low);
+    all.high = c.select(c.compare(Compare::GT, p.range.high, all.high), p.range.high, all.high);
+  }
+  if (!parts[0].steps.isSigned)
+    return {c.min(all.low, c.like(low, 0)), all.high};
+  Value most = c.max(c.unary<hlo::AbsOp>(all.low), c.unary<hlo::AbsOp>(all.high));
+  return {c.neg(most), most};
+}
+
+/// The ranges become one; parts in another range are moved to it. `axisFirst`: the axis is input 0.
 LogicalResult lowerConcat(NodeContext &c, bool axisFirst) {
   const unsigned first = axisFirst ? 1 : 0, n = (c.numInputs() - 1) / 3;
   if (n == 0 || c.numInputs() != 3 * n + 1)
@@ -289,13 +304,7 @@ LogicalResult lowerConcat(NodeContext &c, bool axisFirst) {
         return c.error("the values differ in dimension " + Twine(d));
     parts.push_back({c.input(first + i), {low, high}, *steps});
   }
-  StepRange all = parts[0].range;
-  for (const Quantised &p : ArrayRef(parts).drop_front())
-    all = {c.min(all.low, p.range.low), c.max(all.high, p.range.high)};
-  if (parts[0].steps.isSigned) {
-    Value most = c.max(c.unary<hlo::AbsOp>(all.low), c.unary<hlo::AbsOp>(all.high));
-    all = {c.neg(most), most};
-  }
+  const StepRange all = rangeOfParts(c, parts);
   SmallVector<Value> moved;
   for (const Quantised &p : parts) {
     Value same = c.logicalAnd(c.compare(Compare::EQ, p.range.low, all.low), c.compare(Compare::EQ, p.range.high, all.high));

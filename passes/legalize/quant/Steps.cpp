@@ -102,8 +102,11 @@ Value stepInFloat(NodeContext &c, Value x, const StepRange &r, const Steps &s) {
   scale = c.select(isPoint(c, r), c.like(scale, 0), scale);
   Value first = round(c, c.mul(r.low, scale));
   Value step = c.sub(round(c, c.mul(x, scale)), c.sub(first, c.like(first, s.lowest)));
-  // in 32 bits the highest float below the limit
-  return c.convert(c.min(c.max(step, c.like(step, s.lowest)), c.like(step, s.bits == 32 ? 2147483520.0 : s.highest)), s.type);
+  // in 32 bits the highest float below the limit, and what x86 makes of NaN
+  Value clamped = c.min(c.max(step, c.like(step, s.lowest)), c.like(step, s.bits == 32 ? 2147483520.0 : s.highest));
+  if (s.bits == 32)
+    clamped = c.select(c.compare(Compare::EQ, step, step), clamped, c.like(step, s.lowest));
+  return c.convert(clamped, s.type);
 }
 
 Value requantizeToBytes(NodeContext &c, Value q, const StepRange &from, const StepRange &to) {
