@@ -23,12 +23,17 @@ import tf_fuzz
 STUCK = 300  # seconds after which TensorFlow is taken to hang in one graph
 
 
-def fails(lathe, mode, case):
+def answer(lathe, mode, case):
+    """Why a case fails, or None, and why it is refused, or None."""
     root = tempfile.mkdtemp(prefix='tf_fuzz_')
     case.write(os.path.join(root, case.name))
-    failed, _ = tf_fuzz.judge(lathe, mode, root, [case.name])
+    failed, unsupported = tf_fuzz.judge(lathe, mode, root, [case.name])
     shutil.rmtree(root, ignore_errors=True)
-    return failed.get(case.name)
+    return failed.get(case.name), unsupported.get(case.name)
+
+
+def fails(lathe, mode, case):
+    return answer(lathe, mode, case)[0]
 
 
 class Batch:
@@ -180,19 +185,20 @@ class Fuzz:
 
     def try_mode(self, mode, root, made):
         """Runs the cases, and leaves in `made`, and in root, what passes."""
-        answers, split = {}, {}
+        answers, split, refusals = {}, {}, {}
         failed, unsupported = tf_fuzz.judge(self.args.lathe, mode, root, sorted(made), answers)
         for name in sorted([*failed, *unsupported]):
             case = made.pop(name)
             shutil.rmtree(os.path.join(root, name))
             if case.parts:
                 split[name] = case, failed.get(name)
+                refusals[name] = unsupported.get(name)
             else:
                 self.refuse_or_report(mode, case, failed.get(name), unsupported.get(name), answers.get(name))
         if split:
-            self.split(mode, root, made, split)
+            self.split(mode, root, made, split, refusals)
 
-    def split(self, mode, root, made, split):
+    def split(self, mode, root, made, split, refusals):
         """Runs each part of these packs by itself; what is left of a pack goes on without those that do not pass."""
         alone, answers = {}, {}
         with tempfile.TemporaryDirectory(prefix='tf_fuzz_') as apart:
@@ -215,7 +221,18 @@ class Fuzz:
                     made[name] = self.packs.some_of(case, left, name)
                     made[name].write(os.path.join(root, name))
                 elif not bad:
-                    self.found.kinds['unsupported together'] += 1
+                    self.refused_together(mode, case, refusals[name])
+                    made[name] = case
+                    case.write(os.path.join(root, name))
+
+    def refused_together(self, mode, case, message):
+        """Reports a pack that is refused though none of its parts is; it goes on, since each part has passed by itself."""
+        def refused(c):
+            return bool(answer(self.args.lathe, mode, c)[1])
+        small = self.packs.fewest(case, refused) if self.args.reduce else case
+        self.found.counts['failed'] += 1
+        print('FAIL %s %s %s (%s): refused together: %s' % (mode, case.name, case.again, ' '.join(small.steps), message[:300]))
+        self.keep(mode, small)
 
     def refuse_or_report(self, mode, case, why, unsupported, got):
         if unsupported is not None:
@@ -235,10 +252,14 @@ class Fuzz:
             small = self.graphs.reduce_case(case, lambda c: fails(args.lathe, mode, c)) if args.reduce and not case.parts else None
             if small:
                 print('  reduced: %s' % small.describe())
-            folder = args.keep and os.path.join(args.keep, '%s_%s' % (case.name, mode))
-            if folder and not os.path.exists(folder):
-                (small or case).write(folder)
+            self.keep(mode, small or case, case.name)
         self.mark(0)
+
+    def keep(self, mode, case, name=None):
+        """Leaves a case that fails in the folder for these."""
+        folder = self.args.keep and os.path.join(self.args.keep, '%s_%s' % (name or case.name, mode))
+        if folder and not os.path.exists(folder):
+            case.write(folder)
 
     def tabulate(self, cases, modes):
         """What passed, as rows of the table: operations and types, and also the modes, and the sizes of what is fed."""

@@ -390,24 +390,30 @@ def well_conditioned(g, d, symmetric=False, n=None):
     return np.asarray(a).astype(d.as_numpy_dtype), lead, n
 
 
-@node('Cholesky')
+@node('Cholesky BatchCholesky')
 def cholesky(g, d, op):
     return call(op, input=g.feed(well_conditioned(g, d, True)[0]))
 
 
-@node('MatrixDeterminant LogMatrixDeterminant MatrixInverse MatrixSquareRoot MatrixLogarithm Lu Qr')
+@node('MatrixDeterminant BatchMatrixDeterminant LogMatrixDeterminant MatrixInverse BatchMatrixInverse MatrixSquareRoot MatrixLogarithm '
+      'Lu Qr')
 def matrix(g, d, op):
     a = well_conditioned(g, d)[0]
-    more = {'adjoint': g.coin()} if op == 'MatrixInverse' else {'full_matrices': g.coin()} if op == 'Qr' else {}
+    more = {'adjoint': g.coin()} if op.endswith('MatrixInverse') else {'full_matrices': g.coin()} if op == 'Qr' else {}
     if op == 'Lu':
         more['output_idx_type'] = g.pick(INDEX)
     return call(op, input=g.feed(a), **more)
 
 
-@node('SelfAdjointEigV2')
+@node('SelfAdjointEigV2 BatchSelfAdjointEigV2')
 def eigenvalues(g, d, op):
     made = call(op, input=g.feed(well_conditioned(g, d, True)[0]), compute_v=g.coin())
     return made.e  # vectors are right up to a factor
+
+
+@node('SelfAdjointEig BatchSelfAdjointEig')
+def eigenvalues_first(g, d, op):
+    return call(op, input=g.feed(well_conditioned(g, d, True)[0]))[..., 0, :]  # the vectors follow
 
 
 @node('Eig')
@@ -416,17 +422,17 @@ def eig(g, d, op):
     return tf.reduce_sum(e, -1), tf.reduce_sum(e * e, -1)  # their order is that of the algorithm
 
 
-@node('Svd')
+@node('Svd BatchSvd')
 def svd(g, d, op):
     lead, m, n = g.pick([[], [2]]), g.int(1, 9), g.int(1, 9)
     return call(op, input=bounded(g, lead + [m, n], d, -2, 2), compute_uv=g.coin(), full_matrices=g.coin()).s
 
 
-@node('MatrixSolve MatrixTriangularSolve BatchMatrixTriangularSolve MatrixSolveLs')
+@node('MatrixSolve BatchMatrixSolve MatrixTriangularSolve BatchMatrixTriangularSolve MatrixSolveLs BatchMatrixSolveLs')
 def solve(g, d, op):
     a, lead, n = well_conditioned(g, d)
     args = dict(matrix=g.feed(a), rhs=bounded(g, lead + [n, g.int(1, 5)], d, -2, 2))
-    if op == 'MatrixSolveLs':
+    if op.endswith('MatrixSolveLs'):
         return call(op, l2_regularizer=tf.constant(g.pick([0., .1]), tf.float64), fast=g.coin(), **args)
     if op.endswith('TriangularSolve'):
         args['lower'] = g.coin()

@@ -27,7 +27,7 @@ def quantize_dequantize(g, d, op):
 @node('Dequantize')
 def dequantize(g, d, op):
     shape, kind = filled(some(g, 0, 4)), g.pick(list(STORED))  # TensorFlow ends the process where there is no element
-    mode = g.pick(['MIN_COMBINED', 'MIN_FIRST', 'SCALED']) if d == tf.float32 else 'SCALED'
+    mode = g.pick(['MIN_COMBINED', 'MIN_FIRST', 'SCALED']) if d == tf.float32 else 'MIN_COMBINED'
     axis = g.int(0, len(shape) - 1) if mode == 'SCALED' and shape and g.coin() else -1
     edge = [] if axis < 0 else [shape[axis]]
     # operands in the type that holds the bits: what is fed has a type of numpy's
