@@ -353,6 +353,7 @@ def main():
     f.add_argument('--pack', help='only graphs of these nodes side by side ("OP TYPE,OP TYPE"), with --sizes')
     f.add_argument('--sizes', default='', help='sizes that come more often ("33,1000")')
     f.add_argument('--side', type=int, default=8, help='how many rare nodes stand side by side in a graph with --rarest')
+    f.add_argument('--goal', type=int, help='with --rarest, the graphs that each pair is to have: those that lack the fewest come first')
     m.add_argument('--cover', action='store_true', help='only graphs with a pair of an operation and a type that none before them has, '
                    'and whose answer does not rest on a rounding')
     m.add_argument('--nodes', action='store_true', help='a graph around a node of each operation of the registry instead')

@@ -56,7 +56,7 @@ class Fuzz:
         self.rarest = None
         if args.rarest or args.case or args.node:
             import tf_fuzz_rarest
-            self.rarest = tf_fuzz_rarest.Rarest(args.table, args.cases, args.ops)
+            self.rarest = tf_fuzz_rarest.Rarest(args.table, args.cases, args.ops, args.goal)
 
     # --- batches
 
@@ -216,7 +216,9 @@ class Fuzz:
                         self.refuse_or_report(mode, single, failed.get(at), unsupported.get(at), answers.get(at))
                 left = [p for p in case.parts if p not in bad]
                 if not bad and why:  # only together
-                    self.report(mode, self.packs.fewest(case, lambda c: fails(self.args.lathe, mode, c)), 'together: ' + why, None)
+                    small = self.packs.fewest(case, lambda c: fails(self.args.lathe, mode, c))
+                    why = fails(self.args.lathe, mode, small) or why
+                    self.report(mode, small, why, tf_fuzz.answers_of(self.args.lathe, mode, small), 'together: ')
                 elif left and bad:
                     made[name] = self.packs.some_of(case, left, name)
                     made[name].write(os.path.join(root, name))
@@ -240,12 +242,12 @@ class Fuzz:
         else:
             self.report(mode, case, why, got)
 
-    def report(self, mode, case, why, got):
+    def report(self, mode, case, why, got, how=''):
         args = self.args
         self.mark(int(case.name[4:11]))  # TensorFlow runs again
-        known = why.startswith('mismatch') and self.explain.explained(args.lathe, mode, case, got)
+        known = why.startswith('mismatch') and got and self.explain.explained(args.lathe, mode, case, got)
         self.found.counts['explained' if known else 'failed'] += 1
-        print('%s %s %s %s (%s): %s' % ('KNOWN' if known else 'FAIL', mode, case.name, case.again, ' '.join(case.steps), why))
+        print('%s %s %s %s (%s): %s%s' % ('KNOWN' if known else 'FAIL', mode, case.name, case.again, ' '.join(case.steps), how, why))
         if known:
             print('  %s' % known)
         else:

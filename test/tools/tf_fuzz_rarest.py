@@ -20,7 +20,8 @@ class Rarest:
     """Entries are (kind, what, type): of kind 'node' an operation of the registry, of kind 'op' one of tf_fuzz_ops.py, of kind 'case'
     the source of a mutant. Nodes are drawn several at a time, to stand side by side."""
 
-    def __init__(self, table, cases, ops):
+    def __init__(self, table, cases, ops, goal=None):
+        self.goal = goal  # where there is one, pairs that lack the fewest graphs come first
         self.counts, self.refused, self.drawn, self.refusals = (collections.Counter() for _ in range(4))
         self.log, self.skipped = [], set()
         if table and os.path.exists(table):
@@ -49,6 +50,8 @@ class Rarest:
     def score(self, entry):
         cells = self.entries[entry]
         seen = min(self.counts[c] for c in cells) if cells else self.counts['@drawn', '%s %s' % entry[1:]]
+        if self.goal:
+            seen = self.goal - seen if seen < self.goal else seen
         return seen + REFUSED * self.refused[entry] + .1 * self.drawn[entry]
 
     def rescore(self, entry):
