@@ -2,7 +2,7 @@
 #ifndef LATHE_PASSES_LEGALIZE_QUANT_FUSED_H
 #define LATHE_PASSES_LEGALIZE_QUANT_FUSED_H
 
-#include "passes/legalize/NodeContext.h"
+#include "passes/legalize/quant/ByteProducts.h"
 
 namespace lathe::legalize {
 
@@ -13,9 +13,9 @@ struct FusedSteps {
   bool relu = false, requantize = false;
 };
 
-/// The sums of products of a 4-D image (32-bit integers, NHWC) under a filter (HWIO), by the node's attributes strides, dilations,
+/// The sums of products of a 4-D image (NHWC) under a filter (HWIO), both around their zeros, by the node's attributes strides, dilations,
 /// padding and padding_list.
-FailureOr<Value> windowSums(NodeContext &c, Value image, Value filter, bool depthwise);
+FailureOr<Value> windowSums(NodeContext &c, const Offset &image, Offset filter, bool depthwise);
 
 /// A convolution with a filter of signed bytes: the integers are multiplied as they are, whatever the range's zero is.
 LogicalResult lowerFusedConv(NodeContext &c, FusedSteps steps);

@@ -127,7 +127,7 @@ LogicalResult lowerQuantizedConv(NodeContext &c) {
     return lowerFusedConv(c, {});
   if (out->bits != 32)
     return c.error("only 32-bit results are supported");
-  auto sums = windowSums(c, aroundZero(c, *in), aroundZero(c, *weights), /*depthwise=*/false);
+  auto sums = windowSums(c, {in->q, zeroOf(c, *in)}, {weights->q, zeroOf(c, *weights)}, /*depthwise=*/false);
   if (failed(sums) || failed(c.setResult(0, *sums)))
     return failure();
   return setRange(c, rangeOfProducts(c, in->range, in->steps, weights->range, weights->steps, *out));

@@ -12,7 +12,7 @@ using namespace mlir;
 
 namespace lathe::legalize {
 
-FailureOr<Value> windowSums(NodeContext &c, Value image, Value filter, bool depthwise) {
+FailureOr<Value> windowSums(NodeContext &c, const Offset &image, Offset filter, bool depthwise) {
   if (failed(c.expectRank(0, 4)) || failed(c.expectRank(1, 4)))
     return failure();
   SmallVector<int64_t> strides = c.attrInts("strides"), dilations = c.attrInts("dilations", {1, 1, 1, 1});
@@ -24,25 +24,25 @@ FailureOr<Value> windowSums(NodeContext &c, Value image, Value filter, bool dept
   SmallVector<WindowDim> dims(2);
   DataFormat format{0, 3, {1, 2}};
   for (int64_t d = 0; d < 2; ++d) {
-    auto size = constantOf(c.dim(filter, d));
+    auto size = constantOf(c.dim(filter.q, d));
     if (!size)
       return c.error("the filter's spatial sizes must be known at compile time");
-    dims[d].input = c.dim(image, d + 1);
+    dims[d].input = c.dim(image.q, d + 1);
     dims[d].size = *size;
     dims[d].stride = strides[d + 1];
     dims[d].dilation = dilations[d + 1];
   }
   if (failed(computePadding(c, format, dims, padding.empty() ? c.attrString("padding") : "EXPLICIT", padding)))
     return failure();
-  if (!c.ctx.unify(c.dim(image, 3), c.dim(filter, 2), c.name()))
+  if (!c.ctx.unify(c.dim(image.q, 3), c.dim(filter.q, 2), c.name()))
     return c.error("the filter has not as many channels as the input");
   int64_t groups = 1;
   if (depthwise) {
-    auto channels = constantOf(c.dim(filter, 2)), multiplier = constantOf(c.dim(filter, 3));
+    auto channels = constantOf(c.dim(filter.q, 2)), multiplier = constantOf(c.dim(filter.q, 3));
     if (!channels || !multiplier)
       return c.error("the filter's channels must be known at compile time");
     groups = *channels;
-    filter = c.reshape(filter, ArrayRef<int64_t>{dims[0].size, dims[1].size, 1, *channels * *multiplier});
+    filter.q = c.reshape(filter.q, ArrayRef<int64_t>{dims[0].size, dims[1].size, 1, *channels * *multiplier});
   }
   hlo::ConvWindow window;
   for (const WindowDim &d : dims) {
@@ -51,7 +51,7 @@ FailureOr<Value> windowSums(NodeContext &c, Value image, Value filter, bool dept
     window.padding.push_back({d.low, d.high});
   }
   auto numbers = hlo::ConvDimensionNumbersAttr::get(c.b.getContext(), 0, 3, {1, 2}, 2, 3, {0, 1}, 0, 3, {1, 2});
-  return Value(c.make<hlo::ConvolutionOp>(image, filter, window, numbers, groups, int64_t(1), Type(c.b.getI32Type())));
+  return offsetConvolution(c, image, filter, window, numbers, groups, 1, Padding::Zero);
 }
 
 namespace {
@@ -140,7 +140,8 @@ LogicalResult lowerFusedConv(NodeContext &c, FusedSteps steps) {
     return c.error("only an input of bytes, a filter of signed bytes and a result of "
                    + Twine(steps.requantize ? "bytes" : "32-bit integers") + " are supported");
   Type i32 = c.b.getI32Type(), f32 = c.b.getF32Type();
-  auto sums = windowSums(c, in->q, c.input(1), steps.depthwise);
+  Value none = c.scalarInt(0, i32);
+  auto sums = windowSums(c, {in->q, none}, {c.input(1), none}, steps.depthwise);
   if (failed(sums))
     return failure();
   auto range = filterRange(c, at + 2, c.dim(*sums, 3));

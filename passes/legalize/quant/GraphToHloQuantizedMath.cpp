@@ -2,6 +2,7 @@
 // normalisation, and integers moved from one range to another.
 #include "passes/legalize/array/ArrayFamilies.h"
 #include "passes/legalize/nn/Pool.h"
+#include "passes/legalize/quant/ByteProducts.h"
 #include "passes/legalize/quant/Steps.h"
 
 #include <cmath>
@@ -260,7 +261,7 @@ LogicalResult lowerMatMul(NodeContext &c) {
   const int64_t xAxis = c.attrBool("transpose_a") ? 0 : 1, yAxis = c.attrBool("transpose_b") ? 1 : 0;
   if (!c.ctx.unify(c.dim(x->q, xAxis), c.dim(y->q, yAxis), c.name()))
     return c.error("the matrices do not fit");
-  Value product = c.dot(aroundZero(c, *x), aroundZero(c, *y), {}, {}, {xAxis}, {yAxis});
+  Value product = offsetProduct(c, {x->q, zeroOf(c, *x)}, {y->q, zeroOf(c, *y)}, xAxis, yAxis);
   return setBoth(c, product, rangeOfProducts(c, x->range, x->steps, y->range, y->steps, *out));
 }
 

@@ -2,6 +2,7 @@
 // factors as TensorFlow's kernels have them: 31 bits and a shift, rounded once.
 #include "passes/legalize/array/ArrayFamilies.h"
 #include "passes/legalize/array/ArrayHelpers.h"
+#include "passes/legalize/quant/ByteProducts.h"
 #include "passes/legalize/quant/Steps.h"
 
 #include <cmath>
@@ -188,9 +189,9 @@ LogicalResult setRequantized(NodeContext &c, Value sums, const Uniform &x, const
   return c.setResult(0, clampToOutput(c, c.add(rescaled(c, sums, factor), out.zeroOver(c, dims))));
 }
 
-/// A float operand in signed bytes, the range of each entry of dimension `batch` by itself; minus the zero point, i32.
+/// A float operand in signed bytes, the range of each entry of dimension `batch` by itself.
 struct Dynamic {
-  Value q, scale; ///< scale: a vector
+  Value q, scale, zero; ///< scale and zero: vectors
 };
 
 Dynamic quantizeEach(NodeContext &c, Value x, int64_t batch) {
@@ -214,10 +215,11 @@ Dynamic quantizeEach(NodeContext &c, Value x, int64_t batch) {
   Value lowBetter = c.compare(Compare::LT, c.add(c.like(low, 128), magnitude(lowSteps)), c.add(c.like(high, 127), magnitude(highSteps)));
   Value zero = c.unary<hlo::RoundOp>(c.select(lowBetter, fromLow, fromHigh));
   zero = c.convert(c.max(c.min(zero, c.like(zero, 127)), c.like(zero, -128)), i32);
+  zero = c.select(usable, zero, c.likeInt(zero, 0));
   auto over = [&](Value v) { return c.broadcastInDim(v, dims, {batch}); };
   Value q = quantized(c, x, over(inverse), over(zero));
-  q = c.sub(c.max(c.min(q, c.likeInt(q, 127)), c.likeInt(q, -128)), over(zero));
-  return {c.select(over(usable), q, c.likeInt(q, 0)), c.select(usable, scale, c.like(scale, 1))};
+  q = c.select(over(usable), c.max(c.min(q, c.likeInt(q, 127)), c.likeInt(q, -128)), over(zero));
+  return {c.convert(q, c.b.getIntegerType(8)), c.select(usable, scale, c.like(scale, 1)), zero};
 }
 
 /// Sums (i32) times the scales of the entries and of the channels.
@@ -226,8 +228,6 @@ LogicalResult setScaled(NodeContext &c, Value sums, Value eachScale, int64_t bat
   Value v = c.mul(c.convert(sums, c.b.getF32Type()), c.broadcastInDim(eachScale, dims, {batch}));
   return c.setResult(0, c.mul(v, y.scaleOver(c, dims)));
 }
-
-Value centred(NodeContext &c, Value q, const Uniform &u) { return c.sub(asInt(c, q), u.zeroOver(c, c.dims(q))); }
 
 LogicalResult lowerDot(NodeContext &c, bool hybrid) {
   Value x = c.input(0), y = c.input(1);
@@ -241,10 +241,10 @@ LogicalResult lowerDot(NodeContext &c, bool hybrid) {
   if (ys->axis == 0)
     return c.error("rhs_quantization_axis must be 1 or -1");
   checkPositive(c, *ys);
-  Value right = centred(c, y, *ys);
+  const Offset right = {y, ys->zero, ys->axis};
   if (hybrid) {
     const Dynamic left = quantizeEach(c, x, 0);
-    return setScaled(c, c.dot(left.q, right, {}, {}, {1}, {0}), left.scale, 0, *ys);
+    return setScaled(c, offsetProduct(c, {left.q, left.zero, 0}, right, 1, 0), left.scale, 0, *ys);
   }
   const Dims dims = {c.dim(x, 0), c.dim(y, 1)};
   auto xs = uniformInput(c, 2, c.attrInt("lhs_quantization_axis", -1), c.dims(x));
@@ -255,7 +255,7 @@ LogicalResult lowerDot(NodeContext &c, bool hybrid) {
     return c.error("lhs_quantization_axis must be -1, output_quantization_axis 1 or -1");
   checkPositive(c, *xs);
   checkPositive(c, *out);
-  return setRequantized(c, c.dot(centred(c, x, *xs), right, {}, {}, {1}, {0}), *xs, *ys, *out);
+  return setRequantized(c, offsetProduct(c, {x, xs->zero}, right, 1, 0), *xs, *ys, *out);
 }
 
 /// Where the dimensions of a convolution are.
@@ -365,6 +365,18 @@ FailureOr<hlo::ConvWindow> readWindow(NodeContext &c, const Numbers &n, Value x,
   return w;
 }
 
+/// An image with what its window adds to it, zeros; the window has none of that any more.
+Value padded(NodeContext &c, Value x, const Numbers &n, hlo::ConvWindow &w) {
+  SmallVector<int64_t> low(Emitter::rank(x), 0), high(low), interior(low);
+  for (auto [i, axis] : llvm::enumerate(n.inSpace)) {
+    std::tie(low[axis], high[axis]) = w.padding[i];
+    interior[axis] = w.lhsDilation[i] - 1;
+  }
+  w.padding.clear();
+  w.lhsDilation.clear();
+  return c.pad(x, c.scalar(0, Emitter::elementType(x)), low, high, interior);
+}
+
 LogicalResult lowerConv(NodeContext &c, bool hybrid) {
   Value x = c.input(0), y = c.input(1);
   const int64_t rank = Emitter::rank(x);
@@ -392,21 +404,23 @@ LogicalResult lowerConv(NodeContext &c, bool hybrid) {
   checkPositive(c, *ys);
   auto numbers = hlo::ConvDimensionNumbersAttr::get(c.b.getContext(), n->inBatch, n->inFeature, n->inSpace, n->kernelIn, n->kernelOut,
                                                     n->kernelSpace, n->outBatch, n->outFeature, n->outSpace);
-  Value right = centred(c, y, *ys);
   ys->axis = ys->axis < 0 ? -1 : n->outFeature;
-  auto sum = [&](Value left) { return c.make<hlo::ConvolutionOp>(left, right, *window, numbers, groups, batchGroups); };
+  const Offset right = {y, ys->zero, ys->axis};
   if (hybrid) {
     if (batchGroups > 1)
       return c.error("groups of the batch are not supported where each entry has a scale of its own");
+    // what the window adds first: 0 changes no range, and becomes the zero point of each entry
+    x = padded(c, x, *n, *window);
     const Dynamic left = quantizeEach(c, x, n->inBatch);
-    return setScaled(c, sum(left.q), left.scale, n->outBatch, *ys);
+    const Offset image = {left.q, left.zero, n->outBatch};
+    return setScaled(c, offsetConvolution(c, image, right, *window, numbers, groups, 1, Padding::Zero), left.scale, n->outBatch, *ys);
   }
   auto xs = uniformInput(c, 2, c.attrInt("lhs_quantization_axis", -1), c.dims(x));
   if (failed(xs))
     return failure();
   if (xs->axis >= 0)
     return c.error("lhs_quantization_axis must be -1");
-  Value sums = sum(centred(c, x, *xs));
+  Value sums = offsetConvolution(c, {x, xs->zero}, right, *window, numbers, groups, batchGroups, Padding::ZeroAsByte);
   auto out = uniformInput(c, 6, c.attrInt("output_quantization_axis", -1), c.dims(sums));
   if (failed(out))
     return failure();

@@ -53,11 +53,11 @@ FailureOr<Quantised> quantisedInput(NodeContext &c, unsigned i, unsigned rangeAt
   return Quantised{q, *range, *steps};
 }
 
-Value aroundZero(NodeContext &c, const Quantised &x) {
-  Type i32 = c.b.getI32Type();
-  Value zero = c.convert(stepOf(c, c.like(x.range.low, 0), x.range, x.steps), i32);
-  return c.sub(c.convert(x.q, i32), zero);
+Value zeroOf(NodeContext &c, const Quantised &x) {
+  return c.convert(stepOf(c, c.like(x.range.low, 0), x.range, x.steps), c.b.getI32Type());
 }
+
+Value aroundZero(NodeContext &c, const Quantised &x) { return c.sub(c.convert(x.q, c.b.getI32Type()), zeroOf(c, x)); }
 
 static Value wide(NodeContext &c, Value v) { return c.convert(v, c.b.getF64Type()); }
 static Value narrow(NodeContext &c, Value v) { return c.convert(v, c.b.getF32Type()); }

@@ -41,6 +41,8 @@ struct Quantised {
 };
 /// Input `i`, its range in inputs `rangeAt` and the one behind it.
 FailureOr<Quantised> quantisedInput(NodeContext &c, unsigned i, unsigned rangeAt);
+/// The integer for zero (i32), which need not be one of its type.
+Value zeroOf(NodeContext &c, const Quantised &x);
 /// Its integers as i32, the one for zero being 0.
 Value aroundZero(NodeContext &c, const Quantised &x);
 

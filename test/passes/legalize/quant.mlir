@@ -18,3 +18,56 @@ graph.func @product(%x: tensor<3x7xui8> {graph.name = "x"}, %w: tensor<7x5xi8> {
   %y:3, %c = graph.node "QuantizedMatMulWithBias"(%x, %w, %b, %low, %high, %low, %high) {input_quant_mode = "SCALED", transpose_a = false, transpose_b = false, Toutput = i32} : (tensor<3x7xui8>, tensor<7x5xi8>, tensor<5xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<*xi32>, tensor<*xf32>, tensor<*xf32>)
   graph.return %y#0 : tensor<*xi32>
 }
+
+// -----
+
+// With zeros that are not 0 too: filters become signed, padding is filled with the image's zero, sums over one operand take back the rest.
+// CHECK-LABEL: func.func @offset_conv
+// CHECK-DAG: hlo.xor
+// CHECK-DAG: hlo.pad
+// CHECK: "hlo.convolution"
+// CHECK-NOT: padding
+// CHECK-SAME: (tensor<1x10x10x4xui8>, tensor<3x3x4x5xi8>) -> tensor<1x8x8x5xi32>
+// CHECK: "hlo.reduce_window"
+// CHECK-NOT: "hlo.if"
+graph.func @offset_conv(%x: tensor<1x8x8x4xui8> {graph.name = "x"}, %f: tensor<3x3x4x5xui8> {graph.name = "f"}) -> (tensor<*xi32> {graph.name = "y"}) {
+  %low, %c0 = graph.node "Const"() {value = dense<-1.0> : tensor<f32>} : () -> tensor<f32>
+  %high, %c1 = graph.node "Const"() {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %y:3, %c = graph.node "QuantizedConv2D"(%x, %f, %low, %high, %low, %high) {padding = "SAME", strides = [1, 1, 1, 1], dilations = [1, 1, 1, 1], out_type = i32} : (tensor<1x8x8x4xui8>, tensor<3x3x4x5xui8>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<*xi32>, tensor<*xf32>, tensor<*xf32>)
+  graph.return %y#0 : tensor<*xi32>
+}
+
+// -----
+
+// Where only the run knows whether the zero is a byte, padding with it is one branch of two.
+// CHECK-LABEL: func.func @fed_range
+// CHECK: "hlo.if"
+// CHECK: (tensor<1x10x10x4xui8>, tensor<3x3x4x5xi8>) -> tensor<1x8x8x5xi32>
+// CHECK: (tensor<1x8x8x4xi32>, tensor<3x3x4x5xi32>) -> tensor<1x8x8x5xi32>
+graph.func @fed_range(%x: tensor<1x8x8x4xui8> {graph.name = "x"}, %f: tensor<3x3x4x5xui8> {graph.name = "f"}, %low: tensor<f32> {graph.name = "low"}, %high: tensor<f32> {graph.name = "high"}) -> (tensor<*xi32> {graph.name = "y"}) {
+  %y:3, %c = graph.node "QuantizedConv2D"(%x, %f, %low, %high, %low, %high) {padding = "SAME", strides = [1, 1, 1, 1], dilations = [1, 1, 1, 1], out_type = i32} : (tensor<1x8x8x4xui8>, tensor<3x3x4x5xui8>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<*xi32>, tensor<*xf32>, tensor<*xf32>)
+  graph.return %y#0 : tensor<*xi32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @offset_product
+// CHECK: "hlo.dot_general"
+// CHECK-SAME: (tensor<3x7xui8>, tensor<7x5xi8>) -> tensor<3x5xi32>
+graph.func @offset_product(%x: tensor<3x7xui8> {graph.name = "x"}, %w: tensor<7x5xui8> {graph.name = "w"}, %low: tensor<f32> {graph.name = "low"}, %high: tensor<f32> {graph.name = "high"}) -> (tensor<*xi32> {graph.name = "y"}) {
+  %y:3, %c = graph.node "QuantizedMatMul"(%x, %w, %low, %high, %low, %high) {transpose_a = false, transpose_b = false, Toutput = i32} : (tensor<3x7xui8>, tensor<7x5xui8>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<*xi32>, tensor<*xf32>, tensor<*xf32>)
+  graph.return %y#0 : tensor<*xi32>
+}
+
+// -----
+
+// Each entry of a hybrid convolution's batch has a zero of its own: floats are padded before they become bytes.
+// CHECK-LABEL: func.func @hybrid
+// CHECK: hlo.pad
+// CHECK-SAME: f32
+// CHECK: "hlo.convolution"
+// CHECK-SAME: (tensor<2x3x8x7xi8>, tensor<4x3x3x3xi8>) -> tensor<2x4x6x5xi32>
+graph.func @hybrid(%x: tensor<2x3x6x5xf32> {graph.name = "x"}, %w: tensor<4x3x3x3xi8> {graph.name = "w"}, %scale: tensor<f32> {graph.name = "scale"}, %zero: tensor<i32> {graph.name = "zero"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %y, %c = graph.node "UniformQuantizedConvolutionHybrid"(%x, %w, %scale, %zero) {padding = "SAME", window_strides = [], lhs_dilation = [], rhs_dilation = [], explicit_padding = [], Tout = f32} : (tensor<2x3x6x5xf32>, tensor<4x3x3x3xi8>, tensor<f32>, tensor<i32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
