@@ -11,6 +11,7 @@ namespace lathe::nvptx {
 constexpr llvm::StringLiteral blockAttribute = "kernel.block";
 constexpr llvm::StringLiteral residentsAttribute = "kernel.residents", sharedAttribute = "kernel.shared";
 constexpr int64_t warpThreads = 32;
+constexpr int64_t unitThreads = 128; ///< of a block where each has a unit of its own
 
 class BlockFrame {
 public:

@@ -17,11 +17,14 @@ static constexpr Form forms[] = {
     {"tile", whyNoProduct, emitProduct},
     {"skinny", whyNoSkinny, emitSkinny},
     {"tile", whyNoConv, emitConv},
+    {"kept", whyNoKeptRows, emitKeptRows},
     {"team", whyNoRows, emitRows},
     {"columns", whyNoReduceColumns, emitReduceColumns},
     {"team", whyNoReduceRows, emitReduceRows},
     {"transpose", whyNoTranspose, emitTranspose},
+    {"strip", whyNoStrip, emitStrip},
     {"wide", whyNoWide, emitWide},
+    {"move", whyNoMove, emitMove},
 };
 
 const Form *findForm(Operation *op) {

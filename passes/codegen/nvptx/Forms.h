@@ -42,6 +42,9 @@ mlir::LogicalResult emitConv(mlir::Operation *op, codegen::KernelBuilder &b);
 // kernel.rows and reductions (Rows.cpp)
 std::string whyNoRows(mlir::Operation *op);
 mlir::LogicalResult emitRows(mlir::Operation *op, codegen::KernelBuilder &b);
+// the same where threads keep the rows (KeptRows.cpp)
+std::string whyNoKeptRows(mlir::Operation *op);
+mlir::LogicalResult emitKeptRows(mlir::Operation *op, codegen::KernelBuilder &b);
 std::string whyNoReduceColumns(mlir::Operation *op);
 mlir::LogicalResult emitReduceColumns(mlir::Operation *op, codegen::KernelBuilder &b);
 std::string whyNoReduceRows(mlir::Operation *op);
@@ -49,9 +52,22 @@ mlir::LogicalResult emitReduceRows(mlir::Operation *op, codegen::KernelBuilder &
 // transposes in loops (Transpose.cpp)
 std::string whyNoTranspose(mlir::Operation *op);
 mlir::LogicalResult emitTranspose(mlir::Operation *op, codegen::KernelBuilder &b);
+// poolings and depthwise convolutions, several pixels a thread (Strip.cpp)
+std::string whyNoStrip(mlir::Operation *op);
+mlir::LogicalResult emitStrip(mlir::Operation *op, codegen::KernelBuilder &b);
 // elementwise loops (Wide.cpp)
 std::string whyNoWide(mlir::Operation *op);
 mlir::LogicalResult emitWide(mlir::Operation *op, codegen::KernelBuilder &b);
+// what moves elements and is neither (Moves.cpp)
+std::string whyNoMove(mlir::Operation *op);
+mlir::LogicalResult emitMove(mlir::Operation *op, codegen::KernelBuilder &b);
+
+/// Why neighbours along the last dimension of `values`, of an op's region or its results, are not made of neighbours of the op's
+/// operands; empty if they are. `computes` is set where an elementwise op is among what makes them, `bytes` is at least those of the
+/// widest element.
+std::string whyNoNeighbours(mlir::Operation *op, mlir::ValueRange values, bool &computes, int64_t &bytes);
+/// Tells the accesses of vectors of so many elements in `b`'s function that these lie on their own size: tensors begin on 16 bytes.
+void alignVectors(codegen::KernelBuilder &b, int64_t lanes);
 
 /// Why elements of a kernel's results are not made of `from`'s at the same index alone; empty if they are. The answers say
 /// `moves` with the op that does, or that a result has another shape than `what`.

@@ -30,7 +30,7 @@ using namespace llvm;
 namespace lathe::nvptx {
 namespace {
 
-constexpr int blockThreads = 128;
+constexpr int blockThreads = unitThreads;
 constexpr const char *deviceTriple = "nvptx64-nvidia-cuda";
 
 std::unique_ptr<TargetMachine> makeMachine(const Arch &arch, std::string &error) {
@@ -171,7 +171,7 @@ bool isSelectable(const IntrinsicInst &call) {
   case Intrinsic::experimental_noalias_scope_decl:
   case Intrinsic::nvvm_read_ptx_sreg_ctaid_x: case Intrinsic::nvvm_read_ptx_sreg_tid_x:
   case Intrinsic::nvvm_barrier_cta_sync_aligned_all: case Intrinsic::nvvm_shfl_sync_bfly_i32: case Intrinsic::nvvm_shfl_sync_idx_i32:
-  case Intrinsic::nvvm_f2tf32_rna:
+  case Intrinsic::nvvm_f2tf32_rna: case Intrinsic::nvvm_prmt:
   case Intrinsic::nvvm_mma_m16n8k8_row_col_tf32: case Intrinsic::nvvm_mma_m16n8k16_row_col_bf16:
   case Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32: case Intrinsic::nvvm_mma_m16n8k32_row_col_s8:
   case Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16: case Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16:

@@ -222,20 +222,40 @@ LogicalResult emitReduceRows(Operation *op, KernelBuilder &b) {
 
 // --- reductions across rows
 
-// A thread has one of 32 neighbouring results and every so many elements of it; the first warp adds up what the others made.
+/// How many neighbouring results a thread has: four where they are made of neighbours, else one.
+static int64_t columnsOf(Operation *op, ArrayRef<hlo::ReduceOp> reductions) {
+  constexpr int64_t wide = 4;
+  hlo::ReduceOp first = reductions[0];
+  RankedTensorType out = hlo::tensorType(first.getResult(0));
+  if (!out.hasStaticShape() || out.getShape().back() % wide != 0)
+    return 1;
+  SmallVector<Value> inputs;
+  for (hlo::ReduceOp r : reductions)
+    llvm::append_range(inputs, r.getInputs());
+  if (llvm::any_of(inputs, [](Value v) { return hlo::elementType(v).isInteger(1); }))
+    return 1;
+  int64_t bytes = 1;
+  bool computes = true;
+  return whyNoNeighbours(op, inputs, computes, bytes).empty() && bytes <= 4 ? wide : 1;
+}
+
+// A thread has one of 32 neighbouring results, or four, and every so many elements of them; the threads of a warp that have the same
+// add up theirs, and the first warp what the others made.
 LogicalResult emitReduceColumns(Operation *op, KernelBuilder &b) {
   SmallVector<hlo::ReduceOp> reductions = plain::reductionsOf(op);
   plain::Elements elements = plain::bindOperands(op, b);
   ElementEmitter &e = *elements.emitter;
-  const int64_t count = reducedCount(reductions[0]), warps = isSmaller(count, 1024) ? 8 : 32;
+  const int64_t count = reducedCount(reductions[0]), warps = isSmaller(count, 1024) ? 8 : 32, lanes = columnsOf(op, reductions);
   BlockFrame frame(b, warps * warpThreads);
   RankedTensorType out = hlo::tensorType(elements.roots[0]);
   AffineExpr results = hlo::numElements(out);
   frame.setBlocks(results.ceilDiv(warpThreads));
   Value lane = b.remU(frame.thread, b.i64(warpThreads)), warp = b.divU(frame.thread, b.i64(warpThreads));
-  Value at = b.add(b.mul(frame.block(), b.i64(warpThreads)), lane), end = b.dim(results);
-  // threads beyond the results repeat the last one, and do not store it
-  SmallVector<Value> kept = b.delinearize(b.min(at, b.sub(end, b.i64(1))), b.dims(out));
+  Value begin = b.mul(frame.block(), b.i64(warpThreads)), at = b.add(begin, lane), end = b.dim(results);
+  // threads beyond the results repeat the last ones, and do not store them
+  const int64_t across = warpThreads / lanes; // threads side by side
+  Value mine = b.add(begin, b.mul(b.remU(lane, b.i64(across)), b.i64(lanes)));
+  SmallVector<Value> kept = b.delinearize(b.min(mine, b.sub(end, b.i64(lanes))), b.dims(out));
   SmallVector<Reducer> reducers;
   SmallVector<Type> types;
   SmallVector<Value> parts; // of all reductions, one behind the other
@@ -244,13 +264,20 @@ LogicalResult emitReduceColumns(Operation *op, KernelBuilder &b) {
     if (failed(reducer))
       return failure();
     const ReducedSpace space(b, r);
-    FailureOr<SmallVector<Value>> mine = reduceStrided(b, *reducer, warp, warps, space.count, [&](Value over, ValueRange sums) {
-      return reduceStep(e, *reducer, r, space.at(b, kept, over), sums);
-    });
-    if (failed(mine))
+    Value first = b.add(b.mul(warp, b.i64(lanes)), b.divU(lane, b.i64(across)));
+    FailureOr<SmallVector<Value>> sums =
+        stridedLoop(b, first, warps * lanes, space.count, reducer->start(lanes), reducer->adds(),
+                    [&](Value over, ValueRange sums) { return reduceStep(e, *reducer, r, space.at(b, kept, over), sums, lanes); });
+    for (int64_t distance = across; succeeded(sums) && distance < warpThreads; distance *= 2) {
+      SmallVector<Value> others;
+      for (Value v : *sums)
+        others.push_back(frame.exchange(v, distance));
+      sums = reducer->combine(*sums, others, lanes);
+    }
+    if (failed(sums))
       return failure();
     reducers.push_back(*reducer);
-    llvm::append_range(parts, *mine);
+    llvm::append_range(parts, *sums);
     for (Value input : r.getInputs())
       types.push_back(hlo::elementType(input));
   }
@@ -264,17 +291,20 @@ LogicalResult emitReduceColumns(Operation *op, KernelBuilder &b) {
     }
     return all;
   };
-  return acrossWarps(frame, types, parts, b.lt(at, end), combine, [&](ValueRange all) -> LogicalResult {
+  LogicalResult done = acrossWarps(frame, types, parts, lanes, b.lt(at, end), combine, [&](ValueRange all) -> LogicalResult {
     SmallVector<SmallVector<Value>> values;
     for (Reducer &reducer : reducers) {
-      FailureOr<SmallVector<Value>> done = reducer.finish(SmallVector<Value>(all.take_front(reducer.size())));
-      if (failed(done))
+      FailureOr<SmallVector<Value>> whole = reducer.finish(SmallVector<Value>(all.take_front(reducer.size())));
+      if (failed(whole))
         return failure();
-      values.push_back(*done);
+      values.push_back(*whole);
       all = all.drop_front(reducer.size());
     }
     return storeReduced(b, elements, reductions, values, at);
   });
+  if (lanes > 1)
+    alignVectors(b, lanes);
+  return done;
 }
 
 } // namespace lathe::nvptx

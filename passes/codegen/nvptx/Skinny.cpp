@@ -169,7 +169,7 @@ LogicalResult Skinny::strips() {
   if (failed(parts))
     return failure();
   return acrossWarps(
-      frame, SmallVector<Type>(count, sum), *parts, b.lt(line, lines), [&](ValueRange x, ValueRange y) { return addAll(x, y); },
+      frame, SmallVector<Type>(count, sum), *parts, /*lanes=*/1, b.lt(line, lines), [&](ValueRange x, ValueRange y) { return addAll(x, y); },
       [&](ValueRange sums) { return store(line, sums); });
 }
 

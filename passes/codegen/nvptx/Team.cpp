@@ -15,7 +15,7 @@ using codegen::ElementEmitter;
 using codegen::KernelBuilder;
 using codegen::Reducer;
 
-static SmallVector<Type> elementsOf(hlo::ReduceOp r) {
+SmallVector<Type> elementsOf(hlo::ReduceOp r) {
   SmallVector<Type> elements;
   for (Value v : r.getInputs())
     elements.push_back(hlo::elementType(v));
@@ -62,22 +62,17 @@ SmallVector<Value> ReducedSpace::at(KernelBuilder &b, ArrayRef<Value> kept, Valu
   return index;
 }
 
-FailureOr<SmallVector<Value>> reduceStep(ElementEmitter &e, Reducer &reducer, hlo::ReduceOp r, ArrayRef<Value> at, ValueRange sums) {
+FailureOr<SmallVector<Value>> reduceStep(ElementEmitter &e, Reducer &reducer, hlo::ReduceOp r, ArrayRef<Value> at, ValueRange sums,
+                                         unsigned lanes) {
   ElementEmitter::Scope scope(e);
   SmallVector<Value> values;
   for (Value x : r.getInputs()) {
-    FailureOr<Value> v = e.emit(x, at);
+    FailureOr<Value> v = e.emit(x, at, lanes);
     if (failed(v))
       return failure();
     values.push_back(*v);
   }
-  return reducer.combine(sums, values, 1);
-}
-
-FailureOr<SmallVector<Value>>
-reduceStrided(KernelBuilder &b, Reducer &reducer, Value first, int64_t stride, Value count,
-              llvm::function_ref<FailureOr<SmallVector<Value>>(Value, ValueRange)> step) {
-  return stridedLoop(b, first, stride, count, reducer.start(1), reducer.adds(), step);
+  return reducer.combine(sums, values, lanes);
 }
 
 FailureOr<SmallVector<Value>>
@@ -120,9 +115,9 @@ FailureOr<SmallVector<Value>> Team::reduce(ElementEmitter &e, hlo::ReduceOp r, A
   if (failed(reducer))
     return failure();
   const ReducedSpace space(b, r);
-  FailureOr<SmallVector<Value>> parts = reduceStrided(b, *reducer, member, size, space.count, [&](Value over, ValueRange sums) {
-    return reduceStep(e, *reducer, r, space.at(b, kept, over), sums);
-  });
+  FailureOr<SmallVector<Value>> parts = stridedLoop(
+      b, member, size, space.count, reducer->start(1), reducer->adds(),
+      [&](Value over, ValueRange sums) { return reduceStep(e, *reducer, r, space.at(b, kept, over), sums); });
   if (failed(parts))
     return failure();
   // x + y is y + x, but which zero or NaN an extremum gives depends on the order
@@ -179,7 +174,7 @@ FailureOr<SmallVector<Value>> Team::total(ArrayRef<Type> elements, SmallVector<V
   return sums;
 }
 
-LogicalResult acrossWarps(BlockFrame &frame, ArrayRef<Type> elements, ValueRange parts, Value isResult, Combine combine,
+LogicalResult acrossWarps(BlockFrame &frame, ArrayRef<Type> elements, ValueRange parts, int64_t lanes, Value isResult, Combine combine,
                           llvm::function_ref<LogicalResult(ValueRange)> then) {
   KernelBuilder &b = frame.b;
   SmallVector<Value> places;
@@ -189,8 +184,15 @@ LogicalResult acrossWarps(BlockFrame &frame, ArrayRef<Type> elements, ValueRange
     used = llvm::alignTo(used + frame.threads * codegen::elemBytes(t), 16);
   }
   Value memory = frame.shared(used);
-  for (auto [t, place, v] : llvm::zip_equal(elements, places, parts))
-    b.storeElem(t, v, b.ptrBytes(memory, place), frame.thread);
+  Value inWarp = b.remU(frame.thread, b.i64(warpThreads)), first = b.sub(frame.thread, inWarp);
+  auto keep = [&] {
+    for (auto [t, place, v] : llvm::zip_equal(elements, places, parts))
+      b.storeElem(t, v, b.ptrBytes(memory, place), b.add(first, b.mul(inWarp, b.i64(lanes))));
+  };
+  if (lanes == 1)
+    keep();
+  else
+    b.ifThen(b.lt(inWarp, b.i64(warpThreads / lanes)), keep);
   frame.barrier();
   LogicalResult ok = success();
   b.ifThen(b.both(b.lt(frame.thread, b.i64(warpThreads)), isResult), [&] {

@@ -35,11 +35,13 @@ private:
   int64_t used = 0; ///< bytes of shared memory: each reduction has its own, so that none waits for readers of the last
 };
 
-/// Parts of 32 results that each warp of a block has made, a result a thread: `then` is emitted for the threads of the first
-/// warp for which `isResult` holds, with the results that the warps' parts give in order. All threads must reach it.
-mlir::LogicalResult acrossWarps(BlockFrame &frame, mlir::ArrayRef<mlir::Type> elements, mlir::ValueRange parts, mlir::Value isResult,
+/// Parts of 32 results that each warp of a block has made, a result a thread, or `lanes` neighbouring ones of the first threads each: `then`
+/// is emitted for the threads of the first warp for which `isResult` holds, with the results that the warps' parts give in order. All threads must reach it.
+mlir::LogicalResult acrossWarps(BlockFrame &frame, mlir::ArrayRef<mlir::Type> elements, mlir::ValueRange parts, int64_t lanes, mlir::Value isResult,
                                 Combine combine, llvm::function_ref<mlir::LogicalResult(mlir::ValueRange)> then);
 
+/// The element types of what a reduction reduces.
+mlir::SmallVector<mlir::Type> elementsOf(hlo::ReduceOp r);
 /// Whether partial results of a reduction may be formed in any order.
 bool isReorderable(hlo::ReduceOp r);
 
@@ -56,18 +58,14 @@ struct ReducedSpace {
 
 /// The reducer of `r`, with its initial values.
 mlir::FailureOr<codegen::Reducer> makeReducer(codegen::ElementEmitter &e, hlo::ReduceOp r);
-/// A step of a reduction: the accumulators with the input's elements at `at`.
+/// A step of a reduction: the accumulators with the input's elements at `at`, or `lanes` neighbours from there on.
 mlir::FailureOr<mlir::SmallVector<mlir::Value>> reduceStep(codegen::ElementEmitter &e, codegen::Reducer &reducer, hlo::ReduceOp r,
-                                                           mlir::ArrayRef<mlir::Value> at, mlir::ValueRange sums);
+                                                           mlir::ArrayRef<mlir::Value> at, mlir::ValueRange sums, unsigned lanes = 1);
 /// A loop over elements `first`, `first` + `stride`, ... below `count`, which one thread of several does: `first` < `stride`. What
 /// `adds` up is added up in blocks (LongSums.h).
 mlir::FailureOr<mlir::SmallVector<mlir::Value>>
 stridedLoop(codegen::KernelBuilder &b, mlir::Value first, int64_t stride, mlir::Value count, mlir::ValueRange start, bool adds,
             llvm::function_ref<mlir::FailureOr<mlir::SmallVector<mlir::Value>>(mlir::Value at, mlir::ValueRange sums)> step);
-/// The same for a reduction.
-mlir::FailureOr<mlir::SmallVector<mlir::Value>>
-reduceStrided(codegen::KernelBuilder &b, codegen::Reducer &reducer, mlir::Value first, int64_t stride, mlir::Value count,
-              llvm::function_ref<mlir::FailureOr<mlir::SmallVector<mlir::Value>>(mlir::Value at, mlir::ValueRange sums)> step);
 
 } // namespace lathe::nvptx
 

@@ -4,6 +4,7 @@
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/element/ElementEmitter.h"
+#include "passes/codegen/nvptx/Block.h"
 #include "passes/codegen/nvptx/Forms.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -94,51 +95,59 @@ static std::string whyNoChannels(Operation *op) {
   return whyNoEpilogue(op);
 }
 
-/// How many neighbours a thread has; 0, and why it can have but one.
-static int64_t lanesOf(Operation *op, std::string &why) {
-  auto refuse = [&](const Twine &reason) {
-    why = reason.str();
-    return int64_t(0);
-  };
-  const bool isKernel = kernel::isKernelOp(op), cored = isKernel && kernel::hasCore(op);
-  SmallVector<Value> work(isKernel ? op->getRegion(0).front().getTerminator()->getOperands() : ValueRange(op->getResults()));
+std::string whyNoNeighbours(Operation *op, ValueRange values, bool &computes, int64_t &bytes) {
+  const bool isKernel = kernel::isKernelOp(op);
+  SmallVector<Value> work(values);
   llvm::DenseSet<Value> seen;
-  int64_t bytes = 1;
-  bool computes = cored;
   while (!work.empty()) {
     Value v = work.pop_back_val();
     if (!seen.insert(v).second)
       continue;
     if (!isRealOf(v, 64))
-      return refuse("complex elements");
+      return "complex elements";
     bytes = std::max(bytes, codegen::elemBytes(hlo::elementType(v)));
     Operation *made = v.getDefiningOp();
     if (!made || (!isKernel && made != op)) // a buffer, or the core's sums
       continue;
     if (auto constant = dyn_cast<hlo::ConstantOp>(made)) {
       if (!constant.getValue().isSplat())
-        return refuse("a table of constants");
+        return "a table of constants";
     } else if (codegen::isElementwise(made)) {
       auto narrow = [](Value x) { return isRealOf(x, 32); };
       if (!llvm::all_of(made->getOperands(), narrow) || !narrow(v))
-        return refuse("elements of more than 32 bits");
+        return "elements of more than 32 bits";
       computes = true;
       llvm::append_range(work, made->getOperands());
     } else if (auto broadcast = dyn_cast<hlo::BroadcastInDimOp>(made)) {
       bool along;
       if (!keepsNeighbours(broadcast, along))
-        return refuse("a broadcast that parts neighbours");
+        return "a broadcast that parts neighbours";
       if (along)
         work.push_back(made->getOperand(0));
     } else if (std::optional<unsigned> rows = movesRows(made)) {
       llvm::append_range(work, made->getOperands().take_front(*rows));
     } else {
-      return refuse("an op that moves elements: " + made->getName().getStringRef());
+      return ("an op that moves elements: " + made->getName().getStringRef()).str();
     }
   }
+  return {};
+}
+
+/// How many neighbours a thread has; 0, and why it can have but one.
+static int64_t lanesOf(Operation *op, std::string &why) {
+  auto refuse = [&](const Twine &reason) {
+    why = reason.str();
+    return int64_t(0);
+  };
+  const bool isKernel = kernel::isKernelOp(op);
+  ValueRange roots = isKernel ? ValueRange(op->getRegion(0).front().getTerminator()->getOperands()) : ValueRange(op->getResults());
+  int64_t bytes = 1;
+  bool computes = isKernel && kernel::hasCore(op);
+  if (why = whyNoNeighbours(op, roots, computes, bytes); !why.empty())
+    return 0;
   if (computes && bytes > 4)
     return refuse("elements of more than 32 bits");
-  const int64_t row = lastDim(isKernel ? op->getRegion(0).front().getTerminator()->getOperand(0) : op->getResult(0));
+  const int64_t row = lastDim(roots[0]);
   int64_t lanes = computes ? computedLanes : std::max<int64_t>(2, widestAccess / bytes);
   while (!computes && lanes > 2 && row % lanes != 0)
     lanes /= 2;
@@ -176,6 +185,25 @@ std::string whyNoWide(Operation *op) {
   return {};
 }
 
+void alignVectors(KernelBuilder &b, int64_t lanes) {
+  auto isWide = [&](Type t) { return isa<VectorType>(t) && cast<VectorType>(t).getNumElements() == lanes; };
+  auto bytes = [&](Type t) { return lanes * cast<VectorType>(t).getElementTypeBitWidth() / 8; };
+  b.func.walk([&](Operation *inner) {
+    if (auto load = dyn_cast<LLVM::LoadOp>(inner); load && isWide(load.getType()))
+      load.setAlignment(bytes(load.getType()));
+    if (auto store = dyn_cast<LLVM::StoreOp>(inner); store && isWide(store.getValue().getType()))
+      store.setAlignment(bytes(store.getValue().getType()));
+  });
+}
+
+/// A vector for each unit, or two where there are so many that the device is busy with half the threads: 128 threads then have
+/// 256 vectors, and each asks for both of its own before it waits.
+static int64_t vectorsOf(RankedTensorType type, int64_t lanes) {
+  constexpr int64_t busy = 2 * 132 * 2048; // vectors that two halves of a thread's work keep many devices busy with
+  const int64_t vectors = type.hasStaticShape() ? type.getNumElements() / lanes : 0;
+  return vectors >= busy && vectors % (2 * unitThreads) == 0 ? 2 : 1;
+}
+
 LogicalResult emitWide(Operation *op, KernelBuilder &b) {
   std::string why;
   const int64_t lanes = lanesOf(op, why);
@@ -191,37 +219,38 @@ LogicalResult emitWide(Operation *op, KernelBuilder &b) {
   RankedTensorType type = hlo::tensorType(elements.roots[0]);
   SmallVector<AffineExpr> counts = hlo::getDims(type);
   counts.back() = counts.back().floorDiv(lanes);
-  b.setExtent(hlo::numElements(counts, b.getContext()));
-  b.setWork((plain::costOf(elements.roots) + 2 * steps) * 8 * lanes);
+  const int64_t vectors = steps ? 1 : vectorsOf(type, lanes);
+  b.setExtent(hlo::simplify(hlo::numElements(counts, b.getContext()).floorDiv(vectors)));
+  b.setWork((plain::costOf(elements.roots) + 2 * steps) * 8 * lanes * vectors);
   SmallVector<Value> sizes;
   for (AffineExpr count : counts)
     sizes.push_back(b.dim(count));
   LogicalResult ok = success();
   b.units([&](Value unit) {
     ElementEmitter::Scope scope(e);
-    SmallVector<Value> index = b.delinearize(unit, sizes), values;
-    index.back() = b.mul(index.back(), b.i64(lanes));
+    SmallVector<Value> places, values;
+    Value first = vectors == 1 ? unit
+                               : b.add(b.mul(b.divU(unit, b.i64(unitThreads)), b.i64(vectors * unitThreads)), b.remU(unit, b.i64(unitThreads)));
     // all is read before anything is written: a result may lie where an operand does
-    for (Value root : elements.roots) {
-      FailureOr<Value> v = e.emit(root, index, lanes);
-      if (failed(v)) {
-        ok = failure();
-        return;
+    for (int64_t k = 0; k < vectors; ++k) {
+      places.push_back(b.add(first, b.i64(k * unitThreads)));
+      SmallVector<Value> index = b.delinearize(places.back(), sizes);
+      index.back() = b.mul(index.back(), b.i64(lanes));
+      for (Value root : elements.roots) {
+        FailureOr<Value> v = e.emit(root, index, lanes);
+        if (failed(v)) {
+          ok = failure();
+          return;
+        }
+        values.push_back(*v);
       }
-      values.push_back(*v);
     }
-    for (auto [root, v, pointer] : llvm::zip(elements.roots, values, b.results))
-      b.storeElem(hlo::elementType(root), v, pointer, b.mul(unit, b.i64(lanes)));
+    for (auto [n, v] : llvm::enumerate(values)) {
+      const size_t k = n % elements.roots.size();
+      b.storeElem(hlo::elementType(elements.roots[k]), v, b.results[k], b.mul(places[n / elements.roots.size()], b.i64(lanes)));
+    }
   });
-  // tensors begin on 16 bytes, and all rows are of whole vectors
-  auto isWide = [&](Type t) { return isa<VectorType>(t) && cast<VectorType>(t).getNumElements() == lanes; };
-  auto bytes = [&](Type t) { return lanes * cast<VectorType>(t).getElementTypeBitWidth() / 8; };
-  b.func.walk([&](Operation *inner) {
-    if (auto load = dyn_cast<LLVM::LoadOp>(inner); load && isWide(load.getType()))
-      load.setAlignment(bytes(load.getType()));
-    if (auto store = dyn_cast<LLVM::StoreOp>(inner); store && isWide(store.getValue().getType()))
-      store.setAlignment(bytes(store.getValue().getType()));
-  });
+  alignVectors(b, lanes);
   return ok;
 }
 

@@ -65,6 +65,34 @@ def softmax(name, dims, free=None):
     node(name, "Softmax", [given(name + "_x", dims, free=free)], T="type: DT_FLOAT")
 
 
+def norm(name, dims, over, free=None, dtype="DT_FLOAT"):
+    """Rows less their mean, over their deviation, times a row; the deviations are results too."""
+    t, i = {"T": f"type: {dtype}"}, {"T": f"type: {dtype}", "Tidx": "type: DT_INT32", "keep_dims": "b: true"}
+    x, over = given(name + "_x", dims, dtype, free), axes(name + "_over", over)
+    apart = node(name + "_apart", "Sub", [x, node(name + "_mean", "Mean", [x, over], **i)], **t)
+    variance = node(name + "_variance", "Mean", [node(name + "_square", "Square", [apart], **t), over], **i)
+    scaled = node(name + "_scaled", "Mul", [apart, node(name + "_rsqrt", "Rsqrt", [variance], **t)], **t)
+    node(name + "_out", "Mul", [scaled, given(name + "_g", [dims[-1]], dtype)], **t)
+
+
+def concatenate(name, parts, axis, dtype="DT_FLOAT"):
+    xs = [given(f"{name}_{i}", dims, dtype) for i, dims in enumerate(parts)]
+    at = node(name + "_axis", "Const", dtype="type: DT_INT32", value=f"tensor {{ dtype: DT_INT32 tensor_shape {{ }} int_val: {axis} }}")
+    node(name, "ConcatV2", [*xs, at], N=f"i: {len(xs)}", T=f"type: {dtype}", Tidx="type: DT_INT32")
+
+
+def update(name, dims, part, starts, dtype="DT_FLOAT", free=None):
+    x, y = given(name + "_x", dims, dtype, free), given(name + "_y", part, dtype)
+    at = given(name + "_at", [len(starts)])
+    feeds[at] = np.array(starts, np.float32)
+    at = cast(name + "_starts", at, "DT_FLOAT", "DT_INT32")
+    node(name, "XlaDynamicUpdateSlice", [x, y, at], T=f"type: {dtype}", Tindices="type: DT_INT32")
+
+
+def bits(name, dims, dtype, other):
+    node(name, "Bitcast", [given(name + "_x", dims, dtype)], T=f"type: {dtype}", type=f"type: {other}")
+
+
 def transpose(name, dims, order, dtype="DT_FLOAT", free=None, around=False):
     """`around`: with elementwise code before and after it."""
     t = {"T": f"type: {dtype}"}

@@ -1,0 +1,138 @@
+// Ops that only move elements, and whose functions of the library copy runs of bytes: here a thread moves one element, so that
+// neighbours read and write neighbours.
+#include "dialects/hlo/Hlo.h"
+#include "dialects/hlo/Shape.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/codegen/library/Library.h"
+#include "passes/codegen/nvptx/Forms.h"
+
+using namespace mlir;
+
+namespace lathe::nvptx {
+
+using codegen::KernelBuilder;
+
+static int64_t bitsOf(Value v) {
+  Type t = hlo::elementType(v);
+  return t.isIntOrFloat() ? t.getIntOrFloatBitWidth() : 8 * codegen::elemBytes(t);
+}
+
+std::string whyNoMove(Operation *op) {
+  if (!plain::foreignForm(op).empty())
+    return "prepared for another backend";
+  constexpr unsigned many = 16; // each takes code of its own
+  if (isa<hlo::ConcatenateOp>(op))
+    return op->getNumOperands() <= many ? "" : "more operands than are told apart";
+  if (isa<hlo::BitcastConvertOp>(op))
+    return bitsOf(op->getOperand(0)) < 8 || bitsOf(op->getResult(0)) < 8 ? "elements below a byte" : "";
+  return isa<hlo::DynamicUpdateSliceOp>(op) ? "" : "no op that moves elements";
+}
+
+/// What elements are moved as, and how many of these one is.
+static std::pair<Type, int64_t> carrierOf(KernelBuilder &b, int64_t bytes) {
+  const int64_t width = std::min<int64_t>(bytes, 8);
+  return {IntegerType::get(b.getContext(), width * 8), bytes / width};
+}
+
+// A unit an element that is copied: those of one operand in a row of the result, then those of the next. What lies in the result
+// already is left alone.
+static LogicalResult emitConcatenate(hlo::ConcatenateOp op, KernelBuilder &b) {
+  RankedTensorType out = hlo::tensorType(op.getResult());
+  const SmallVector<AffineExpr> dims = hlo::getDims(out);
+  const int64_t along = op.getDimension();
+  const std::pair<Type, int64_t> moved = carrierOf(b, codegen::elemBytes(out.getElementType()));
+  const Type carrier = moved.first;
+  const int64_t words = moved.second;
+  AffineExpr outer = b.getAffineConstantExpr(1), inner = b.getAffineConstantExpr(words);
+  for (int64_t i = 0; i < out.getRank(); ++i)
+    if (i != along)
+      (i < along ? outer : inner) = hlo::simplify((i < along ? outer : inner) * dims[i]);
+  // rows that lie apart are those of the last dimension, which is put together then
+  auto distance = [&](int64_t apart, AffineExpr size) { return b.dim(hlo::simplify(apart ? inner * apart : size)); };
+  struct Piece {
+    Value source, size, distance, offset, begin; ///< in words; offset in a row of the result, begin among what a row copies
+  };
+  SmallVector<Piece> pieces;
+  AffineExpr offset = b.getAffineConstantExpr(0), copied = offset;
+  for (OpOperand &in : op->getOpOperands()) {
+    const AffineExpr size = hlo::simplify(hlo::getDim(hlo::tensorType(in.get()), along) * inner);
+    if (!kernel::isJoined(in)) {
+      const unsigned n = in.getOperandNumber();
+      pieces.push_back({b.operands[n], b.dim(size), distance(kernel::operandRow(op, n), size), b.dim(offset), b.dim(copied)});
+      copied = hlo::simplify(copied + size);
+    }
+    offset = hlo::simplify(offset + size);
+  }
+  b.setExtent(hlo::simplify(outer * copied));
+  b.setWork(8);
+  Value resultRow = distance(kernel::resultRow(cast<OpResult>(op.getResult())), offset), inRow = b.dim(copied);
+  b.units([&](Value unit) {
+    Value row = b.divU(unit, inRow), at = b.remU(unit, inRow);
+    for (const Piece &p : pieces)
+      b.ifThen(b.inRange(at, p.begin, b.add(p.begin, p.size)), [&] {
+        Value in = b.sub(at, p.begin);
+        Value v = b.loadElem(carrier, p.source, b.add(b.mul(row, p.distance), in));
+        b.storeElem(carrier, v, b.results[0], b.add(b.mul(row, resultRow), b.add(p.offset, in)));
+      });
+  });
+  return success();
+}
+
+static LogicalResult emitBitcast(hlo::BitcastConvertOp op, KernelBuilder &b) {
+  const int64_t bytes = std::min(bitsOf(op.getOperand()), bitsOf(op.getResult())) / 8;
+  const auto [carrier, words] = carrierOf(b, bytes);
+  RankedTensorType type = hlo::tensorType(bitsOf(op.getOperand()) == 8 * bytes ? op.getOperand() : op.getResult());
+  b.setExtent(hlo::simplify(hlo::numElements(type) * words));
+  b.setWork(2);
+  b.units([&, carrier = carrier](Value unit) { b.storeElem(carrier, b.loadElem(carrier, b.operands[0], unit), b.results[0], unit); });
+  return success();
+}
+
+// In place a unit is an element of the update, else one of the result.
+static LogicalResult emitUpdate(hlo::DynamicUpdateSliceOp op, KernelBuilder &b) {
+  RankedTensorType type = hlo::tensorType(op.getOperand()), part = hlo::tensorType(op.getUpdate());
+  const bool inPlace = op->hasAttr("kernel.inplace");
+  const auto [carrier, words] = carrierOf(b, codegen::elemBytes(type.getElementType()));
+  const int64_t rank = type.getRank();
+  const SmallVector<Value> sizes = b.dims(type), partSizes = b.dims(part);
+  b.setExtent(hlo::simplify(hlo::numElements(inPlace ? part : type) * words));
+  b.setWork(8 + 4 * rank);
+  b.units([&, carrier = carrier, words = words](Value unit) {
+    Value number = b.divU(unit, b.i64(words)), word = b.remU(unit, b.i64(words));
+    auto wordAt = [&](Value element) { return b.add(b.mul(element, b.i64(words)), word); };
+    SmallVector<Value> starts;
+    for (int64_t i = 0; i < rank; ++i) {
+      Value start = codegen::loadIndex(b, hlo::elementType(op.getStartIndices()[i]), b.operands[2 + i], b.i64(0));
+      starts.push_back(b.max(b.min(start, b.sub(sizes[i], partSizes[i])), b.i64(0)));
+    }
+    SmallVector<Value> at = b.delinearize(number, inPlace ? partSizes : sizes);
+    if (inPlace) {
+      SmallVector<Value> to;
+      for (auto [start, i] : llvm::zip(starts, at))
+        to.push_back(b.add(start, i));
+      b.storeElem(carrier, b.loadElem(carrier, b.operands[1], unit), b.results[0], wordAt(b.linearize(to, sizes)));
+      return;
+    }
+    Value inside = b.cstI(b.getI1Type(), 1);
+    SmallVector<Value> from;
+    for (auto [start, i, size] : llvm::zip(starts, at, partSizes)) {
+      from.push_back(b.sub(i, start));
+      inside = b.both(inside, b.inRange(i, start, b.add(start, size)));
+    }
+    SmallVector<Value> v = b.ifElse(
+        inside, carrier, [&] { return SmallVector<Value>{b.loadElem(carrier, b.operands[1], wordAt(b.linearize(from, partSizes)))}; },
+        [&] { return SmallVector<Value>{b.loadElem(carrier, b.operands[0], unit)}; });
+    b.storeElem(carrier, v[0], b.results[0], unit);
+  });
+  return success();
+}
+
+LogicalResult emitMove(Operation *op, KernelBuilder &b) {
+  if (auto c = dyn_cast<hlo::ConcatenateOp>(op))
+    return emitConcatenate(c, b);
+  if (auto c = dyn_cast<hlo::BitcastConvertOp>(op))
+    return emitBitcast(c, b);
+  return emitUpdate(cast<hlo::DynamicUpdateSliceOp>(op), b);
+}
+
+} // namespace lathe::nvptx
