@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <unistd.h>
 
 namespace lathe {
@@ -24,6 +25,16 @@ int64_t groupLimit() {
   return limit;
 }
 
+/// What LATHE_MAX_MEMORY says; 0 where that is no number of bytes.
+int64_t chosenLimit() {
+  const char *text = std::getenv("LATHE_MAX_MEMORY");
+  if (!text || !*text)
+    return 0;
+  char *end;
+  const long long value = std::strtoll(text, &end, 10);
+  return *end || value < 0 ? 0 : value;
+}
+
 std::atomic<int64_t> &budget() {
   static std::atomic<int64_t> bytes{defaultMemoryBudget()};
   return bytes;
@@ -32,6 +43,8 @@ std::atomic<int64_t> &budget() {
 } // namespace
 
 int64_t defaultMemoryBudget() {
+  if (int64_t chosen = chosenLimit())
+    return chosen;
   int64_t machine = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   return std::max(std::min(machine, groupLimit()) / 10 * 9, int64_t(4) << 30);
 }

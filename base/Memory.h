@@ -7,7 +7,8 @@
 
 namespace lathe {
 
-/// Nine tenths of the machine's memory, or of the control group's where that is less; at least 4 GB.
+/// What the environment's LATHE_MAX_MEMORY says, in bytes; else nine tenths of the machine's memory, or of the control group's where that
+/// is less, at least 4 GB.
 int64_t defaultMemoryBudget();
 
 /// What tensors may hold together; defaultMemoryBudget() until it is set. Beyond it allocation fails as if memory had ended:

@@ -1,4 +1,5 @@
 #include "base/Crc32c.h"
+#include "base/Memory.h"
 #include "base/Philox.h"
 #include "base/Tensor.h"
 
@@ -18,6 +19,17 @@ TEST(DTypeTest, NamesAndNumbersRoundTrip) {
   EXPECT_EQ(parseDType("floaty"), std::nullopt);
   EXPECT_EQ(dtypeSize(DType::Complex128), 16u);
   EXPECT_EQ(dtypeSize(DType::Resource), 0u);
+}
+
+TEST(MemoryTest, TheEnvironmentSetsTheLimit) {
+  const int64_t own = defaultMemoryBudget();
+  for (const char *text : {"", "-1", "12x", "much"}) {
+    setenv("LATHE_MAX_MEMORY", text, 1);
+    EXPECT_EQ(defaultMemoryBudget(), own) << text;
+  }
+  setenv("LATHE_MAX_MEMORY", "123456789", 1);
+  EXPECT_EQ(defaultMemoryBudget(), 123456789);
+  unsetenv("LATHE_MAX_MEMORY");
 }
 
 TEST(TensorTest, ElementCountIsChecked) {

@@ -428,6 +428,8 @@ TEST_F(Data, keptElementsStayWithinMemory) {
                                     {endless, long0(most), long0(1), long0(1)}),
                                 one("ShuffleDataset", spec({{"reshuffle_each_iteration", true}}),
                                     {endless, long0(most), long0(1), long0(1)})};
+  // what is ignored is not that memory has ended: the next try would not end either
+  hungry.push_back(one("IgnoreErrorsDataset", spec(), {hungry.front()}));
   int64_t budget = memoryBudget(), before = memoryInUse();
   setMemoryBudget(before + (1 << 18));
   for (const Tensor &dataset : hungry) {
@@ -435,7 +437,25 @@ TEST_F(Data, keptElementsStayWithinMemory) {
     EXPECT_TRUE(drain(dataset, 10, &why).empty());
     EXPECT_EQ(why.code(), absl::StatusCode::kResourceExhausted) << why;
   }
+  // a cache gives elements while it keeps them, and says which limit it met
+  absl::Status why;
+  Tensor cached = one("CacheDataset", spec(), {endless, string0("")});
+  EXPECT_LT(drain(cached, 1 << 20, &why).size(), 4096u);
+  EXPECT_EQ(why.code(), absl::StatusCode::kResourceExhausted) << why;
+  EXPECT_TRUE(absl::StrContains(why.message(), "LATHE_MAX_MEMORY")) << why;
   setMemoryBudget(budget);
+}
+
+TEST_F(Data, cachesGiveTheirMemoryBack) {
+  const int64_t before = memoryInUse();
+  {
+    Tensor cached = one("CacheDataset", spec(), {range(0, 4096), string0("")});
+    EXPECT_EQ(drain(cached, 5000).size(), 4096u);
+    EXPECT_GT(memoryInUse(), before);
+    EXPECT_EQ(drain(cached, 5000).size(), 4096u);
+  }
+  resources = std::make_shared<ResourceManager>(); // with the iterators
+  EXPECT_LE(memoryInUse(), before); // a thread of the test before may go meanwhile
 }
 
 TEST_F(Data, compressesAndParses) {

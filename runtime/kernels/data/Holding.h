@@ -26,7 +26,8 @@ public:
     size_t more = (held - taken + kPortion - 1) / kPortion * kPortion;
     if (!takeMemory(more)) {
       held -= cost(element);
-      return absl::ResourceExhaustedError("the elements that the dataset must keep need more memory than there is");
+      return absl::ResourceExhaustedError(absl::StrCat("the elements that the dataset must keep need more memory than there is: the limit is ",
+                                                       memoryBudget(), " bytes (LATHE_MAX_MEMORY, or --max-memory)"));
     }
     taken += more;
     return absl::OkStatus();
@@ -43,10 +44,13 @@ public:
 private:
   /// Taken at once: less than a page would not be counted.
   static constexpr size_t kPortion = 1 << 16;
+  /// Buffers of a page and more count themselves.
   static size_t cost(const Element &element) {
     size_t bytes = 64;
-    for (const Tensor &t : element)
-      bytes += 192 + (t.dtype() == DType::String ? static_cast<size_t>(totalBytes(t)) : 0);
+    for (const Tensor &t : element) {
+      const size_t own = static_cast<size_t>(totalBytes(t));
+      bytes += 192 + (t.dtype() == DType::String || own < 4096 ? own : 0);
+    }
     return bytes;
   }
   size_t held = 0, taken = 0;

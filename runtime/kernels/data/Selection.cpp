@@ -208,9 +208,14 @@ public:
 class CacheDataset : public UnaryDataset {
 public:
   using UnaryDataset::UnaryDataset;
+  /// What is kept, and its memory.
+  struct Kept {
+    std::vector<Element> elements;
+    Holding holding;
+  };
   struct Store {
     std::mutex mutex;
-    std::shared_ptr<const std::vector<Element>> elements;
+    std::shared_ptr<const Kept> kept;
   };
   absl::StatusOr<IteratorPtr> iterate(const IteratorEnv &env) const override {
     class Iterator : public UnaryIterator<CacheDataset> {
@@ -219,39 +224,41 @@ public:
       absl::StatusOr<bool> next(Element &element) override {
         if (!kept && !writing) {
           std::lock_guard<std::mutex> lock(dataset->store->mutex);
-          kept = dataset->store->elements;
-          writing = !kept;
+          kept = dataset->store->kept;
+          writing = kept ? nullptr : std::make_shared<Kept>();
         }
         if (kept) {
-          if (at == kept->size())
+          if (at == kept->elements.size())
             return false;
-          element = (*kept)[at++];
+          element = kept->elements[at++];
           return true;
         }
         auto any = input->next(element);
         if (!any.ok())
           return any;
         if (*any) {
-          collected.push_back(element);
+          if (absl::Status held = writing->holding.add(element); !held.ok())
+            return held;
+          writing->elements.push_back(element);
         } else {
-          kept = std::make_shared<const std::vector<Element>>(std::move(collected));
-          at = kept->size();
+          kept = std::move(writing);
+          at = kept->elements.size();
           std::lock_guard<std::mutex> lock(dataset->store->mutex);
-          if (!dataset->store->elements)
-            dataset->store->elements = kept;
+          if (!dataset->store->kept)
+            dataset->store->kept = kept;
         }
         return any;
       }
-      std::shared_ptr<const std::vector<Element>> kept;
-      std::vector<Element> collected;
+      std::shared_ptr<const Kept> kept;
+      std::shared_ptr<Kept> writing;
       size_t at = 0;
-      bool writing = false;
     };
     return iterateInput<Iterator>(this, env);
   }
   const std::unique_ptr<Store> store = std::make_unique<Store>();
 };
 
+/// Passes over errors, but for those that an input meets again however often it is asked: that memory has ended, or its reader is going.
 class IgnoreErrorsDataset : public UnaryDataset {
 public:
   using UnaryDataset::UnaryDataset;
@@ -262,8 +269,11 @@ public:
       using UnaryIterator::UnaryIterator;
       absl::StatusOr<bool> next(Element &element) override {
         auto any = input->next(element);
-        while (!any.ok() && !absl::IsCancelled(any.status()))
+        while (!any.ok() && !absl::IsCancelled(any.status()) && !absl::IsResourceExhausted(any.status())) {
+          if (absl::Status going = checkCancelled(env); !going.ok())
+            return going;
           any = input->next(element);
+        }
         return any;
       }
     };
@@ -502,14 +512,20 @@ LATHE_HOST_KERNEL(ConcatenateDataset, UnaryNode<concatenate>);
 LATHE_HOST_KERNEL(CacheDataset, UnaryNode<cache>);
 LATHE_HOST_KERNEL(CacheDatasetV2, UnaryNode<cache>);
 LATHE_HOST_KERNEL(IgnoreErrorsDataset, UnaryNode<ignoreErrors>);
+LATHE_HOST_KERNEL(ExperimentalIgnoreErrorsDataset, UnaryNode<ignoreErrors>);
 LATHE_HOST_KERNEL(AssertCardinalityDataset, UnaryNode<assertCardinality>);
 LATHE_HOST_KERNEL(UniqueDataset, UnaryNode<unique>);
+LATHE_HOST_KERNEL(ExperimentalUniqueDataset, UnaryNode<unique>);
 LATHE_HOST_KERNEL(SleepDataset, UnaryNode<sleeping>);
+LATHE_HOST_KERNEL(ExperimentalSleepDataset, UnaryNode<sleeping>);
 LATHE_HOST_FUNCTION(LatencyStatsDataset, same);
+LATHE_HOST_FUNCTION(ExperimentalLatencyStatsDataset, same);
 LATHE_HOST_FUNCTION(BytesProducedStatsDataset, same);
+LATHE_HOST_FUNCTION(ExperimentalBytesProducedStatsDataset, same);
 LATHE_HOST_FUNCTION(RewriteDataset, same);
 // what they assert are the steps of TensorFlow's optimizer, which are not made here
 LATHE_HOST_FUNCTION(AssertNextDataset, same);
+LATHE_HOST_FUNCTION(ExperimentalAssertNextDataset, same);
 LATHE_HOST_FUNCTION(AssertPrevDataset, same);
 LATHE_HOST_FUNCTION(OptionsDataset, same);
 LATHE_HOST_FUNCTION(ModelDataset, same);
@@ -517,8 +533,15 @@ LATHE_HOST_FUNCTION(OptimizeDataset, same);
 LATHE_HOST_FUNCTION(OptimizeDatasetV2, same);
 LATHE_HOST_FUNCTION(FinalizeDataset, same);
 LATHE_HOST_FUNCTION(MaxIntraOpParallelismDataset, same);
+LATHE_HOST_FUNCTION(ExperimentalMaxIntraOpParallelismDataset, same);
 LATHE_HOST_FUNCTION(PrivateThreadPoolDataset, same);
+LATHE_HOST_FUNCTION(ExperimentalPrivateThreadPoolDataset, same);
 LATHE_HOST_FUNCTION(NonSerializableDataset, same);
+LATHE_HOST_FUNCTION(ExperimentalNonSerializableDataset, same);
+LATHE_HOST_FUNCTION(SetStatsAggregatorDataset, same);
+LATHE_HOST_FUNCTION(ExperimentalSetStatsAggregatorDataset, same);
+LATHE_HOST_FUNCTION(ThreadPoolDataset, same);
+LATHE_HOST_FUNCTION(ExperimentalThreadPoolDataset, same);
 LATHE_HOST_FUNCTION(WrapDatasetVariant, same);
 LATHE_HOST_FUNCTION(UnwrapDatasetVariant, same);
 
