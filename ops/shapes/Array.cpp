@@ -230,6 +230,20 @@ absl::Status tile(const ShapeQuery &q, Shapes *out) {
   return absl::OkStatus();
 }
 
+absl::Status tileGrad(const ShapeQuery &q, Shapes *out) {
+  PartialShape shape = q.inputShape(0);
+  std::optional<PartialValues> times = q.inputValues(1);
+  LATHE_CHECK(expectRank(q.inputShape(1), 1, "the multiples"));
+  if (shape && times && times->size() != shape->size())
+    return absl::InvalidArgumentError(absl::StrCat(times->size(), " multiples for shape ", shapeToString(shape)));
+  for (size_t i = 0; shape && i < shape->size(); ++i) {
+    const int64_t by = times ? (*times)[i].value_or(-1) : -1;
+    (*shape)[i] = (*shape)[i] >= 0 && by > 0 && (*shape)[i] % by == 0 ? (*shape)[i] / by : -1;
+  }
+  (*out)[0] = shape;
+  return absl::OkStatus();
+}
+
 /// The kernel counts in the type of the numbers.
 absl::Status realRange(const ShapeQuery &q, Shapes *out) {
   std::optional<double> start = q.numberValue(0), limit = q.numberValue(1), delta = q.numberValue(2);
@@ -508,6 +522,7 @@ void addArrayShapes(ShapeTable *table) {
   all({"ExpandDims"}, expandDims);
   all({"Squeeze"}, squeeze);
   all({"Tile"}, tile);
+  all({"TileGrad"}, tileGrad);
   all({"Range"}, range);
   all({"LinSpace"}, linSpace);
   all({"Where"}, where);

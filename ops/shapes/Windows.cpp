@@ -39,8 +39,7 @@ int64_t at(const std::vector<int64_t> &list, int64_t i, int64_t otherwise) {
   return i < static_cast<int64_t>(list.size()) ? list[i] : otherwise;
 }
 
-absl::Status conv(const ShapeQuery &q, Shapes *out, int64_t rank, bool isDepthwise) {
-  PartialShape input = q.inputShape(0), filter = q.inputShape(1);
+absl::Status conv(const ShapeQuery &q, Shapes *out, int64_t rank, bool isDepthwise, PartialShape input, PartialShape filter) {
   Layout layout;
   LATHE_CHECK(expectRank(filter, rank, "the filter"));
   if (!readLayout(q, rank, &layout))
@@ -74,8 +73,34 @@ absl::Status conv(const ShapeQuery &q, Shapes *out, int64_t rank, bool isDepthwi
   return absl::OkStatus();
 }
 
+absl::Status conv(const ShapeQuery &q, Shapes *out, int64_t rank, bool isDepthwise) {
+  return conv(q, out, rank, isDepthwise, q.inputShape(0), q.inputShape(1));
+}
+
 absl::Status conv2d(const ShapeQuery &q, Shapes *out) { return conv(q, out, 4, false); }
 absl::Status conv3d(const ShapeQuery &q, Shapes *out) { return conv(q, out, 5, false); }
+/// Of an image that is resized, where `resizes`, and padded before.
+absl::Status fusedConv(const ShapeQuery &q, Shapes *out, bool resizes) {
+  PartialShape image = q.inputShape(0);
+  const int pads = resizes ? 2 : 1;
+  LATHE_CHECK(expectRank(image, 4, "the input"));
+  LATHE_CHECK(expectRank(q.inputShape(pads), 2, "the paddings"));
+  std::optional<PartialValues> sizes = resizes ? q.inputValues(1) : std::nullopt;
+  std::optional<std::vector<int64_t>> amounts = q.matrixValues(pads);
+  if (image)
+    for (size_t d = 0; d < 4; ++d) {
+      int64_t &size = (*image)[d];
+      if (resizes && (d == 1 || d == 2))
+        size = sizes && sizes->size() == 2 ? (*sizes)[d - 1].value_or(-1) : -1;
+      if (!amounts || amounts->size() != 8 || size < 0 || __builtin_add_overflow(size, (*amounts)[2 * d], &size) ||
+          __builtin_add_overflow(size, (*amounts)[2 * d + 1], &size))
+        size = -1;
+    }
+  return conv(q, out, 4, false, image, q.inputShape(pads + 1));
+}
+absl::Status padConv(const ShapeQuery &q, Shapes *out) { return fusedConv(q, out, false); }
+absl::Status resizePadConv(const ShapeQuery &q, Shapes *out) { return fusedConv(q, out, true); }
+
 absl::Status depthwise(const ShapeQuery &q, Shapes *out) { return conv(q, out, 4, true); }
 
 /// With `hasDepth`, windows may lie over channels, too.
@@ -250,6 +275,8 @@ void addWindowShapes(ShapeTable *table) {
        "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize", "QuantizedConv2DWithBiasSumAndRelu",
        "QuantizedConv2DWithBiasSumAndReluAndRequantize"},
       conv2d);
+  all({"FusedPadConv2D"}, padConv);
+  all({"FusedResizeAndPadConv2D"}, resizePadConv);
   all({"Conv3D"}, conv3d);
   all({"DepthwiseConv2dNative", "QuantizedDepthwiseConv2D", "QuantizedDepthwiseConv2DWithBias", "QuantizedDepthwiseConv2DWithBiasAndRelu",
        "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize"},

@@ -32,6 +32,7 @@ void registerUniform(HandlerTable &);
 void registerChoice(HandlerTable &);
 void registerStateArray(HandlerTable &);
 void registerMorphology(HandlerTable &);
+void registerAudio(HandlerTable &);
 
 } // namespace lathe::legalize
 

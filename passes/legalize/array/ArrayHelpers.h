@@ -43,6 +43,11 @@ std::optional<SmallVector<Value>> foldDataSized(NodeContext &c, mlir::Operation 
 /// The rows (along dimension 0) of each value at the places where the 1-D mask is true: a run-time number of them.
 SmallVector<Value> compress(NodeContext &c, Value mask, ArrayRef<Value> values);
 
+/// `x` with its border repeated, by the amounts in input `amounts` and the attribute `mode`; null and an error where they do not fit.
+Value mirrorPad(NodeContext &c, Value x, unsigned amounts);
+/// Images [batch, height, width, channels] in the size that input `size` gives, in f32 or f64, as ResizeBilinear has it.
+Value resizeBilinear(NodeContext &c, Value x, unsigned size);
+
 /// Sorts all values along an axis by the first one, equal ones in their order.
 SmallVector<Value> sortBy(NodeContext &c, ArrayRef<Value> values, int64_t axis = 0, Compare direction = Compare::LT);
 

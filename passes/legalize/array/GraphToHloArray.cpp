@@ -179,6 +179,32 @@ LogicalResult lowerTile(NodeContext &c) {
   return c.setResult(0, c.reshape(c.broadcastInDim(x, wide, map), to));
 }
 
+/// The sum over the copies that Tile made.
+LogicalResult lowerTileGrad(NodeContext &c) {
+  Value x = c.input(0);
+  auto multiples = c.shapeInput(1);
+  if (failed(multiples))
+    return failure();
+  int64_t rank = c.rank(x);
+  if (int64_t(multiples->size()) != rank)
+    return c.error("expected " + Twine(rank) + " multiples, found " + Twine(multiples->size()));
+  Dims from = c.dims(x), wide;
+  SmallVector<int64_t> axes;
+  for (int64_t i = 0; i < rank; ++i) {
+    auto m = constantOf((*multiples)[i]), n = constantOf(from[i]);
+    if (m && *m <= 0)
+      return c.error("expected multiples above 0, found " + Twine(*m));
+    if (m && n && *n % *m != 0)
+      return c.error("dimension " + Twine(i) + " of size " + Twine(*n) + " is no multiple of " + Twine(*m));
+    if (m != int64_t(1)) {
+      axes.push_back(int64_t(wide.size()));
+      wide.push_back((*multiples)[i]);
+    }
+    wide.push_back(m == int64_t(1) ? from[i] : divideExactly(from[i], (*multiples)[i]));
+  }
+  return c.setResult(0, c.reduceSum(c.reshape(x, wide), axes));
+}
+
 LogicalResult lowerBroadcastTo(NodeContext &c) {
   Value x = c.input(0);
   auto shape = c.shapeInput(1);
@@ -523,6 +549,7 @@ void registerArray(HandlerTable &t) {
   t.add("Split", 2, lowerSplit);
   t.add("SplitV", 3, lowerSplitV);
   t.add("Tile", 2, lowerTile);
+  t.add("TileGrad", 2, lowerTileGrad);
   t.add("BroadcastTo", 2, lowerBroadcastTo);
   t.add("BroadcastArgs", 2, lowerBroadcastArgs);
   t.add("BroadcastGradientArgs", 2, lowerBroadcastGradientArgs);
@@ -563,6 +590,7 @@ void registerArrayFamilies(HandlerTable &t) {
   registerQuantize(t);
   registerStateArray(t);
   registerMorphology(t);
+  registerAudio(t);
 }
 
 } // namespace lathe::legalize

@@ -88,18 +88,21 @@ FailureOr<bool> isSymmetric(NodeContext &c) {
   return mode == "SYMMETRIC";
 }
 
-LogicalResult lowerMirrorPad(NodeContext &c) {
-  Value x = c.input(0);
-  auto list = paddings(c, 1, c.rank(x));
+} // namespace
+
+Value mirrorPad(NodeContext &c, Value x, unsigned amounts) {
+  auto list = paddings(c, amounts, c.rank(x));
   auto symmetric = isSymmetric(c);
   if (failed(list) || failed(symmetric))
-    return failure();
+    return {};
   int64_t skip = *symmetric ? 0 : 1;
   for (auto [i, p] : llvm::enumerate(*list)) {
     AffineExpr n = c.dim(x, i);
-    if (auto size = constantOf(n); size && std::max(p.first, p.second) > *size - skip)
-      return c.error("padding " + Twine(std::max(p.first, p.second)) + " is too large for dimension " + Twine(i) +
-                     " of size " + Twine(*size));
+    if (auto size = constantOf(n); size && std::max(p.first, p.second) > *size - skip) {
+      (void)c.error("padding " + Twine(std::max(p.first, p.second)) + " is too large for dimension " + Twine(i) + " of size " +
+                    Twine(*size));
+      return {};
+    }
     SmallVector<Value> parts;
     if (p.first)
       parts.push_back(c.reverse(c.sliceDim(x, i, c.size(skip), c.size(skip + p.first)), {int64_t(i)}));
@@ -108,7 +111,14 @@ LogicalResult lowerMirrorPad(NodeContext &c) {
       parts.push_back(c.reverse(c.sliceDim(x, i, n - (skip + p.second), n - skip), {int64_t(i)}));
     x = c.concat(parts, i);
   }
-  return c.setResult(0, x);
+  return x;
+}
+
+namespace {
+
+LogicalResult lowerMirrorPad(NodeContext &c) {
+  Value x = mirrorPad(c, c.input(0), 1);
+  return x ? c.setResult(0, x) : failure();
 }
 
 LogicalResult lowerMirrorPadGrad(NodeContext &c) {

@@ -122,7 +122,7 @@ Value applyTaps(NodeContext &c, Value x, int64_t axis, const Taps &t) {
     if (!v)
       return {};
     if (!ones)
-      v = c.mul(v, c.broadcastInDim(c.constant(floats(weights, {t.out})), c.dims(v), {axis}));
+      v = c.mul(v, c.broadcastInDim(c.convert(c.constant(floats(weights, {t.out})), c.elementType(v)), c.dims(v), {axis}));
     sum = sum ? c.add(sum, v) : v;
   }
   return sum;
@@ -149,7 +149,7 @@ FailureOr<ResizeSpec> readSpec(NodeContext &c, Value image, ArrayRef<int64_t> ou
   if (c.rank(image) != 4)
     return c.error("expected images of rank 4, found rank " + Twine(c.rank(image)));
   ResizeSpec s;
-  s.alignCorners = c.attrBool("align_corners");
+  s.alignCorners = c.attrBool("align_corners") || c.attrBool("resize_align_corners");
   s.halfPixel = c.attrBool("half_pixel_centers");
   if (s.alignCorners && s.halfPixel)
     return c.error("align_corners and half_pixel_centers exclude each other");
@@ -171,25 +171,28 @@ FailureOr<ResizeSpec> readSpec(NodeContext &c, Value image, ArrayRef<int64_t> ou
 
 using TapsFn = Taps (*)(const ResizeSpec &, int);
 
-LogicalResult lowerResize(NodeContext &c, TapsFn taps, bool keepType) {
-  Value x = c.input(0);
-  auto size = c.constantInts(1);
+/// Null where an error was reported.
+Value resize(NodeContext &c, Value x, unsigned sizeInput, TapsFn taps) {
+  auto size = c.constantInts(sizeInput);
   if (failed(size))
-    return failure();
+    return {};
   auto s = readSpec(c, x, *size);
   if (failed(s))
-    return failure();
-  Type element = c.elementType(x);
-  if (!keepType)
-    x = c.convert(x, c.b.getF32Type());
+    return {};
   // columns first, as TensorFlow does: what is left to do for the whole result combines rows, each one run of memory
-  x = x ? applyTaps(c, x, 2, taps(*s, 1)) : x;
+  x = applyTaps(c, x, 2, taps(*s, 1));
   if (!x)
-    return c.setResult(0, x);
+    return {};
   Dims dims = c.dims(x);
   x = applyTaps(c, c.reshape(x, {dims[0], dims[1], dims[2] * dims[3]}), 1, taps(*s, 0));
   dims[1] = c.size(s->out[0]);
-  x = x ? c.reshape(x, dims) : x;
+  return x ? c.reshape(x, dims) : x;
+}
+
+LogicalResult lowerResize(NodeContext &c, TapsFn taps, bool keepType) {
+  Value x = c.input(0);
+  Type element = c.elementType(x);
+  x = resize(c, keepType ? x : c.convert(x, c.b.getF32Type()), 1, taps);
   return c.setResult(0, x ? c.convert(x, keepType ? element : c.resultType(0)) : Value());
 }
 
@@ -362,6 +365,7 @@ LogicalResult lowerAdjust(NodeContext &c, bool hue) {
   return c.setResult(0, c.convert(c.concat(rgb, c.rank(x) - 1), element));
 }
 
+/// Around the mean of each channel; the first form says between which numbers the results are.
 LogicalResult lowerAdjustContrast(NodeContext &c) {
   Value x = c.input(0), by = c.input(1);
   int64_t r = c.rank(x);
@@ -373,7 +377,11 @@ LogicalResult lowerAdjustContrast(NodeContext &c) {
   Value pixels = c.sizeValue(productOf({c.dim(x, r - 3), c.dim(x, r - 2)}, c.b.getContext()), c.b.getI64Type());
   Value mean = c.keepDims(c.div(sum, c.convert(pixels, f32)), {r - 3, r - 2}, r);
   Value result = c.add(c.mul(c.sub(x, mean), c.convert(by, f32)), mean);
-  return c.setResult(0, c.convert(result, element));
+  if (c.numInputs() == 2)
+    return c.setResult(0, c.convert(result, element));
+  if (failed(c.expectRank(2, 0)) || failed(c.expectRank(3, 0)))
+    return failure();
+  return c.setResult(0, c.max(c.min(result, c.input(3)), c.input(2)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -512,6 +520,12 @@ LogicalResult lowerNonMaxSuppression(NodeContext &c, bool padded) {
 
 } // namespace
 
+Value resizeBilinear(NodeContext &c, Value x, unsigned size) {
+  Type element = c.elementType(x);
+  Value made = resize(c, element.isF64() ? x : c.convert(x, c.b.getF32Type()), size, linearTaps);
+  return made ? c.convert(made, element) : made;
+}
+
 void registerImage(HandlerTable &t) {
   t.add("ResizeBilinear", 2, [](NodeContext &c) { return lowerResize(c, linearTaps, false); });
   t.add("QuantizedResizeBilinear", 4, lowerQuantizedResize);
@@ -525,6 +539,7 @@ void registerImage(HandlerTable &t) {
   t.add("HSVToRGB", 1, [](NodeContext &c) { return lowerColour(c, hsvToRgb); });
   t.add("AdjustHue", 2, [](NodeContext &c) { return lowerAdjust(c, true); });
   t.add("AdjustSaturation", 2, [](NodeContext &c) { return lowerAdjust(c, false); });
+  t.add("AdjustContrast", 4, lowerAdjustContrast);
   t.add("AdjustContrastv2", 2, lowerAdjustContrast);
   t.add("ExtractImagePatches", 1, [](NodeContext &c) { return lowerPatches(c, true); });
   t.add("ExtractVolumePatches", 1, [](NodeContext &c) { return lowerPatches(c, false); });

@@ -2,6 +2,8 @@
 #include "passes/legalize/array/ArrayFamilies.h"
 #include "passes/legalize/math/Linalg.h"
 
+#include "llvm/ADT/SmallSet.h"
+
 #include <limits>
 
 using namespace mlir;
@@ -132,6 +134,35 @@ LogicalResult lowerCholesky(NodeContext &c) {
     l = c.select(c.compare(Compare::EQ, real, real), l, unknownLike(c, l));
   }
   return c.setResult(0, c.convert(l, c.elementType(x)));
+}
+
+/// Zero above the diagonal, which counts by `share`.
+Value lowerPart(NodeContext &c, Value x, double share = 1) {
+  int64_t r = c.rank(x);
+  Dims dims = c.dims(x), matrix(dims.end() - 2, dims.end());
+  Type i32 = c.b.getI32Type();
+  Value row = c.iota(matrix, 0, i32), column = c.iota(matrix, 1, i32), zero = c.like(x, 0);
+  auto all = [&](Value mask) { return c.broadcastInDim(mask, dims, {r - 2, r - 1}); };
+  Value kept = c.select(all(c.compare(Compare::GE, row, column)), x, zero);
+  return share == 1 ? kept : c.select(all(c.compare(Compare::EQ, row, column)), c.mul(x, c.like(x, share)), kept);
+}
+
+/// The gradient of Cholesky by a formula of Murray's: half of S + S' with S = L^-T P L^-1, P the lower part of L' dL with half of
+/// its diagonal.
+LogicalResult lowerCholeskyGrad(NodeContext &c) {
+  Value l = c.input(0), grad = c.input(1);
+  if (failed(expectMatrix(c, l, true)) || failed(expectMatrix(c, grad, true)))
+    return failure();
+  if (!sameDims(c, {l, grad}))
+    return failure();
+  int64_t r = c.rank(l);
+  SmallVector<int64_t> batch = llvm::to_vector(llvm::seq<int64_t>(0, r - 2));
+  Type element = c.elementType(l);
+  l = lowerPart(c, widen(c, l));
+  Value product = c.dot(l, lowerPart(c, widen(c, grad)), batch, batch, {r - 2}, {r - 2});
+  auto solve = [&](Value b) { return triangularSolve(c, l, b, true, false, hlo::Transpose::ADJOINT); };
+  Value s = solve(adjoint(c, solve(lowerPart(c, product, 0.5))));
+  return c.setResult(0, c.convert(c.mul(c.add(s, adjoint(c, s)), c.like(s, 0.5)), element));
 }
 
 LogicalResult lowerTriangularSolve(NodeContext &c) {
@@ -401,6 +432,56 @@ LogicalResult lowerFft(NodeContext &c, hlo::FftType kind, int64_t dims) {
   return c.setResult(0, c.make<hlo::FftOp>(x, kind, ArrayRef<int64_t>(lengths)));
 }
 
+/// One dimension after the other, each brought to the end for it. Of real ones the last in the list of axes is the real one: it is
+/// the first to be done, or the last.
+LogicalResult lowerFftNd(NodeContext &c, hlo::FftType kind) {
+  Value x = c.input(0);
+  int64_t r = c.rank(x);
+  auto lengths = c.constantInts(1);
+  auto axes = c.constantInts(2); // their order counts
+  if (failed(lengths) || failed(axes))
+    return failure();
+  if (lengths->size() != axes->size())
+    return c.error("expected " + Twine(axes->size()) + " lengths, found " + Twine(lengths->size()));
+  bool forth = kind == hlo::FftType::RFFT, back = kind == hlo::FftType::IRFFT;
+  hlo::FftType whole = forth ? hlo::FftType::FFT : back ? hlo::FftType::IFFT : kind;
+  int64_t n = int64_t(axes->size());
+  llvm::SmallSet<int64_t, 4> seen;
+  for (int64_t &axis : *axes) {
+    auto known = c.normalizeAxis(axis, r);
+    if (failed(known))
+      return failure();
+    axis = *known;
+    if (!seen.insert(axis).second)
+      return c.error("axis " + Twine(axis) + " is there twice");
+  }
+  if (n == 0 && (forth || back))
+    return c.error("expected at least one axis");
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t k = forth ? n - 1 - i : i, axis = (*axes)[k], length = (*lengths)[k];
+    auto size = constantOf(c.dim(x, axis));
+    if (!size)
+      return c.error("dimension " + Twine(axis) + " must be known");
+    if (length < 0 || length > INT32_MAX)
+      return c.error("a length is negative or too large");
+    bool real = (forth || back) && k == n - 1;
+    SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, r)), low(r, 0), high(r, 0);
+    std::swap(order[axis], order[r - 1]);
+    high[r - 1] = (real && back ? length / 2 + 1 : length) - *size;
+    x = c.pad(c.transpose(x, order), c.scalar(0, c.elementType(x)), low, high);
+    if (length == 0) {
+      Dims shape = c.dims(x);
+      shape[r - 1] = c.size(0);
+      Type element = c.elementType(x);
+      x = c.splat(0, shape, real ? c.resultType(0) : element);
+    } else {
+      x = c.make<hlo::FftOp>(x, real ? kind : whole, ArrayRef<int64_t>{length});
+    }
+    x = c.transpose(x, order);
+  }
+  return c.setResult(0, x);
+}
+
 } // namespace
 
 void registerLinalg(HandlerTable &t) {
@@ -408,6 +489,7 @@ void registerLinalg(HandlerTable &t) {
   for (std::string batch : {"", "Batch"}) {
     // the old names are of the same operations, for batches
     t.add(batch + "Cholesky", 1, lowerCholesky);
+    t.add(batch + "CholeskyGrad", 2, lowerCholeskyGrad);
     t.add(batch + "MatrixSolve", 2, lowerSolve);
     t.add(batch + "MatrixInverse", 1, lowerInverse);
     t.add(batch + "MatrixDeterminant", 1, [](NodeContext &c) { return lowerDeterminant(c, false); });
@@ -430,6 +512,7 @@ void registerLinalg(HandlerTable &t) {
   for (auto &k : kinds) {
     hlo::FftType kind = k.kind;
     bool real = kind == hlo::FftType::RFFT || kind == hlo::FftType::IRFFT;
+    t.add(std::string(k.name) + "ND", 3, [kind](NodeContext &c) { return lowerFftNd(c, kind); });
     for (int64_t dims = 1; dims <= 3; ++dims) {
       std::string name = k.name;
       if (dims > 1)

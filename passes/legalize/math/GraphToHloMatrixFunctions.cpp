@@ -1,4 +1,4 @@
-// Eigenvalues of general matrices; logarithm and square root of matrices.
+// Eigenvalues of general matrices; exponential, logarithm and square root of matrices.
 #include "passes/legalize/array/ArrayFamilies.h"
 #include "passes/legalize/math/Linalg.h"
 
@@ -55,6 +55,59 @@ LogicalResult lowerSquareRoot(NodeContext &c) {
     return failure();
   Value root = w->empty ? w->x : squareRoot(c, w->x);
   return c.setResult(0, root ? c.convert(root, c.elementType(c.input(0))) : root);
+}
+
+/// exp(A) = exp(A / 2^k)^(2^k), with the fraction of Padé of degree 13 for what is small. Each matrix of a batch has its k.
+Value exponential(NodeContext &c, Value a) {
+  const double coefficients[] = {64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
+                                 10559470521600,    670442572800,      33522128640,      1323241920,       40840800,
+                                 960960,            16380,             182,              1};
+  constexpr double kSmall = 5.371920351148152, kMostSquares = 1100; // the exponents of doubles end before
+  int64_t r = Emitter::rank(a);
+  SmallVector<int64_t> batch = llvm::to_vector(llvm::seq<int64_t>(0, r - 2));
+  Type i32 = c.b.getI32Type(), element = Emitter::elementType(a);
+  Dims dims = c.dims(a);
+  auto product = [&](Value x, Value y) { return c.dot(x, y, batch, batch, {r - 1}, {r - 2}); };
+  auto times = [&](Value x, double by) { return c.mul(x, c.like(x, by)); };
+
+  Value size = c.reduceMax(c.reduceSum(c.unary<hlo::AbsOp>(a), {r - 2}), {r - 2});
+  Value k = c.unary<hlo::CeilOp>(times(c.unary<hlo::LogOp>(times(size, 1 / kSmall)), 1 / std::log(2.0)));
+  k = c.min(c.max(k, c.like(k, 0)), c.like(k, kMostSquares));
+  k = c.select(c.compare(Compare::EQ, k, k), k, c.like(k, 0)); // of NaN
+  Value scale = c.binary<hlo::PowOp>(c.like(k, 0.5), k);
+  a = c.mul(a, c.broadcastInDim(c.convert(scale, element), dims, batch));
+
+  Value one = identityMatrix(c, dims, element), a2 = product(a, a), a4 = product(a2, a2), a6 = product(a4, a2);
+  auto sum = [&](int first) {
+    auto of = [&](int at, Value x) { return times(x, coefficients[first + at]); };
+    Value high = product(a6, c.add(c.add(of(12, a6), of(10, a4)), of(8, a2)));
+    return c.add(c.add(high, c.add(of(6, a6), of(4, a4))), c.add(of(2, a2), of(0, one)));
+  };
+  Value odd = product(a, sum(1)), even = sum(0);
+  Value result = luSolve(c, c.sub(even, odd), c.add(even, odd));
+  Value squares = c.convert(k, i32), most = squares;
+  if (r > 2)
+    most = c.reduceMax(squares, batch);
+  most = c.max(most, c.scalarInt(0, i32)); // a batch may be empty
+  SmallVector<Value> done = whileLoop(
+      c, {c.scalarInt(0, i32), result}, [&](ValueRange v) { return c.compare(Compare::LT, v[0], most); },
+      [&](ValueRange v) -> SmallVector<Value> {
+        Value still = c.compare(Compare::LT, v[0], squares);
+        Value next = c.select(c.broadcastInDim(still, dims, batch), product(v[1], v[1]), v[1]);
+        return {c.add(v[0], c.scalarInt(1, i32)), next};
+      });
+  return done[1];
+}
+
+LogicalResult lowerExponential(NodeContext &c) {
+  Value x = c.input(0);
+  if (failed(expectMatrix(c, x, true)))
+    return failure();
+  if (c.isStatic(x) && c.type(x).getNumElements() == 0)
+    return c.setResult(0, x);
+  Type f64 = c.b.getF64Type();
+  Value result = exponential(c, c.convert(x, c.isComplex(x) ? Type(ComplexType::get(f64)) : Type(f64)));
+  return c.setResult(0, c.convert(result, c.elementType(x)));
 }
 
 /// The logarithm by eigenvalues, and where it can be trusted (a scalar for each matrix, broadcast to all of it).
@@ -117,6 +170,7 @@ LogicalResult lowerLogarithm(NodeContext &c) {
 
 void registerMatrixFunctions(HandlerTable &t) {
   t.add("Eig", 1, lowerEig);
+  t.add("MatrixExponential", 1, lowerExponential);
   t.add("MatrixLogarithm", 1, lowerLogarithm);
   t.add("MatrixSquareRoot", 1, lowerSquareRoot);
 }

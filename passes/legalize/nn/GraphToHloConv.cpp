@@ -1,4 +1,5 @@
 // Convolutions and their gradients.
+#include "passes/legalize/array/ArrayHelpers.h"
 #include "passes/legalize/nn/Window.h"
 
 using namespace mlir;
@@ -79,51 +80,55 @@ Value depthwiseFilter(NodeContext &c, Value filter) {
   return c.reshape(filter, dims);
 }
 
-LogicalResult lowerConv(NodeContext &c, bool depthwise) {
-  Value input = c.input(0), filter = c.input(1);
+/// Null and an error where they do not fit together.
+Value convolve(NodeContext &c, Value input, Value filter, bool depthwise) {
+  auto error = [&](const Twine &why) -> Value {
+    (void)c.error(why);
+    return {};
+  };
   if (Emitter::rank(input) < 3)
-    return c.error("expected an input of rank 4, found rank " + Twine(Emitter::rank(input)));
+    return error("expected an input of rank 4, found rank " + Twine(Emitter::rank(input)));
   // several batch dimensions are one for the convolution
   int64_t batchDims = c.attrInt("batch_dims", 1);
   Dims batch;
   if (batchDims != 1) {
     Dims all = c.dims(input);
     if (batchDims < 1 || batchDims + 2 > int64_t(all.size()))
-      return c.error("batch_dims is " + Twine(batchDims) + " for an input of rank " + Twine(all.size()));
+      return error("batch_dims is " + Twine(batchDims) + " for an input of rank " + Twine(all.size()));
     batch.append(all.begin(), all.begin() + batchDims);
     Dims flat{productOf(batch, c.b.getContext())};
     flat.append(all.begin() + batchDims, all.end());
     input = c.reshape(input, flat);
     if (!input)
-      return failure();
+      return {};
   }
   Dims in = c.dims(input), fd = c.dims(filter);
   auto conv = parseConv(c, in, fd, depthwise);
   if (failed(conv))
-    return failure();
+    return {};
   int64_t rank = in.size();
   AffineExpr channels = in[conv->format.feature];
   int64_t groups = 1;
   if (depthwise) {
     if (!c.ctx.unify(channels, fd[rank - 2], c.name()))
-      return c.error("the filter has not as many channels as the input");
+      return error("the filter has not as many channels as the input");
     auto n = constantOf(c.ctx.resolve(channels));
     if (!n)
-      return c.error("the number of channels must be known at compile time");
+      return error("the number of channels must be known at compile time");
     groups = std::max<int64_t>(*n, 1);
     filter = depthwiseFilter(c, filter);
   } else {
     auto n = constantOf(channels), per = constantOf(fd[rank - 2]), outputs = constantOf(fd[rank - 1]);
     if (!n && !c.ctx.unify(channels, fd[rank - 2], c.name()))
-      return c.error("the number of channels must be known at compile time");
+      return error("the number of channels must be known at compile time");
     if (n && (!per || !outputs))
-      return c.error("the filter's channels must be known at compile time");
+      return error("the filter's channels must be known at compile time");
     if (n) {
       if (*per == 0 || *n % *per != 0)
-        return c.error("input has " + Twine(*n) + " channels, which is no multiple of the filter's " + Twine(*per));
+        return error("input has " + Twine(*n) + " channels, which is no multiple of the filter's " + Twine(*per));
       groups = *n / *per;
       if (groups == 0 || *outputs % groups != 0)
-        return c.error("the number of filters " + Twine(*outputs) + " is no multiple of the groups " + Twine(groups));
+        return error("the number of filters " + Twine(*outputs) + " is no multiple of the groups " + Twine(groups));
     }
   }
   hlo::ConvWindow window;
@@ -147,7 +152,12 @@ LogicalResult lowerConv(NodeContext &c, bool depthwise) {
     dims.append(flat.begin() + 1, flat.end());
     result = c.reshape(result, dims);
   }
-  return c.setResult(0, result);
+  return result;
+}
+
+LogicalResult lowerConv(NodeContext &c, bool depthwise) {
+  Value result = convolve(c, c.input(0), c.input(1), depthwise);
+  return result ? c.setResult(0, result) : failure();
 }
 
 /// d(input): the gradient, dilated by the strides, convolved with the reversed filter whose channels are swapped.
@@ -282,14 +292,28 @@ LogicalResult lowerBackpropFilter(NodeContext &c, bool depthwise, bool sizesAreT
 void registerConv(HandlerTable &t) {
   for (StringRef op : {"Conv2D", "Conv3D", "Conv"})
     t.add(op, 2, [](NodeContext &c) { return lowerConv(c, false); });
+  // what was put together for speed before graphs were compiled
+  t.add("FusedPadConv2D", 3, [](NodeContext &c) {
+    Value x = mirrorPad(c, c.input(0), 1);
+    x = x ? convolve(c, x, c.input(2), false) : x;
+    return x ? c.setResult(0, x) : failure();
+  });
+  t.add("FusedResizeAndPadConv2D", 4, [](NodeContext &c) {
+    Value x = resizeBilinear(c, c.input(0), 1);
+    x = x ? mirrorPad(c, x, 2) : x;
+    x = x ? convolve(c, x, c.input(3), false) : x;
+    return x ? c.setResult(0, x) : failure();
+  });
   t.add("DepthwiseConv2dNative", 2, [](NodeContext &c) { return lowerConv(c, true); });
   for (StringRef op : {"Conv2DBackpropInput", "Conv3DBackpropInputV2"})
     t.add(op, 3, [](NodeContext &c) { return lowerBackpropInput(c, false, true); });
-  t.add("Conv3DBackpropInput", 3, [](NodeContext &c) { return lowerBackpropInput(c, false, false); });
+  for (StringRef op : {"Conv2DBackpropInputV2", "Conv3DBackpropInput"})
+    t.add(op, 3, [](NodeContext &c) { return lowerBackpropInput(c, false, false); });
   t.add("DepthwiseConv2dNativeBackpropInput", 3, [](NodeContext &c) { return lowerBackpropInput(c, true, true); });
   for (StringRef op : {"Conv2DBackpropFilter", "Conv3DBackpropFilterV2"})
     t.add(op, 3, [](NodeContext &c) { return lowerBackpropFilter(c, false, true); });
-  t.add("Conv3DBackpropFilter", 3, [](NodeContext &c) { return lowerBackpropFilter(c, false, false); });
+  for (StringRef op : {"Conv2DBackpropFilterV2", "Conv3DBackpropFilter"})
+    t.add(op, 3, [](NodeContext &c) { return lowerBackpropFilter(c, false, false); });
   t.add("DepthwiseConv2dNativeBackpropFilter", 3, [](NodeContext &c) { return lowerBackpropFilter(c, true, true); });
 }
 

@@ -72,8 +72,14 @@ LogicalResult lowerQuantizeDequantize(NodeContext &c, bool bitsInput) {
   }
   if (bits < 1 || bits > 63 || axis >= c.rank(x))
     return c.error("num_bits or axis is out of range");
-  Value low = c.input(1), high = c.input(2);
-  if (!given) {
+  Value low, high;
+  if (given && c.numInputs() == 1) { // the first form has the range in attributes
+    low = c.scalar(c.attrFloat("input_min"), c.elementType(x));
+    high = c.scalar(c.attrFloat("input_max"), c.elementType(x));
+  } else if (given) {
+    low = c.input(1);
+    high = c.input(2);
+  } else {
     SmallVector<int64_t> axes;
     for (int64_t d = 0; d < c.rank(x); ++d)
       if (d != axis)
@@ -194,6 +200,7 @@ void registerQuantize(HandlerTable &t) {
   t.add("FakeQuantWithMinMaxArgsGradient", 2, [](NodeContext &c) { return lowerFakeQuantGradient(c, true); });
   t.add("FakeQuantWithMinMaxVarsGradient", 4, [](NodeContext &c) { return lowerFakeQuantGradient(c, false); });
   t.add("FakeQuantWithMinMaxVarsPerChannelGradient", 4, [](NodeContext &c) { return lowerFakeQuantGradient(c, false); });
+  t.add("QuantizeAndDequantize", 1, [](NodeContext &c) { return lowerQuantizeDequantize(c, false); });
   t.add("QuantizeAndDequantizeV2", 3, [](NodeContext &c) { return lowerQuantizeDequantize(c, false); });
   t.add("QuantizeAndDequantizeV3", 4, [](NodeContext &c) { return lowerQuantizeDequantize(c, true); });
   t.add("QuantizeAndDequantizeV4", 3, [](NodeContext &c) { return lowerQuantizeDequantize(c, false); });
