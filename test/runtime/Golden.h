@@ -17,8 +17,10 @@ namespace lathe::rt {
 
 using Json = nlohmann::json;
 
-/// Bytes are kept as the characters of their numbers.
+/// Bytes are kept as the characters of their numbers; $FILES is the folder of files that cases name.
 inline std::string bytesOf(const std::string &utf8) {
+  if (utf8.rfind("$FILES", 0) == 0)
+    return std::string(LATHE_GOLDENS) + "/files" + bytesOf(utf8.substr(6));
   std::string out;
   for (size_t i = 0; i < utf8.size(); ++i) {
     unsigned char c = utf8[i];

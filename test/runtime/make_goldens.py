@@ -1,6 +1,7 @@
 """Runs single ops on TensorFlow and writes what they gave to goldens/FAMILY.json, one case a line. The cases are in
 goldens/FAMILY.py: a function `cases(case)` that calls case(op, **arguments of the raw op). An argument `held` makes the argument
-`resource`, a variable that starts with that value; what it holds after the op is kept too.
+`resource`, a variable that starts with that value; what it holds after the op is kept too. With `outputs` these are what is expected, of
+an op that TensorFlow has no kernel of for CPUs. Files are in the folder FILES, whose name the tests know.
 
 usage: make_goldens.py FAMILY ...   (needs tensorflow-cpu from PyPI; the tests need only the numbers)
 """
@@ -14,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'goldens')
+FILES = os.path.join(HERE, 'files')
 CODES = {tf.errors.InvalidArgumentError: 3, tf.errors.OutOfRangeError: 11, tf.errors.FailedPreconditionError: 9,
          tf.errors.NotFoundError: 5, tf.errors.UnimplementedError: 12, tf.errors.DataLossError: 15,
          tf.errors.InternalError: 13}
@@ -35,7 +37,7 @@ def tensor(value, dtype):
     # a bytes scalar would lose its trailing zeros
     value = np.asarray(value, dtype=object) if isinstance(value, bytes) else np.asarray(value)
     if dtype == tf.string:
-        data = [(v if isinstance(v, bytes) else v.encode()).decode('latin-1') for v in value.reshape(-1)]
+        data = [scalar('s', v if isinstance(v, bytes) else v.encode()) for v in value.reshape(-1)]
     else:
         data = [number(v) for v in value.astype(dtype.as_numpy_dtype if not dtype.is_quantized else None).reshape(-1)]
     return {'dtype': dtype.name, 'dims': list(value.shape), 'data': data}
@@ -53,7 +55,7 @@ def attr_value(value):
 
 def scalar(kind, value):
     if kind == 's':
-        return value.decode('latin-1')
+        return value.decode('latin-1').replace(FILES, '$FILES')
     if kind == 'type':
         return tf.as_dtype(value).name
     if kind == 'shape':
@@ -66,7 +68,7 @@ def scalar(kind, value):
 def run(op, kwargs):
     with tf.Graph().as_default() as graph:
         kwargs = dict(kwargs)
-        held = kwargs.pop('held', None)
+        held, outputs = kwargs.pop('held', None), kwargs.pop('outputs', None)
         if held is not None:
             handle = kwargs['resource'] = tf.raw_ops.VarHandleOp(dtype=held.dtype, shape=tf.TensorShape(None), shared_name='held')
             fed = tf.compat.v1.placeholder(held.dtype, held.shape)
@@ -78,7 +80,9 @@ def run(op, kwargs):
             raise RuntimeError('%s: %s' % (op, e))
         node = [n for n in graph.get_operations() if n.type == op][-1]
         attrs = {k: attr_value(v) for k, v in node.node_def.attr.items() if not k.startswith('_')}
-        with tf.compat.v1.Session() as session:
+        config = tf.compat.v1.ConfigProto()
+        config.graph_options.place_pruned_graph = outputs is not None
+        with tf.compat.v1.Session(config=config) as session:
             values = [i for i in node.inputs if i.dtype != tf.resource]
             inputs = session.run(values) if values else []
             record = {'op': op, 'attrs': attrs, 'inputs': [tensor(v, i.dtype) for v, i in zip(inputs, values)]}
@@ -87,7 +91,8 @@ def run(op, kwargs):
                 session.run(assign, {fed: held})
                 record['inputs'].insert(0, {'dtype': 'resource', 'held': tensor(held, held.dtype)})
             try:
-                outputs = session.run(list(node.outputs) or node) or []
+                if outputs is None:
+                    outputs = session.run(list(node.outputs) or node) or []
                 record['outputs'] = [tensor(v, o.dtype) for v, o in zip(outputs, node.outputs)]
             except tuple(CODES) as e:
                 record['error'] = CODES[type(e)]

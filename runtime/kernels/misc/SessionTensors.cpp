@@ -1,4 +1,4 @@
-// GetSessionHandle, GetSessionTensor, DeleteSessionTensor: tensors that stay in the session between runs, under handles of
+// GetSessionHandle(V2), GetSessionTensor, DeleteSessionTensor: tensors that stay in the session between runs, under handles of
 // the form "node;number;device".
 #include "runtime/kernels/Common.h"
 
@@ -49,6 +49,18 @@ absl::Status keep(KernelContext &context) {
   return absl::OkStatus();
 }
 LATHE_HOST_FUNCTION(GetSessionHandle, keep);
+
+/// The handle as a resource, of the name that the other two take.
+class Named : public Resource {
+public:
+  std::string describe() const override { return "session tensor"; }
+};
+absl::Status keepAsResource(KernelContext &context) {
+  LATHE_TRY_VALUE(tensors, store(context));
+  context.setOutput(0, makeHandle(ResourceManager::kDefaultContainer, tensors->add(context, context.input(0)), std::make_shared<Named>()));
+  return absl::OkStatus();
+}
+LATHE_HOST_FUNCTION(GetSessionHandleV2, keepAsResource);
 
 absl::Status get(KernelContext &context) {
   LATHE_TRY_VALUE(tensors, store(context));

@@ -1,4 +1,4 @@
-// CTCLoss, CTCGreedyDecoder. Time-major inputs [time, batch, classes]; the blank is the last class.
+// CTCLoss, CTCLossV2, CTCGreedyDecoder. Time-major inputs [time, batch, classes]; the blank is the last class, of CTCLossV2 the first.
 #include "runtime/kernels/Common.h"
 
 #include <algorithm>
@@ -90,11 +90,11 @@ private:
 };
 
 struct LossOptions {
-  bool collapse, merge, ignoreLonger;
+  bool collapse, merge, ignoreLonger, blankFirst;
 };
 
 /// The labels of each sequence out of a sparse matrix.
-absl::Status readLabels(const Tensor &indices, const Tensor &values, int64_t batch, int64_t classes, bool collapse,
+absl::Status readLabels(const Tensor &indices, const Tensor &values, int64_t batch, int64_t classes, const LossOptions &options,
                         std::vector<std::vector<int64_t>> &labels, std::vector<int64_t> &counts) {
   if (indices.rank() != 2 || values.rank() != 1 || indices.dim(0) != values.dim(0) || indices.dim(1) != 2)
     return invalid("labels_indices must have two columns and a row for each of labels_values: ", dimsToString(indices.dims()),
@@ -108,14 +108,14 @@ absl::Status readLabels(const Tensor &indices, const Tensor &values, int64_t bat
     if (b < 0 || b >= batch)
       return invalid("labels batch index must be between 0 and ", batch, " but saw: ", b);
     ++counts[b];
-    bool repeated = collapse && label == last[b];
+    bool repeated = options.collapse && label == last[b];
     last[b] = label;
     if (repeated)
       continue;
     if (label < 0)
       return invalid("All labels must be nonnegative integers, batch: ", b, " label: ", label);
     // a label that is no class ends the sequence
-    if (label >= classes - 1) {
+    if (options.blankFirst ? label == 0 || label >= classes : label >= classes - 1) {
       ended[b] = true;
       continue;
     }
@@ -136,7 +136,7 @@ absl::Status lossAs(KernelContext &context, const LossOptions &options) {
     return invalid("there must be at least the blank class");
   std::vector<std::vector<int64_t>> labels;
   std::vector<int64_t> counts;
-  LATHE_TRY(readLabels(context.input("labels_indices"), context.input("labels_values"), batch, classes, options.collapse, labels,
+  LATHE_TRY(readLabels(context.input("labels_indices"), context.input("labels_values"), batch, classes, options, labels,
                        counts));
   LATHE_TRY_VALUE(loss, context.allocateOutput(0, {batch}));
   LATHE_TRY_VALUE(gradient, context.allocateOutput(1, inputs.dims()));
@@ -165,7 +165,7 @@ absl::Status lossAs(KernelContext &context, const LossOptions &options) {
         y[t][c] = std::log(static_cast<double>(static_cast<T>(std::exp(static_cast<double>(row[c]) - top) / sum)));
     }
     std::vector<std::vector<double>> shares;
-    double total = Alignment(y, labels[b], classes - 1, options.merge).run(shares);
+    double total = Alignment(y, labels[b], options.blankFirst ? 0 : classes - 1, options.merge).run(shares);
     loss.template data<T>()[b] = static_cast<T>(-total);
     for (int64_t t = 0; t < steps; ++t)
       for (int64_t c = 0; c < classes; ++c) {
@@ -179,7 +179,7 @@ absl::Status lossAs(KernelContext &context, const LossOptions &options) {
 absl::Status ctcLoss(KernelContext &context) {
   const NodeInfo &node = *context.node;
   LossOptions options{*attrOf<bool>(node, "preprocess_collapse_repeated"), *attrOf<bool>(node, "ctc_merge_repeated"),
-                      *attrOf<bool>(node, "ignore_longer_outputs_than_inputs")};
+                      *attrOf<bool>(node, "ignore_longer_outputs_than_inputs"), node.op == "CTCLossV2"};
   DType type = node.outputTypes[0];
   if (type == DType::Float64)
     return lossAs<double>(context, options);
@@ -190,6 +190,8 @@ absl::Status ctcLoss(KernelContext &context) {
   return absl::UnimplementedError(absl::StrCat("no loss of type ", dtypeName(type)));
 }
 LATHE_HOST_FUNCTION(CTCLoss, ctcLoss);
+// TensorFlow has it for GPUs alone
+LATHE_HOST_FUNCTION(CTCLossV2, ctcLoss);
 
 template <typename T>
 absl::Status greedyAs(KernelContext &context) {

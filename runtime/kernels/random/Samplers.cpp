@@ -1,5 +1,5 @@
 // RandomShuffle and StatelessShuffle for every element type, candidate samplers, ComputeAccidentalHits.
-#include "runtime/kernels/random/Generator.h"
+#include "runtime/kernels/random/Unigram.h"
 
 #include <limits>
 #include <numeric>
@@ -75,10 +75,18 @@ public:
     all = op == "AllCandidateSampler";
     logUniform = op == "LogUniformCandidateSampler";
     range = all ? sampled : init.attr<int64_t>("range_max");
+    bool learns = op == "LearnedUnigramCandidateSampler" || op == "ThreadUnsafeUnigramCandidateSampler";
+    constexpr int64_t kMostCounted = INT64_C(1) << 28;
     if (range < 1 || sampled < 1)
       init.fail(invalid("range_max and num_sampled must be positive: ", range, " and ", sampled));
     else if (unique && !all && range < sampled)
       init.fail(invalid("Sampler's range is too small."));
+    else if (learns && range > kMostCounted)
+      init.fail(absl::ResourceExhaustedError(absl::StrCat("a count for each of ", range, " classes is too much")));
+    else if (learns)
+      learned = std::make_unique<LearnedUnigram>(range);
+    else if (op == "FixedUnigramCandidateSampler")
+      readFixed(init);
     logRange = std::log1p(static_cast<double>(range));
   }
 
@@ -94,6 +102,7 @@ public:
     LATHE_TRY_VALUE(expected, context.allocateOutput(2, {sampled}));
     int64_t *candidates = out.data<int64_t>();
     int64_t tries = 0;
+    std::lock_guard<std::mutex> lock(mutex);
     if (all) {
       std::iota(candidates, candidates + sampled, 0);
     } else {
@@ -101,7 +110,9 @@ public:
       Numbers numbers(generator.reserveNumbers(2048 * static_cast<uint64_t>(sampled)));
       std::unordered_set<int64_t> seen;
       for (int64_t i = 0; i < sampled;) {
-        if (++tries == std::numeric_limits<int32_t>::max())
+        if (++tries % 65536 == 0 && context.cancellation && context.cancellation->isCancelled())
+          return absl::CancelledError("the step was cancelled");
+        if (tries == std::numeric_limits<int32_t>::max())
           return absl::ResourceExhaustedError("sampling without repetition takes too long");
         int64_t value = draw(numbers);
         if (!unique || seen.insert(value).second)
@@ -112,11 +123,28 @@ public:
       trueExpected.data<float>()[i] = expectedCount(classes.data<int64_t>()[i], tries);
     for (int64_t i = 0; i < sampled; ++i)
       expected.data<float>()[i] = expectedCount(candidates[i], tries);
+    for (int64_t i = 0; learned && i < classes.numElements(); ++i)
+      learned->count(classes.data<int64_t>()[i]);
     return absl::OkStatus();
   }
 
 private:
+  void readFixed(KernelInit &init) {
+    if (range > std::numeric_limits<int32_t>::max())
+      return init.fail(invalid("range_max is too large: ", range));
+    auto read = FixedUnigram::read(init, range);
+    if (!read.ok())
+      return init.fail(read.status());
+    if (unique && read->possible() < sampled)
+      return init.fail(invalid("Sampler's range is too small: ", read->possible(), " classes have a weight, ", sampled, " are asked for"));
+    fixed = std::make_unique<FixedUnigram>(*std::move(read));
+  }
+
   int64_t draw(Numbers &numbers) const {
+    if (fixed)
+      return fixed->draw(numbers);
+    if (learned)
+      return learned->draw(numbers);
     if (!logUniform)
       return static_cast<int64_t>(numbers.below(static_cast<uint64_t>(range)));
     int64_t value = static_cast<int64_t>(std::exp(numbers.unit() * logRange)) - 1;
@@ -126,7 +154,9 @@ private:
   float expectedCount(int64_t value, int64_t tries) const {
     if (all)
       return 1;
-    float p = logUniform ? static_cast<float>(std::log((static_cast<double>(value) + 2.0) / (static_cast<double>(value) + 1.0)) / logRange)
+    float p = fixed        ? fixed->probability(value)
+              : learned    ? learned->probability(value)
+              : logUniform ? static_cast<float>(std::log((static_cast<double>(value) + 2.0) / (static_cast<double>(value) + 1.0)) / logRange)
                          : static_cast<float>(1.0 / static_cast<double>(range));
     if (tries == sampled)
       return p * static_cast<float>(sampled);
@@ -134,6 +164,9 @@ private:
   }
 
   StatefulGenerator generator;
+  std::mutex mutex; ///< of what is learned
+  std::unique_ptr<LearnedUnigram> learned;
+  std::unique_ptr<FixedUnigram> fixed;
   int64_t trueCount, sampled, range;
   bool unique, all, logUniform;
   double logRange;
@@ -141,6 +174,9 @@ private:
 LATHE_HOST_KERNEL(AllCandidateSampler, CandidateSampler);
 LATHE_HOST_KERNEL(LogUniformCandidateSampler, CandidateSampler);
 LATHE_HOST_KERNEL(UniformCandidateSampler, CandidateSampler);
+LATHE_HOST_KERNEL(FixedUnigramCandidateSampler, CandidateSampler);
+LATHE_HOST_KERNEL(LearnedUnigramCandidateSampler, CandidateSampler);
+LATHE_HOST_KERNEL(ThreadUnsafeUnigramCandidateSampler, CandidateSampler);
 
 absl::Status accidentalHits(KernelContext &context) {
   Tensor classes = context.input(0), candidates = context.input(1);

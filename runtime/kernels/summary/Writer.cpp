@@ -183,6 +183,16 @@ absl::Status writeMessages(KernelContext &context, uint32_t field) {
 absl::Status writeRaw(KernelContext &context) { return writeMessages(context, kSummary); }
 LATHE_HOST_FUNCTION(WriteRawProtoSummary, writeRaw);
 
+/// An event that another writer made.
+absl::Status importEvent(KernelContext &context) {
+  LATHE_TRY_VALUE(writer, context.resource<EventWriter>(0));
+  LATHE_TRY_VALUE(bytes, oneString(context.input(1), "event"));
+  if (!isMessage(bytes))
+    return absl::DataLossError("Bad tf.Event binary proto tensor string.");
+  return writer->write(bytes);
+}
+LATHE_HOST_FUNCTION(ImportEvent, importEvent);
+
 absl::Status writeGraph(KernelContext &context) { return writeMessages(context, kGraph); }
 LATHE_HOST_FUNCTION(WriteGraphSummary, writeGraph);
 
