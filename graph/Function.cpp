@@ -1,4 +1,5 @@
 #include "graph/Function.h"
+#include "ops/Flags.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -243,7 +244,7 @@ private:
 
 /// "node:output:index" for an endpoint inside a body.
 std::string bodyInput(const Endpoint &e) {
-  if (e.node->op() == "_Arg")
+  if (ops::is(e.node->op(), ops::Flag::Argument))
     return e.node->name();
   for (const ops::Arg &arg : e.node->info().outputs) {
     auto [start, count] = e.node->outputRange(arg.name);
@@ -295,7 +296,7 @@ absl::StatusOr<tf::FunctionDef> toFunction(const FunctionBody &body, std::string
   if (!order.ok())
     return order.status();
   for (const Node *node : *order) {
-    if (node->op() == "_Arg" || node->op() == "_Retval")
+    if (ops::is(node->op(), ops::Flag::End))
       continue;
     tf::NodeDef *def = f.add_node_def();
     *def = node->toProto();

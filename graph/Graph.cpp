@@ -278,7 +278,7 @@ absl::Status Graph::checkInput(const Node *node, int i) const {
     return absl::InvalidArgumentError(absl::StrCat("input ", i, " belongs to another graph"));
   if (e.type() != node->inTypes[i])
     return absl::InvalidArgumentError(absl::StrCat("input ", i, " is of type ", dtypeName(e.type()), ", expected ", dtypeName(node->inTypes[i])));
-  if (node->inRefs[i] && !e.isRef() && e.node->op() != "_Arg")
+  if (node->inRefs[i] && !e.isRef() && !ops::is(e.node->op(), ops::Flag::Argument))
     return absl::InvalidArgumentError(absl::StrCat("input ", i, " has to be a reference"));
   return absl::OkStatus();
 }
@@ -491,7 +491,7 @@ void Graph::remove(const std::vector<Node *> &gone) {
 //===----------------------------------------------------------------------===//
 
 bool isBackEdge(const Node *from, const Node *to) {
-  return ops::is(from->op(), ops::Flag::Next) && ops::is(to->op(), ops::Flag::Merge);
+  return ops::isBackEdge(from->op(), to->op());
 }
 
 absl::StatusOr<std::vector<Node *>> topologicalOrder(const Graph &graph) {

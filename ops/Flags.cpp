@@ -14,13 +14,13 @@ constexpr std::string_view kTable =
     ;
 
 constexpr const char *kNames[] = {
-    "Passes", "Gates", "Sizes", "Free", "Placeholder", "PerRun", "Variable", "RefVariable", "ReadsVariable", "AsksVariable",
-    "Assigns", "Branch", "Loop", "Call", "Switch", "Merge", "Next", "Effect", "Outside", "Texts", "Forgets", "Blocks", "Releases",
-    "Transfer"};
+    "Passes", "Gates", "Sizes", "Free", "Idle", "Placeholder", "Feedable", "OldUnknown", "Argument", "End", "PerRun", "Variable",
+    "RefVariable", "Handle", "Temporary", "UsesVariable", "ReadsVariable", "AsksVariable", "Assigns", "Branch", "Loop", "Call", "Switch",
+    "Merge", "Next", "Enter", "Exit", "Frames", "Effect", "Outside", "Texts", "Forgets", "EndsInput", "Blocks", "Releases", "Transfer"};
 constexpr size_t kCount = std::size(kNames);
-static_assert(kCount == static_cast<size_t>(Flag::Transfer) + 1 && kCount <= 32, "a name for each flag, a bit for each");
+static_assert(kCount == static_cast<size_t>(Flag::Transfer) + 1 && kCount <= 64, "a name for each flag, a bit for each");
 
-using Bits = std::map<std::string_view, uint32_t>;
+using Bits = std::map<std::string_view, uint64_t>;
 
 std::string_view view(absl::string_view s) { return {s.data(), s.size()}; }
 
@@ -32,9 +32,9 @@ Bits readTable() {
     const size_t colon = entry.find(':');
     if (colon == entry.npos)
       continue;
-    uint32_t bit = 0;
+    uint64_t bit = 0;
     for (size_t i = 0; i < kCount; ++i)
-      bit |= view(entry.substr(0, colon)) == kNames[i] ? 1u << i : 0;
+      bit |= view(entry.substr(0, colon)) == kNames[i] ? uint64_t(1) << i : 0;
     assert(bit && "unknown flag");
     for (absl::string_view op : absl::StrSplit(entry.substr(colon + 1), absl::ByAnyChar(" \n"), absl::SkipEmpty()))
       bits[view(op)] |= bit;
@@ -53,6 +53,8 @@ bool is(std::string_view op, Flag flag) {
   auto it = table().find(op);
   return it != table().end() && (it->second >> static_cast<int>(flag) & 1);
 }
+
+bool isBackEdge(std::string_view from, std::string_view to) { return is(from, Flag::Next) && is(to, Flag::Merge); }
 
 std::vector<std::string_view> opsWith(Flag flag) {
   std::vector<std::string_view> ops;

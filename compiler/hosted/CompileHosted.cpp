@@ -7,6 +7,7 @@
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/ClusterAttrs.h"
 #include "dialects/graph/Types.h"
+#include "ops/Flags.h"
 #include "passes/cluster/Passes.h"
 #include "passes/legalize/Legalize.h"
 #include "passes/legalize/Passes.h"
@@ -33,7 +34,7 @@ std::vector<graph::NodeOp> sortNodes(graph::FuncOp func) {
   std::deque<graph::NodeOp> ready;
   auto isBackEdge = [](Operation *from, graph::NodeOp to) {
     auto node = dyn_cast<graph::NodeOp>(from);
-    return node && node.getOp().contains("NextIteration") && to.getOp().contains("Merge");
+    return node && ops::isBackEdge(node.getOp(), to.getOp());
   };
   for (auto node : func.getBody().getOps<graph::NodeOp>()) {
     int n = 0;

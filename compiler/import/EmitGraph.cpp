@@ -386,7 +386,7 @@ graph::NodeOp Emitter::emitInstance(const FlatGraph &graph, const Instance &inst
         "shared_name", builder.getStringAttr(it == variables.end() ? key : it->second.symbol)));
     dims = isReference && it != variables.end() ? it->second.dims : std::vector<int64_t>();
   }
-  if (instance.op == "Enter" || instance.op == "RefEnter") {
+  if (ops::is(instance.op, ops::Flag::Enter)) {
     // a loop of a function that is called twice is two loops
     AttrLookup lookup(instance.def, instance.attrScope);
     const tf::AttrValue *frame = lookup.find("frame_name");
@@ -426,7 +426,7 @@ graph::NodeOp Emitter::emitInstance(const FlatGraph &graph, const Instance &inst
 
 /// Edges that close a v1 loop.
 static bool isBackEdge(const FlatGraph &graph, const Instance &to, Ref from) {
-  return !from.isArgument() && ops::is(to.op, ops::Flag::Merge) && ops::is(graph.instances[from.instance].op, ops::Flag::Next);
+  return !from.isArgument() && ops::isBackEdge(graph.instances[from.instance].op, to.op);
 }
 
 /// Depth first from outputs and targets with a stack of our own; reports a cycle that is no v1 loop.
@@ -555,7 +555,7 @@ void Emitter::emitGraph(const FlatGraph &graph, const EntryPlan *plan) {
   // the handles of frozen variables are left without users
   for (int index : llvm::reverse(order)) {
     StringRef op = graph.instances[index].op;
-    if ((isVariableHandle(op) || ops::is(op, ops::Flag::Passes) || op == "NoOp") && nodes[index]->use_empty())
+    if ((isVariableHandle(op) || ops::is(op, ops::Flag::Idle)) && nodes[index]->use_empty())
       nodes[index].erase();
   }
   func.setFunctionType(builder.getFunctionType(argTypes, resultTypes));

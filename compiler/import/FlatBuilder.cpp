@@ -218,7 +218,7 @@ void FlatBuilder::addControlsOfCall(int scope) {
   const Body &caller = *scopes[parent].body;
   for (int control : caller.nodes[scopes[scope].callNode].controls) {
     const std::string &op = caller.defs[control]->op();
-    int instance = op == "Const" || op == "Placeholder" ? -1 : controlOf(parent, control);
+    int instance = op == "Const" || ops::is(op, ops::Flag::Placeholder) ? -1 : controlOf(parent, control);
     if (instance >= 0)
       graph->targets.push_back(instance);
   }

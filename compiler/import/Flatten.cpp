@@ -24,7 +24,7 @@ static constexpr size_t kMaxFunctions = 20'000;
 // Between a variable's handle and its use; each use is followed on its own.
 static constexpr int kMaxHandleHops = 1000;
 
-bool isVariableHandle(StringRef op) { return op == "VarHandleOp"; }
+bool isVariableHandle(StringRef op) { return ops::is(op, ops::Flag::Handle); }
 bool isVariableReference(StringRef op) { return ops::is(op, ops::Flag::RefVariable); }
 
 bool readsVariable(StringRef op) { return ops::is(op, ops::Flag::ReadsVariable); }

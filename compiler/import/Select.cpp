@@ -139,7 +139,7 @@ bool Selector::makeTensor(StringRef key, MainTensor at, NamedTensor &tensor) {
   tensor.spec.dtype = (*types)[at.port];
   tensor.spec.dims = std::nullopt;
   const tf::NodeDef &def = *main.defs[at.node];
-  if (isPlaceholder(def.op()) || def.op() == "PlaceholderWithDefault") {
+  if (ops::is(def.op(), ops::Flag::Feedable)) {
     auto shape = def.attr().find("shape");
     if (shape != def.attr().end() && shape->second.has_shape()) {
       ShapeResult result = readShape(shape->second.shape());
@@ -148,8 +148,8 @@ bool Selector::makeTensor(StringRef key, MainTensor at, NamedTensor &tensor) {
         return false;
       }
       tensor.spec.dims = std::move(result.dims);
-      // before version 24 a graph could not say "unknown" and wrote an empty shape
-      if (model.graph().versions().producer() < 24 && tensor.spec.dims && tensor.spec.dims->empty())
+      bool isOld = model.graph().versions().producer() < 24 && ops::is(def.op(), ops::Flag::OldUnknown);
+      if (isOld && tensor.spec.dims && tensor.spec.dims->empty())
         tensor.spec.dims = std::nullopt;
     }
   }
@@ -234,10 +234,9 @@ enum class Exclusion { None, Weak, Strong };
 
 static Exclusion excluded(const Body &main, int node) {
   StringRef op = main.defs[node]->op();
-  if (op == "Const" || op == "Assert" || op == "NoOp" || isPlaceholder(op) || isVariableHandle(op) ||
-      isVariableReference(op) || op.starts_with("Assign") || ops::is(op, ops::Flag::Switch))
+  if (isPlaceholder(op) || ops::is(op, ops::Flag::Variable) || op.starts_with("Assign") || ops::is(op, ops::Flag::Switch))
     return Exclusion::Strong;
-  if (op == "Identity" && !main.nodes[node].inputs.empty()) {
+  if (ops::is(op, ops::Flag::Passes) && !main.nodes[node].inputs.empty()) {
     // the pivots switch_t and switch_f of a conditional
     StringRef from = main.defs[main.nodes[node].inputs[0].node]->op();
     if (ops::is(from, ops::Flag::Switch))
@@ -246,10 +245,12 @@ static Exclusion excluded(const Body &main, int node) {
     if (from == "Const")
       return Exclusion::Weak;
   }
-  if (op == "Shape" || op == "PlaceholderWithDefault" || op == "ReadVariableOp" || op == "IsVariableInitialized" ||
-      op == "VarIsInitializedOp" || op == "RestoreV2" || op == "Print" || op == "TensorArrayCloseV3")
-    return Exclusion::Weak;
-  return Exclusion::None;
+  return llvm::StringSwitch<Exclusion>(op)
+      .Cases({"Const", "Assert", "NoOp"}, Exclusion::Strong)
+      .Cases({"Shape", "PlaceholderWithDefault", "ReadVariableOp", "IsVariableInitialized", "VarIsInitializedOp", "RestoreV2", "Print",
+              "TensorArrayCloseV3"},
+             Exclusion::Weak)
+      .Default(Exclusion::None);
 }
 
 std::vector<NamedTensor> Selector::defaultOutputs() {

@@ -6,6 +6,7 @@
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/ClusterAttrs.h"
 #include "dialects/graph/Types.h"
+#include "ops/Flags.h"
 #include "passes/cluster/Policy.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -35,7 +36,7 @@ std::vector<std::string> leavesOf(const tf::GraphDef &graph) {
       used.insert(llvm::StringRef(input).ltrim('^').split(':').first);
   std::vector<std::string> leaves;
   for (const tf::NodeDef &node : graph.node())
-    if (!used.contains(node.name()) && node.op() != "Const" && !llvm::StringRef(node.op()).starts_with("Placeholder"))
+    if (!used.contains(node.name()) && node.op() != "Const" && !ops::is(node.op(), ops::Flag::Feedable))
       leaves.push_back(node.name());
   return leaves;
 }

@@ -1,6 +1,7 @@
 #include "graph/gradients/Bodies.h"
 
 #include "graph/gradients/Expr.h"
+#include "ops/Flags.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -14,8 +15,8 @@ DType variableTypeAt(const Graph &graph, Endpoint handle, int depth) {
     return DType::Invalid;
   for (const Use &use : handle.node->uses(handle.index)) {
     const Node &user = *use.node;
-    if (user.op() == "Identity" || user.op() == "IdentityN") {
-      if (DType type = variableTypeAt(graph, use.node->output(user.op() == "Identity" ? 0 : use.index), depth + 1); type != DType::Invalid)
+    if (ops::is(user.op(), ops::Flag::Passes)) {
+      if (DType type = variableTypeAt(graph, use.node->output(use.index), depth + 1); type != DType::Invalid)
         return type;
       continue;
     }

@@ -15,8 +15,8 @@ bool isMerge(const Node &node) { return ops::is(node.op(), ops::Flag::Merge); }
 
 /// What is handed on as the predicate: the switches of one conditional read it through different nodes.
 Endpoint source(Endpoint e) {
-  while (e.node->op() == "Identity")
-    e = e.node->input(0);
+  while (ops::is(e.node->op(), ops::Flag::Passes) && e.index < e.node->numInputs())
+    e = e.node->input(e.index);
   return e;
 }
 

@@ -49,7 +49,7 @@ struct CallGradient {
   DType resultType(const Endpoint &e) const { return branches.of(e).empty() ? e.type() : DType::Variant; }
 };
 
-bool isArg(const Endpoint &e) { return e.node->op() == "_Arg"; }
+bool isArg(const Endpoint &e) { return ops::is(e.node->op(), ops::Flag::Argument); }
 bool isConstant(const Endpoint &e) { return e.node->op() == "Const"; }
 
 /// The same function with results for what is captured.
@@ -200,7 +200,7 @@ const Node *unrepeatable(const BodyGradient &made) {
     roots.push_back(e.node);
   std::vector<bool> needed = ancestors(*made.body.graph, roots);
   for (const Node *node : made.body.graph->nodes())
-    if (needed[node->id()] && made.isForward[node->id()] && node->info().isStateful && node->op() != "_Arg" &&
+    if (needed[node->id()] && made.isForward[node->id()] && node->info().isStateful && !ops::is(node->op(), ops::Flag::Argument) &&
         node->op() != "Assert" && !ops::is(node->op(), ops::Flag::ReadsVariable))
       return node;
   return nullptr;

@@ -3,6 +3,7 @@
 // gradients of its arguments. Values that no iteration changes are read where the loop ends.
 #include "graph/gradients/Branches.h"
 #include "graph/gradients/Expr.h"
+#include "ops/Flags.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -38,7 +39,7 @@ private:
 
 /// An argument that the body hands on as it is.
 bool WhileGradient::isInvariant(const Endpoint &e) const {
-  if (e.node->op() != "_Arg")
+  if (!ops::is(e.node->op(), ops::Flag::Argument))
     return false;
   size_t i = static_cast<size_t>(e.node->intAttr("index"));
   return i < made.body.results.size() && made.body.results[i]->input(0) == e;

@@ -170,8 +170,7 @@ std::vector<Unit> findUnits(ArrayRef<graph::NodeOp> nodes, const DenseMap<Operat
   for (Unit &unit : units) {
     bool ok = llvm::all_of(unit.members, [&](unsigned i) {
       graph::NodeOp node = nodes[i];
-      bool isFlow = isControlFlow(node) && node.getOp() != "ControlTrigger" && node.getOp() != "_SwitchN";
-      return !taken[i] && (isFlow || compiles(i));
+      return !taken[i] && (decidesFrames(node) || compiles(i));
     });
     if (!ok)
       continue;

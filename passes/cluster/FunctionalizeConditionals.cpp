@@ -432,9 +432,8 @@ LogicalResult ConditionalFunctionalizer::convert(ArrayRef<Joint *> group) {
 
 LogicalResult ConditionalFunctionalizer::checkRest() {
   for (graph::NodeOp node : func.getBody().front().getOps<graph::NodeOp>())
-    for (StringRef name : {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"})
-      if (isOp(node, name))
-        return node.emitError("an output or target depends on which side of this condition is taken");
+    if (decidesFrames(node))
+      return node.emitError("an output or target depends on which side of this condition is taken");
   return success();
 }
 

@@ -71,7 +71,7 @@ LogicalResult LoopFunctionalizer::findFrames() {
     Frame *frame = nullptr;
     for (Value operand : node->getOperands()) {
       Operation *from = operand.getDefiningOp();
-      if (!from || (isOp(op, "Merge") && isOp(from, "NextIteration")))
+      if (!from || isBackEdge(from, op))
         continue;
       Frame *other = frameOf.lookup(from);
       if (!other || other == frame)
@@ -114,7 +114,7 @@ LogicalResult LoopFunctionalizer::findFrames() {
       continue;
     if (isOp(op, "LoopCond"))
       frame->loopConds.push_back(node);
-    if (isOp(op, "Merge") && llvm::any_of(node.getInputs(), [](Value v) { return isOp(v, "NextIteration"); }))
+    if (llvm::any_of(node.getInputs(), [&](Value v) { return isBackEdge(v.getDefiningOp(), op); }))
       frame->merges.push_back(node);
   }
   return success();

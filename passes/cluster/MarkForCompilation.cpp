@@ -96,7 +96,7 @@ bool isVariableHandle(Value handle, Policy &policy) {
   if (isVariableNode(root.getDefiningOp()))
     return true;
   auto source = root.getDefiningOp<graph::NodeOp>();
-  if (source && source.getOp() != "_Arg")
+  if (source && !ops::is(source.getOp(), ops::Flag::Argument))
     return false;
   SmallVector<Value> work{root};
   DenseSet<Value> seen;
@@ -323,7 +323,7 @@ void FunctionClusters::addEdges() {
   }
   for (unsigned i = 0; i < nodes.size(); ++i)
     for (Value operand : nodes[i]->getOperands())
-      if (Operation *from = operand.getDefiningOp(); from && !(isOp(nodes[i], "Merge") && isOp(from, "NextIteration")))
+      if (Operation *from = operand.getDefiningOp(); from && !isBackEdge(from, nodes[i]))
         graph->addEdge(index.lookup(from), i);
 }
 

@@ -2,6 +2,7 @@
 #include "passes/cluster/Outline.h"
 
 #include "dialects/graph/Types.h"
+#include "ops/Flags.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -19,6 +20,14 @@ StringRef plainOp(Operation *op) {
     name.consume_front("Ref");
   return name;
 }
+
+static StringRef opOf(Operation *op) {
+  auto node = dyn_cast_or_null<graph::NodeOp>(op);
+  return node ? node.getOp() : StringRef();
+}
+
+bool decidesFrames(Operation *op) { return ops::is(opOf(op), ops::Flag::Frames); }
+bool isBackEdge(Operation *from, Operation *to) { return ops::isBackEdge(opOf(from), opOf(to)); }
 
 Type unrankedType(Value value) {
   return UnrankedTensorType::get(cast<TensorType>(value.getType()).getElementType());
@@ -51,7 +60,7 @@ FailureOr<std::vector<Operation *>> orderNodes(Block &block) {
         continue;
       }
       Operation *from = op->getOperand(next++).getDefiningOp();
-      if (!from || (isOp(op, "Merge") && isOp(from, "NextIteration")))
+      if (!from || isBackEdge(from, op))
         continue;
       char &s = state[from];
       if (s == Open)
@@ -129,12 +138,11 @@ void Slice::addValue(Value value) {
 
 /// Edges from control flow's own nodes order nothing: what they stand for is computed by the construct itself.
 static bool isPivot(Operation *op) {
-  StringRef name = plainOp(op);
-  if (name == "Identity") {
+  if (isOp(op, "Identity")) {
     Value input = cast<graph::NodeOp>(op).getInputs().empty() ? Value() : cast<graph::NodeOp>(op).getInputs()[0];
     return input && (isOp(input, "Switch") || isOp(input, "Merge")) && cast<graph::NodeOp>(op).getControls().empty();
   }
-  return name == "Switch" || name == "Merge" || name == "Enter" || name == "NextIteration" || name == "LoopCond";
+  return decidesFrames(op) && !isOp(op, "Exit");
 }
 
 void Slice::addControl(Value control) {

@@ -62,6 +62,10 @@ private:
 llvm::StringRef plainOp(mlir::Operation *op);
 inline bool isOp(mlir::Operation *op, llvm::StringRef name) { return op && plainOp(op) == name; }
 inline bool isOp(mlir::Value value, llvm::StringRef name) { return isOp(value.getDefiningOp(), name); }
+/// Switch, Merge, Enter, Exit, NextIteration, LoopCond.
+bool decidesFrames(mlir::Operation *op);
+/// From a NextIteration to its Merge.
+bool isBackEdge(mlir::Operation *from, mlir::Operation *to);
 
 /// tensor<*xT> for a value of element type T.
 mlir::Type unrankedType(mlir::Value value);

@@ -22,8 +22,8 @@ namespace lathe::cluster {
 
 namespace {
 
-bool isShapeOp(StringRef op) { return ops::is(op, ops::Flag::Sizes) || op == "VariableShape"; }
-bool isHandOn(StringRef op) { return ops::is(op, ops::Flag::Passes) || op == "NoOp"; }
+bool isShapeOp(StringRef op) { return ops::is(op, ops::Flag::Sizes); }
+bool isHandOn(StringRef op) { return ops::is(op, ops::Flag::Idle); }
 
 class PartiallyDecluster : public impl::PartiallyDeclusterBase<PartiallyDecluster> {
 public:

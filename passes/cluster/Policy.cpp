@@ -52,18 +52,12 @@ bool isVariableNode(Operation *op) {
   if (!node)
     return false;
   StringRef name = node.getOp();
-  return ops::is(name, ops::Flag::Variable) || name == "TemporaryVariable" || name == "VarHandlesOp";
+  return ops::is(name, ops::Flag::Variable) || ops::is(name, ops::Flag::Temporary);
 }
 
 bool takesTexts(Operation *op) {
   auto node = dyn_cast_or_null<graph::NodeOp>(op);
   return node && ops::is(node.getOp(), ops::Flag::Texts);
-}
-
-/// Ops whose resource is a variable.
-static bool isVariableOp(StringRef op) {
-  return op == "VariableShape" || op.contains("VariableOp") || op.starts_with("Resource") ||
-         op.starts_with("Rng") || (op.starts_with("Stateful") && !op.contains("PartitionedCall"));
 }
 
 bool Policy::isFunctional(graph::NodeOp node) {
@@ -124,7 +118,7 @@ bool Policy::usesVariable(graph::NodeOp node, unsigned i) {
   if (!isa_and_nonnull<graph::ResourceType>(elementOf(node->getOperand(i))))
     return isReferenceInput(node, i);
   if (!isFunctional(node))
-    return isVariableOp(node.getOp());
+    return ops::is(node.getOp(), ops::Flag::UsesVariable);
   for (FlatSymbolRefAttr name : functionsOf(node)) {
     auto func = symbols.lookup<graph::FuncOp>(name.getValue());
     if (!func)
@@ -164,11 +158,11 @@ Verdict Policy::judge(graph::NodeOp node, bool inFunction) {
     return {Refusal::Forbidden, "forbidden"};
   if (isControlFlow(node)) {
     // bodies of functions are made functional when they are compiled
-    if (inFunction && op != "ControlTrigger" && op != "_SwitchN")
+    if (inFunction && ops::is(op, ops::Flag::Frames))
       return {};
     return {Refusal::ControlFlow, "v1 control flow"};
   }
-  if (op == "_Arg" || op == "_Retval" || op.starts_with("Placeholder") || isVariableNode(node))
+  if (ops::is(op, ops::Flag::End) || ops::is(op, ops::Flag::Feedable) || isVariableNode(node))
     return {Refusal::Endpoint, "an end of the graph, or a variable itself"};
   if (ops::is(op, ops::Flag::AsksVariable))
     return {Refusal::Stateful, "asks about the variable itself"};
@@ -180,7 +174,7 @@ Verdict Policy::judge(graph::NodeOp node, bool inFunction) {
   if (takesTexts(node) && !inFunction && hasHostKernel(node))
     return {Refusal::HostKernel, "the message is made by a host kernel"};
   // queue runners tell the end of an input by OUT_OF_RANGE; a failed check of compiled code is INVALID_ARGUMENT
-  if ((op == "CountUpTo" || op == "ResourceCountUpTo") && !inFunction && hasHostKernel(node))
+  if (ops::is(op, ops::Flag::EndsInput) && !inFunction && hasHostKernel(node))
     return {Refusal::HostKernel, "its error is the end of an input"};
   for (Value value : node.getInputs())
     if (isa_and_nonnull<graph::StringType>(elementOf(value)) && !(takesTexts(node) && isOp(value, "Const")))

@@ -1,5 +1,6 @@
 #include "passes/cluster/Regions.h"
 
+#include "ops/Flags.h"
 #include "passes/cluster/Outline.h"
 #include "passes/cluster/Policy.h"
 
@@ -7,20 +8,19 @@ using namespace mlir;
 
 namespace lathe::cluster {
 
-bool isControlFlow(Operation *op) {
-  StringRef name = plainOp(op);
-  return name == "Switch" || name == "Merge" || name == "Enter" || name == "Exit" || name == "NextIteration" ||
-         name == "LoopCond" || name == "_SwitchN" || name == "ControlTrigger";
-}
+bool isControlFlow(Operation *op) { return decidesFrames(op) || isOp(op, "ControlTrigger"); }
 
 Value predicateOf(Value condition) {
   for (int hops = 0; hops < 1000; ++hops) {
     auto node = condition.getDefiningOp<graph::NodeOp>();
-    // what a variable holds may differ from one look to the next
-    if (!node || node.getInputs().empty() || (!isOp(node, "Identity") && !isOp(node, "Switch")) ||
-        isReferenceOutput(node.getInputs()[0]))
+    if (!node)
       break;
-    condition = node.getInputs()[0];
+    bool passes = ops::is(node.getOp(), ops::Flag::Passes);
+    unsigned from = passes ? cast<OpResult>(condition).getResultNumber() : 0;
+    // what a variable holds may differ from one look to the next
+    if ((!passes && !isOp(node, "Switch")) || from >= node.getInputs().size() || isReferenceOutput(node.getInputs()[from]))
+      break;
+    condition = node.getInputs()[from];
   }
   return condition;
 }
@@ -68,7 +68,7 @@ LogicalResult Regions::analyze(Block &block) {
     bool isMerge = name == "Merge", anyFrame = false;
     for (Value operand : op->getOperands()) {
       Operation *from = operand.getDefiningOp();
-      if (!from || (isMerge && isOp(from, "NextIteration")))
+      if (!from || isBackEdge(from, op))
         continue;
       Region r = regions.lookup(from);
       // constants of the graph itself may be used anywhere without an Enter only where the graph is malformed
@@ -142,12 +142,6 @@ LogicalResult Regions::analyze(Block &block) {
         std::set<Literal> with = alive;
         with.insert({predicateOf(node.getInputs()[1]).getAsOpaquePointer(), side});
         switched[node.getOutputs()[side]] = intern(with);
-      }
-    } else if (name == "_SwitchN") {
-      for (OpResult output : node.getOutputs()) {
-        std::set<Literal> with = alive;
-        with.insert({op, static_cast<int>(output.getResultNumber())});
-        switched[output] = intern(with);
       }
     }
   }

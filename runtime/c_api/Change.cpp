@@ -2,6 +2,7 @@
 #include "runtime/c_api/Internal.h"
 
 #include "graph/Values.h"
+#include "ops/Flags.h"
 #include "proto/config.pb.h"
 
 #include "absl/strings/str_cat.h"
@@ -41,7 +42,7 @@ std::string handleDataOf(TF_Graph &graph, Endpoint e) {
     if (auto data = node->second.find(e.index); data != node->second.end())
       return data->second;
   tf::HandleData data;
-  if (e.node->op() == "VarHandleOp") {
+  if (ops::is(e.node->op(), ops::Flag::Handle)) {
     data.set_is_set(true);
     tf::HandleShapeAndType *item = data.add_shape_and_type();
     item->set_dtype(static_cast<tf::DataType>(e.node->typeAttr("dtype")));

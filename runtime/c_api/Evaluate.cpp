@@ -53,7 +53,7 @@ bool constantGraph(TF_Graph &graph, Endpoint output, tf::GraphDef *def) {
         tf::TensorProto *tensor = (*constant.mutable_attr())["value"].mutable_tensor();
         tensor->set_dtype(static_cast<tf::DataType>(type));
         tensor->mutable_tensor_shape();
-        if (node->op() == "Shape" || node->op() == "ShapeN")
+        if (auto shape = graph.shapes.shape({const_cast<Node *>(node), 0}); shape && shape->size() == 1)
           tensor->mutable_tensor_shape()->add_dim()->set_size(static_cast<int64_t>(values->size()));
         for (const auto &value : *values) {
           if (type == DType::Int32)

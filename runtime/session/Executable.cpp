@@ -56,7 +56,7 @@ absl::Status Executable::classify(int index, const KernelMaker &makeKernel) {
   item.numInputs = static_cast<int>(node.inputs.size());
   item.numOutputs = static_cast<int>(node.info.outputTypes.size());
   for (const Endpoint &e : node.inputs)
-    item.checksRefs |= graph.nodes[e.node].info.outputIsRef[e.port] || graph.nodes[e.node].info.op == "_Arg";
+    item.checksRefs |= graph.nodes[e.node].info.outputIsRef[e.port] || ops::is(graph.nodes[e.node].info.op, ops::Flag::Argument);
   item.passesRefs = node.info.op.rfind("Ref", 0) == 0;
   item.transfers = ops::is(node.info.op, ops::Flag::Transfer);
   auto kind = kinds().find(node.info.op);

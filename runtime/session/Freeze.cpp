@@ -18,9 +18,9 @@ absl::Status refuse(const graphdef::Node *node, const char *why) {
 
 /// Handles behind a node's results: itself, where it is one, or what it hands on.
 const graphdef::Node *handleOf(const graphdef::Node *node) {
-  while (node->op() == "Identity" && node->numInputs() == 1)
+  while (ops::is(node->op(), ops::Flag::Passes) && node->numInputs() == 1)
     node = node->input(0).node;
-  return node->op() == "VarHandleOp" ? node : nullptr;
+  return ops::is(node->op(), ops::Flag::Handle) ? node : nullptr;
 }
 
 bool isVariable(const graphdef::Node *node) { return ops::is(node->op(), ops::Flag::RefVariable); }

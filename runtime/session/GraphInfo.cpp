@@ -94,8 +94,7 @@ absl::StatusOr<NodeSummary> GraphInfo::node(const std::string &name) const {
     for (auto &dim : value->second.tensor().tensor_shape().dim())
       summary.shape->push_back(dim.size());
   }
-  // graphs of before version 22 wrote [] where nothing was known
-  if (def.op() == "Placeholder" && summary.shape && summary.shape->empty() && snapshot->versions.producer() < 24)
+  if (ops::is(def.op(), ops::Flag::OldUnknown) && summary.shape && summary.shape->empty() && snapshot->versions.producer() < 24)
     summary.shape.reset();
   return summary;
 }

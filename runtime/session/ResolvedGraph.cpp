@@ -1,5 +1,6 @@
 #include "runtime/session/ResolvedGraph.h"
 
+#include "ops/Flags.h"
 #include "runtime/core/Status.h"
 
 #include "absl/strings/str_cat.h"
@@ -25,7 +26,8 @@ absl::Status typesAgree(const GraphNode &from, int port, const GraphNode &to, in
     return absl::OkStatus(); // a variable of a launch: handle or reference
   if (have != want)
     return absl::InvalidArgumentError(absl::StrCat("input ", input, " is of type ", dtypeName(have), ", expected ", dtypeName(want)));
-  if (to.info.inputIsRef[input] && !from.info.outputIsRef[port] && from.info.op != "_Arg") // arguments: when they arrive
+  // arguments are looked at when they arrive
+  if (to.info.inputIsRef[input] && !from.info.outputIsRef[port] && !ops::is(from.info.op, ops::Flag::Argument))
     return absl::InvalidArgumentError(absl::StrCat("input ", input, " has to be a reference"));
   return absl::OkStatus();
 }
@@ -36,10 +38,7 @@ absl::Status sortNodes(Graph &graph) {
   size_t n = graph.nodes.size();
   std::vector<std::vector<int>> users(n);
   std::vector<int> pending(n, 0);
-  auto isBackEdge = [&](int from, int to) {
-    const std::string &f = graph.nodes[from].info.op, &t = graph.nodes[to].info.op;
-    return (f == "NextIteration" || f == "RefNextIteration") && (t == "Merge" || t == "RefMerge");
-  };
+  auto isBackEdge = [&](int from, int to) { return ops::isBackEdge(graph.nodes[from].info.op, graph.nodes[to].info.op); };
   for (size_t i = 0; i < n; ++i) {
     auto edge = [&](int from) {
       if (isBackEdge(from, static_cast<int>(i)))

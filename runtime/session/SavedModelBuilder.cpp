@@ -1,6 +1,7 @@
 // SavedModels out of graphs that are built in C++.
 #include "base/ProtoWire.h"
 #include "graph/Graph.h"
+#include "ops/Flags.h"
 #include "proto/saved_model.pb.h"
 #include "runtime/session/Saver.h"
 
@@ -20,7 +21,7 @@ absl::Status describe(const Scope &scope, const std::vector<std::pair<std::strin
     tf::TensorInfo &info = (*infos)[name];
     info.set_name(output.name());
     info.set_dtype(static_cast<tf::DataType>(output.type()));
-    const tf::AttrValue *shape = output.node()->op() == "Placeholder" ? output.node()->attr("shape") : nullptr;
+    const tf::AttrValue *shape = ops::is(output.node()->op(), ops::Flag::Placeholder) ? output.node()->attr("shape") : nullptr;
     if (shape)
       *info.mutable_tensor_shape() = shape->shape();
     else

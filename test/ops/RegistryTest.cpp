@@ -145,6 +145,23 @@ TEST(Flags, GoTogether) {
     EXPECT_EQ(op.name.substr(0, 12) == "QueueDequeue", op.name.substr(0, 5) == "Queue" && is(op.name, Flag::Blocks)) << op.name;
     EXPECT_TRUE(op.name.substr(0, 12) != "QueueEnqueue" || is(op.name, Flag::Releases)) << op.name;
   }
+  for (auto [part, whole] :
+       {std::pair(Flag::Passes, Flag::Idle), {Flag::Placeholder, Flag::Feedable}, {Flag::Argument, Flag::End}, {Flag::Handle, Flag::Variable},
+        {Flag::RefVariable, Flag::Variable}, {Flag::Switch, Flag::Frames}, {Flag::Merge, Flag::Frames}, {Flag::Next, Flag::Frames},
+        {Flag::Enter, Flag::Frames}, {Flag::Exit, Flag::Frames}})
+    for (std::string_view op : opsWith(part))
+      EXPECT_TRUE(is(op, whole)) << op;
+  // what is done to a variable behind a handle
+  for (std::string_view op : opsWith(Flag::UsesVariable))
+    EXPECT_EQ(findOp(op)->inputs[0].type, DType::Resource) << op;
+  for (const OpInfo &op : allOps())
+    if (op.touchesResources() && !is(op.name, Flag::Branch) && !is(op.name, Flag::Loop) && !is(op.name, Flag::Call)) {
+      const bool onHandle = !op.inputs.empty() && op.inputs[0].type == DType::Resource;
+      EXPECT_TRUE(!onHandle || !is(op.name, Flag::Effect) || op.name.substr(0, 5) == "Stack" || is(op.name, Flag::UsesVariable)) << op.name;
+      EXPECT_TRUE(!is(op.name, Flag::ReadsVariable) || is(op.name, Flag::UsesVariable)) << op.name;
+    }
+  EXPECT_TRUE(isBackEdge("RefNextIteration", "RefMerge"));
+  EXPECT_FALSE(isBackEdge("Merge", "NextIteration"));
   EXPECT_FALSE(is("ApplyGradientDescent", Flag::Releases));
   EXPECT_FALSE(is("ScatterNd", Flag::Effect));
 }

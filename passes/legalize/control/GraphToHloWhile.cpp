@@ -1,5 +1,6 @@
 // Loops: a condition and a body (functions of a graph, subgraphs of other formats) become the regions of hlo.while; what is
 // not a tensor (lists, variables) is carried as the tensors behind it.
+#include "ops/Flags.h"
 #include "passes/legalize/control/Control.h"
 #include "llvm/ADT/ScopeExit.h"
 
@@ -23,7 +24,7 @@ SmallVector<bool> findInvariants(graph::FuncOp body) {
     Value v = output;
     for (int steps = 0; steps < 64; ++steps) {
       auto node = v.getDefiningOp<graph::NodeOp>();
-      if (!node || (node.getOp() != "Identity" && node.getOp() != "StopGradient") || node.getInputs().size() != 1)
+      if (!node || !ops::is(node.getOp(), ops::Flag::Passes) || node.getInputs().size() != 1)
         break;
       v = node.getInputs()[0];
     }

@@ -2,6 +2,7 @@
 #include "passes/legalize/state/State.h"
 
 #include "dialects/graph/Types.h"
+#include "ops/Flags.h"
 
 using namespace mlir;
 
@@ -96,7 +97,7 @@ bool isFrozen(NodeContext &c) {
   if (!c.value(0).isTensor())
     return false;
   auto source = c.node.getInputs()[0].getDefiningOp<graph::NodeOp>();
-  while (source && source.getOp() == "Identity" && source.getInputs().size())
+  while (source && ops::is(source.getOp(), ops::Flag::Passes) && source.getInputs().size() == 1)
     source = source.getInputs()[0].getDefiningOp<graph::NodeOp>();
   return source && source.getOp() == "Const";
 }
