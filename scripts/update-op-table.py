@@ -14,14 +14,14 @@ import tensorflow as tf
 from tensorflow.core.framework import op_def_pb2
 from tensorflow.python.client import pywrap_tf_session
 
-SKIP = re.compile(r'^(_|Tpu|.*TPU|Xla|Risc|Mkl|.*Mkl|Cudnn|BoostedTrees|IsBoostedTrees|DTensor|Rpc|Nccl|Experimental|'
+SKIP = re.compile(r'^(_|Tpu|.*TPU|Xla|Risc|Mkl|.*Mkl|Cudnn|BoostedTrees|IsBoostedTrees|DTensor|Rpc|Nccl|'
                   r'Collective|.*SparseCore|Infeed|Outfeed|.*Embedding[A-Z].*Parameters|Sdca|.*DedupData|'
                   r'Relayout|CopyToMesh|.*Minibatch|ExecuteTPU|ConvertToCooTensor|Debug|Prelinearize|DataService|.*GlobalTPU)')
 # The first match gives the file; order matters.
 FAMILIES = [
     ('Random', r'(Stateless)?Random|StatelessTruncated|Multinomial|Truncated|ParameterizedTruncatedNormal|Rng|Stateful|.*CandidateSampler|'
                r'StatelessShuffle|StatelessMultinomial|StatelessParameterized|SeedGenerator|NonDeterministicInts'),
-    ('Data', r'.*Dataset|.*Iterator|Optional|.*Reader|Reader|MemoryCache|.*MemoryCache|ThreadPoolHandle|StatsAgg|TextLine|'
+    ('Data', r'Experimental|.*Dataset|.*Iterator|Optional|.*Reader|Reader|MemoryCache|.*MemoryCache|ThreadPoolHandle|StatsAgg|TextLine|'
              r'.*Snapshot|UncompressElement|CompressElement|.*SeedGenerator|GetElementAtIndex|ComputeBatchSize'),
     ('Host', r'.*Queue|Queue|.*Table|LookupTable|.*Summary|Summary|(Read|Write|Matching)Files?$|Save|Restore|Merge(V2|Summ)|'
              r'.*Accumulator|Accumulator|Barrier|Stage|Unstage|OrderedMap|Map(Stage|Unstage|Peek|Size|Clear|Incomplete)|'

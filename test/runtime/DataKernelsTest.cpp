@@ -6,6 +6,9 @@
 #include "test/runtime/KernelTest.h"
 
 #include <atomic>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
 #include <map>
 #include <thread>
 
@@ -454,7 +457,9 @@ TEST_F(Data, cachesGiveTheirMemoryBack) {
     EXPECT_GT(memoryInUse(), before);
     EXPECT_EQ(drain(cached, 5000).size(), 4096u);
   }
-  resources = std::make_shared<ResourceManager>(); // with the iterators
+  resources = std::make_shared<ResourceManager>(); // with the iterators, whose threads end when they do
+  for (int wait = 0; memoryInUse() > before && wait < 1000; ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_LE(memoryInUse(), before); // a thread of the test before may go meanwhile
 }
 
@@ -580,6 +585,116 @@ TEST_F(Data, iteratorsByNameAndOptional) {
   Tensor once = one("OneShotIterator", attrs, {});
   EXPECT_EQ(*one("IteratorGetNext", spec(), {once}).data<int64_t>(), 3);
   EXPECT_EQ(run("IteratorGetNext", spec(), {one("OneShotIterator", attrs, {})}).status().code(), absl::StatusCode::kOutOfRange);
+}
+
+TEST_F(Data, savesAndLoads) {
+  std::string folder = testing::TempDir() + "/lathe-data-saved";
+  std::filesystem::remove_all(folder);
+  functions->all["odd"] = [](std::vector<Tensor> args) -> absl::StatusOr<std::vector<Tensor>> {
+    return std::vector<Tensor>{long0(*args[0].data<int64_t>() % 2)};
+  };
+  functions->all["same"] = [](std::vector<Tensor> args) -> absl::StatusOr<std::vector<Tensor>> { return args; };
+  functions->all["one after the other"] = [this](std::vector<Tensor> args) -> absl::StatusOr<std::vector<Tensor>> {
+    return std::vector<Tensor>{one("FlatMapDataset", fn("f", "same"), {args[0]})};
+  };
+  auto attrs = [&](AttrMap attrs) {
+    attrs["compression"] = std::string("GZIP");
+    return attrs;
+  };
+  auto load = [&] {
+    AttrMap load = attrs(fn("reader_func", "one after the other"));
+    load["Treader_func_args"] = Types();
+    return run("LoadDataset", load, {string0(folder)});
+  };
+  EXPECT_EQ(load().status().code(), absl::StatusCode::kNotFound);
+  AttrMap save = attrs(fn("shard_func", "odd"));
+  save["Tshard_func_args"] = Types();
+  ASSERT_TRUE(run("SaveDataset", save, {range(0, 5), string0(folder)}).ok());
+  EXPECT_EQ(cardinality((*load())[0]), 5);
+  EXPECT_EQ(drain((*load())[0]), (Numbers{0, 2, 4, 1, 3}));
+  // the other form writes what passes
+  save["use_shard_func"] = false;
+  EXPECT_EQ(drain(one("SaveDatasetV2", save, {range(7, 9), string0(folder)})), (Numbers{7, 8}));
+  EXPECT_EQ(drain((*load())[0]), (Numbers{7, 8}));
+  // a shard that would be a file too many, and elements that no file holds
+  functions->all["odd"] = [](std::vector<Tensor>) -> absl::StatusOr<std::vector<Tensor>> { return std::vector<Tensor>{long0(-1)}; };
+  save["use_shard_func"] = true;
+  EXPECT_EQ(run("SaveDataset", save, {range(0, 5), string0(folder)}).status().code(), absl::StatusCode::kInvalidArgument);
+  // metadata that leads out of the folder
+  for (const char *name : {"..", ".", "../x", "/tmp", ""}) {
+    std::string bytes(1, '\x12');
+    bytes += static_cast<char>(strlen(name));
+    bytes += name;
+    ASSERT_TRUE(writeFile(folder + "/snapshot.metadata", bytes).ok());
+    EXPECT_EQ(load().status().code(), absl::StatusCode::kDataLoss) << name;
+  }
+  AttrMap snapshot = spec({{"mode", std::string("read")}});
+  EXPECT_EQ(run("SnapshotDataset", snapshot, {range(0, 2), string0(folder)}).status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(drain(one("SnapshotDataset", spec(), {range(0, 2), string0(folder)})), (Numbers{0, 1}));
+}
+
+TEST_F(Data, severalDevicesTakeTurns) {
+  AttrMap attrs = spec({{"devices", std::vector<std::string>{"/cpu:0", "/cpu:1"}}});
+  Tensor handle = one("AnonymousMultiDeviceIteratorV3", attrs, {});
+  auto next = [&](int32_t shard, int64_t incarnation) {
+    return run("MultiDeviceIteratorGetNextFromShard", spec(), {handle, int0(shard), long0(incarnation)});
+  };
+  EXPECT_EQ(next(0, 0).status().code(), absl::StatusCode::kFailedPrecondition);
+  int64_t incarnation = *one("MultiDeviceIteratorInit", {}, {range(0, 5), handle, long0(1)}).data<int64_t>();
+  EXPECT_EQ(next(0, incarnation + 1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(next(2, incarnation).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(next(-1, incarnation).status().code(), absl::StatusCode::kInvalidArgument);
+  for (int64_t expected : {1, 3})
+    EXPECT_EQ(*(*next(1, incarnation))[0].data<int64_t>(), expected);
+  EXPECT_EQ(next(1, incarnation).status().code(), absl::StatusCode::kOutOfRange);
+  for (int64_t expected : {0, 2, 4})
+    EXPECT_EQ(*(*next(0, incarnation))[0].data<int64_t>(), expected);
+  EXPECT_EQ(next(0, incarnation).status().code(), absl::StatusCode::kOutOfRange);
+  Tensor name = one("MultiDeviceIteratorToStringHandle", {}, {handle});
+  EXPECT_TRUE(run("MultiDeviceIteratorFromStringHandle", spec(), {name}).ok());
+  EXPECT_EQ(run("MultiDeviceIteratorFromStringHandle", {}, {string0("nonsense")}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(run("MultiDeviceIteratorToStringHandle", {}, {iterate(range(0, 1))}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(Data, mapsRowsByAFunction) {
+  functions->all["square"] = [](std::vector<Tensor> args) -> absl::StatusOr<std::vector<Tensor>> {
+    int64_t v = *args[0].data<int64_t>();
+    if (v == 13)
+      return absl::InvalidArgumentError("thirteen");
+    return std::vector<Tensor>{longs({v * v, v + *args[1].data<int64_t>()})};
+  };
+  AttrMap attrs = fn("f", "square");
+  attrs["Targuments"] = Types{DType::Int64};
+  attrs["Tcaptured"] = Types{DType::Int64};
+  attrs["output_shapes"] = Shapes{PartialShape(std::vector<int64_t>{2})};
+  Numbers rows(100), expected;
+  for (int64_t i = 0; i < 100; ++i) {
+    rows[static_cast<size_t>(i)] = i + 20;
+    expected.insert(expected.end(), {(i + 20) * (i + 20), i + 25});
+  }
+  Tensor made = one("MapDefun", attrs, {longs(rows), long0(5)});
+  EXPECT_EQ(made.dims(), (Numbers{100, 2}));
+  EXPECT_EQ(elements<int64_t>(made), expected);
+  EXPECT_EQ(one("MapDefun", attrs, {longs({}), long0(5)}).dims(), (Numbers{0, 2}));
+  EXPECT_EQ(run("MapDefun", attrs, {longs({1, 13, 4}), long0(5)}).status().message(), "thirteen");
+  EXPECT_EQ(run("MapDefun", attrs, {long0(1), long0(5)}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(run("MapDefun", attrs, {Tensor::allocate(DType::Int64, {int64_t(1) << 40, 0}), long0(5)}).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  attrs["Targuments"] = Types{DType::Int64, DType::Int64};
+  EXPECT_EQ(run("MapDefun", attrs, {longs({1}), longs({1, 2}), long0(5)}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(Data, shardsOnlyWhatItCan) {
+  auto shard = [&](int64_t policy, int64_t workers, int64_t index) {
+    return run("AutoShardDataset", spec({{"auto_shard_policy", policy}}), {range(0, 7), long0(workers), long0(index)});
+  };
+  EXPECT_EQ(drain((*shard(2, 3, 1))[0]), (Numbers{1, 4}));
+  EXPECT_EQ(cardinality((*shard(2, 3, 0))[0]), 3);
+  EXPECT_EQ(drain((*shard(-1, 3, 1))[0]).size(), 7u);
+  EXPECT_EQ(drain((*shard(0, 1, 0))[0]).size(), 7u);
+  EXPECT_EQ(shard(0, 3, 1).status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(shard(2, 3, 3).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(shard(2, 0, 0).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 } // namespace

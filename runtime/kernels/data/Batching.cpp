@@ -260,7 +260,8 @@ public:
     auto input = datasetFrom(context.input(0));
     auto size = number(context, batches ? "window_size" : "size"), shift = number(context, batches ? "window_shift" : "shift"),
          stride = number(context, batches ? "window_stride" : "stride");
-    absl::StatusOr<bool> drop = batches ? *attrOf<bool>(*context.node, "drop_remainder") : flag(context, "drop_remainder");
+    const bool *dropAttr = attrOf<bool>(*context.node, "drop_remainder"); // the experimental form drops
+    absl::StatusOr<bool> drop = batches ? !dropAttr || *dropAttr : flag(context, "drop_remainder");
     for (const absl::Status &status : {input.status(), size.status(), shift.status(), stride.status(), drop.status()})
       if (!status.ok())
         return status;
@@ -334,14 +335,17 @@ public:
 };
 
 LATHE_HOST_KERNEL(DenseToSparseBatchDataset, SparseBatchNode);
+LATHE_HOST_KERNEL(ExperimentalDenseToSparseBatchDataset, SparseBatchNode);
 LATHE_HOST_KERNEL(BatchDataset, BatchNode);
 LATHE_HOST_KERNEL(BatchDatasetV2, BatchNode);
 LATHE_HOST_KERNEL(ParallelBatchDataset, BatchNode);
 LATHE_HOST_KERNEL(PaddedBatchDataset, PaddedNode);
 LATHE_HOST_KERNEL(PaddedBatchDatasetV2, PaddedNode);
 LATHE_HOST_KERNEL(UnbatchDataset, UnaryNode<unbatch>);
+LATHE_HOST_KERNEL(ExperimentalUnbatchDataset, UnaryNode<unbatch>);
 LATHE_HOST_KERNEL(WindowDataset, WindowNode<false>);
 LATHE_HOST_KERNEL(SlidingWindowDataset, WindowNode<true>);
+LATHE_HOST_KERNEL(ExperimentalSlidingWindowDataset, WindowNode<true>);
 
 } // namespace
 

@@ -62,10 +62,10 @@ class ParseExampleNode : public DatasetNode {
 public:
   explicit ParseExampleNode(KernelInit &init)
       : DatasetNode(init), sparseTypes(init.attr<Types>("sparse_types")), denseTypes(init.attr<Types>("Tdense")),
-        valueTypes(init.attr<Types>("ragged_value_types")), splitTypes(init.attr<Types>("ragged_split_types")),
+        valueTypes(optional<Types>(init, "ragged_value_types")), splitTypes(optional<Types>(init, "ragged_split_types")),
         denseShapes(init.attr<std::vector<PartialShape>>("dense_shapes")) {
     for (const char *name : {"sparse_keys", "dense_keys", "ragged_keys"})
-      keys.push_back(init.attr<std::vector<std::string>>(name));
+      keys.push_back(optional<std::vector<std::string>>(init, name));
     if (keys[0].size() != sparseTypes.size() || keys[1].size() != denseTypes.size() || keys[1].size() != denseShapes.size() ||
         keys[2].size() != valueTypes.size() || keys[2].size() != splitTypes.size())
       init.fail(invalid("keys, types and shapes must be equally many"));
@@ -113,12 +113,18 @@ public:
 
 private:
   using Types = std::vector<DType>;
+  /// Empty for what the experimental form does not have yet.
+  template <typename T>
+  static T optional(KernelInit &init, const char *name) {
+    return init.hasAttr(name) ? init.attr<T>(name) : T();
+  }
   const Types sparseTypes, denseTypes, valueTypes, splitTypes;
   const std::vector<PartialShape> denseShapes;
   std::vector<std::vector<std::string>> keys;
 };
 
 LATHE_HOST_KERNEL(ParseExampleDataset, ParseExampleNode);
+LATHE_HOST_KERNEL(ExperimentalParseExampleDataset, ParseExampleNode);
 LATHE_HOST_KERNEL(ParseExampleDatasetV2, ParseExampleNode);
 
 } // namespace

@@ -198,6 +198,7 @@ LATHE_HOST_KERNEL(TextLineDataset, TextLineNode);
 LATHE_HOST_KERNEL(FixedLengthRecordDataset, FixedLengthNode);
 LATHE_HOST_KERNEL(FixedLengthRecordDatasetV2, FixedLengthNode);
 LATHE_HOST_KERNEL(MatchingFilesDataset, MatchingNode);
+LATHE_HOST_KERNEL(ExperimentalMatchingFilesDataset, MatchingNode);
 
 } // namespace
 } // namespace lathe::rt

@@ -253,13 +253,17 @@ public:
 };
 
 LATHE_HOST_KERNEL(MapDataset, MapNode<Kind::Map>);
+LATHE_HOST_KERNEL(ExperimentalMapDataset, MapNode<Kind::Map>);
 LATHE_HOST_KERNEL(ParallelMapDataset, MapNode<Kind::ParallelMap>);
 LATHE_HOST_KERNEL(ParallelMapDatasetV2, MapNode<Kind::ParallelMap>);
 LATHE_HOST_KERNEL(MapAndBatchDataset, MapNode<Kind::MapAndBatch>);
+LATHE_HOST_KERNEL(ExperimentalMapAndBatchDataset, MapNode<Kind::MapAndBatch>);
 LATHE_HOST_KERNEL(FilterDataset, FilterNode<false>);
 LATHE_HOST_KERNEL(ParallelFilterDataset, FilterNode<false>);
 LATHE_HOST_KERNEL(TakeWhileDataset, FilterNode<true>);
+LATHE_HOST_KERNEL(ExperimentalTakeWhileDataset, FilterNode<true>);
 LATHE_HOST_KERNEL(ScanDataset, ScanNode);
+LATHE_HOST_KERNEL(ExperimentalScanDataset, ScanNode);
 
 } // namespace
 

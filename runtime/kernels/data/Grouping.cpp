@@ -182,7 +182,9 @@ public:
 };
 
 LATHE_HOST_KERNEL(GroupByWindowDataset, GroupByWindowNode);
+LATHE_HOST_KERNEL(ExperimentalGroupByWindowDataset, GroupByWindowNode);
 LATHE_HOST_KERNEL(GroupByReducerDataset, GroupByReducerNode);
+LATHE_HOST_KERNEL(ExperimentalGroupByReducerDataset, GroupByReducerNode);
 
 } // namespace
 } // namespace lathe::rt

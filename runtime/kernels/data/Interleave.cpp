@@ -202,9 +202,11 @@ public:
 };
 
 LATHE_HOST_KERNEL(DirectedInterleaveDataset, DirectedNode);
+LATHE_HOST_KERNEL(ExperimentalDirectedInterleaveDataset, DirectedNode);
 LATHE_HOST_KERNEL(FlatMapDataset, InterleaveNode<true>);
 LATHE_HOST_KERNEL(InterleaveDataset, InterleaveNode<false>);
 LATHE_HOST_KERNEL(ParallelInterleaveDataset, InterleaveNode<false>);
+LATHE_HOST_KERNEL(ExperimentalParallelInterleaveDataset, InterleaveNode<false>);
 LATHE_HOST_KERNEL(LegacyParallelInterleaveDatasetV2, InterleaveNode<false>);
 LATHE_HOST_KERNEL(ParallelInterleaveDatasetV2, InterleaveNode<false>);
 LATHE_HOST_KERNEL(ParallelInterleaveDatasetV3, InterleaveNode<false>);

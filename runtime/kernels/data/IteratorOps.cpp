@@ -297,6 +297,7 @@ LATHE_HOST_FUNCTION(IteratorFromStringHandle, fromString);
 LATHE_HOST_FUNCTION(IteratorFromStringHandleV2, fromString);
 LATHE_HOST_FUNCTION(DeleteIterator, deleteIterator);
 LATHE_HOST_FUNCTION(IteratorGetDevice, getDevice);
+LATHE_HOST_FUNCTION(ExperimentalIteratorGetDevice, getDevice);
 
 } // namespace
 } // namespace lathe::rt

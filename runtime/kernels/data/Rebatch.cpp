@@ -179,6 +179,7 @@ public:
 };
 
 LATHE_HOST_KERNEL(RebatchDataset, UnaryNode<split>);
+LATHE_HOST_KERNEL(ExperimentalRebatchDataset, UnaryNode<split>);
 LATHE_HOST_KERNEL(RebatchDatasetV2, RebatchNode);
 
 } // namespace

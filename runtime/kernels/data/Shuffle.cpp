@@ -344,6 +344,7 @@ LATHE_HOST_KERNEL(ShuffleDatasetV3, ShuffleNode);
 LATHE_HOST_KERNEL(ShuffleAndRepeatDataset, ShuffleNode);
 LATHE_HOST_KERNEL(ShuffleAndRepeatDatasetV2, ShuffleNode);
 LATHE_HOST_KERNEL(RandomDataset, RandomNode);
+LATHE_HOST_KERNEL(ExperimentalRandomDataset, RandomNode);
 LATHE_HOST_KERNEL(RandomDatasetV2, RandomNode);
 LATHE_HOST_KERNEL(SamplingDataset, SamplingNode);
 LATHE_HOST_FUNCTION(AnonymousSeedGenerator, makeSeedGenerator);

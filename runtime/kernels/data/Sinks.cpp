@@ -1,54 +1,12 @@
 // What takes a dataset's elements at once: ReduceDataset, DatasetToSingleElement, DatasetToTFRecord, DatasetCardinality,
-// GetElementAtIndex.
+// GetElementAtIndex, InitializeTableFromDataset.
 #include "base/Records.h"
-#include "runtime/kernels/data/Background.h"
-#include "runtime/kernels/data/Dataset.h"
+#include "runtime/kernels/data/Holding.h"
+#include "runtime/kernels/data/Sink.h"
+#include "runtime/kernels/tables/Table.h"
 
 namespace lathe::rt {
 namespace {
-
-/// Runs on a thread of its own, since iterating blocks.
-class Sink : public AsyncHostKernel {
-public:
-  explicit Sink(KernelInit &init) : caller(init.functions()) {}
-  void computeAsync(KernelContext &context, Done done) override {
-    auto worker = std::make_shared<SerialWorker>();
-    worker->run([this, worker, &context, done = std::move(done)] {
-      auto dataset = datasetFrom(context.input(0));
-      if (!dataset.ok())
-        return done(dataset.status());
-      IteratorEnv env{context.cancellation};
-      absl::Status status;
-      {
-        auto iterator = (*dataset)->iterate(env);
-        status = iterator.ok() ? consume(context, **iterator, env) : iterator.status();
-      }
-      done(std::move(status));
-    });
-  }
-
-protected:
-  virtual absl::Status consume(KernelContext &context, DatasetIterator &iterator, const IteratorEnv &env) = 0;
-  static absl::Status checkCancelled(const IteratorEnv &env) {
-    return env.cancellation && env.cancellation->isCancelled() ? absl::CancelledError("the step was cancelled")
-                                                               : absl::OkStatus();
-  }
-  /// As the iterator's, unless the step is cancelled.
-  static absl::StatusOr<bool> next(DatasetIterator &iterator, const IteratorEnv &env, Element &element) {
-    if (absl::Status status = checkCancelled(env); !status.ok())
-      return status;
-    return iterator.next(element);
-  }
-  static absl::Status expectComponents(const KernelContext &context, const Element &element) {
-    return element.size() == context.outputs.size() ? absl::OkStatus()
-                                                    : absl::InvalidArgumentError("the element has another number of components");
-  }
-  static void give(KernelContext &context, Element element) {
-    for (size_t i = 0; i < element.size(); ++i)
-      context.setOutput(static_cast<int>(i), std::move(element[i]));
-  }
-  std::shared_ptr<FunctionCaller> caller;
-};
 
 class Reduce : public Sink {
 public:
@@ -174,6 +132,46 @@ protected:
   }
 };
 
+/// Keys and values of a table, a pair an element.
+class ToTable : public Sink {
+public:
+  explicit ToTable(KernelInit &init) : Sink(init, 1) {}
+
+protected:
+  absl::Status consume(KernelContext &context, DatasetIterator &iterator, const IteratorEnv &env) override {
+    LATHE_TRY_VALUE(table, context.resource<Table>(0));
+    std::vector<Tensor> parts[2];
+    Holding holding;
+    int64_t count = 0;
+    for (;;) {
+      Element element;
+      LATHE_TRY_VALUE(any, next(iterator, env, element));
+      if (!any)
+        break;
+      if (element.size() != 2 || element[0].numElements() != element[1].numElements())
+        return invalid("Expected a key and a value in each element of the dataset");
+      if (element[0].dtype() != table->keyType || element[1].dtype() != table->valueType)
+        return invalid("Conflicting key/value dtypes ", dtypeName(element[0].dtype()), "->", dtypeName(element[1].dtype()), " with ",
+                       dtypeName(table->keyType), "-", dtypeName(table->valueType), " for a table");
+      LATHE_TRY(holding.add(element));
+      count += element[0].numElements();
+      for (int k = 0; k < 2; ++k)
+        parts[k].push_back(std::move(element[k]));
+    }
+    Tensor joined[2];
+    for (int k = 0; k < 2; ++k) {
+      LATHE_TRY_VALUE(made, context.allocate(k ? table->valueType : table->keyType, {count}));
+      int64_t at = 0;
+      for (const Tensor &part : parts[k]) {
+        copyElements(made, at, part, 0, part.numElements());
+        at += part.numElements();
+      }
+      joined[k] = made;
+    }
+    return table->initialize(joined[0], joined[1]);
+  }
+};
+
 absl::Status cardinality(KernelContext &context) {
   auto dataset = datasetFrom(context.input(0));
   if (!dataset.ok())
@@ -182,6 +180,9 @@ absl::Status cardinality(KernelContext &context) {
   return absl::OkStatus();
 }
 
+LATHE_HOST_KERNEL(ExperimentalDatasetToTFRecord, ToTFRecord);
+LATHE_HOST_KERNEL(InitializeTableFromDataset, ToTable);
+LATHE_HOST_FUNCTION(ExperimentalDatasetCardinality, cardinality);
 LATHE_HOST_KERNEL(ReduceDataset, Reduce);
 LATHE_HOST_KERNEL(DatasetToSingleElement, ToSingleElement);
 LATHE_HOST_KERNEL(DatasetToTFRecord, ToTFRecord);
