@@ -59,40 +59,14 @@ static codegen::Convolution convolutionOfImages(Op op) {
 codegen::Convolution convolutionOf(kernel::ConvOp op) { return convolutionOfImages(op); }
 codegen::Convolution convolutionOf(kernel::DepthwiseConvOp op) { return convolutionOfImages(op); }
 
-namespace {
-/// Results of a kernel.pool, one or several neighbours.
-class Pool {
-public:
-  Pool(kernel::PoolOp op, KernelBuilder &b)
-      : op(op), b(b), kind(op.getKind()), input(hlo::tensorType(op.getInput())), acc(op.getAccType().getElementType()),
-        sizes(b.dims(input)) {}
+Pooling::Pooling(kernel::PoolOp op, KernelBuilder &b)
+    : b(b), kind(op.getKind()), input(hlo::elementType(op.getInput())), acc(op.getAccType().getElementType()) {}
 
-  Value at(ArrayRef<Value> index, unsigned lanes);
-  int64_t steps() const {
-    int64_t count = 1;
-    for (int64_t taps : op.getWindow())
-      count *= taps;
-    return count;
-  }
-
-private:
-  Value initial(unsigned lanes);
-  Value combine(Value sum, Value x);
-
-  mutable kernel::PoolOp op;
-  KernelBuilder &b;
-  StringRef kind;
-  RankedTensorType input;
-  Type acc;
-  SmallVector<Value> sizes;
-};
-} // namespace
-
-Value Pool::initial(unsigned lanes) {
+Value Pooling::begin(unsigned lanes) {
   Type t = codegen::regType(acc, lanes);
   const bool isMax = kind != "min";
   if (kind == "max_number") {
-    auto lowest = APFloat::getLargest(cast<FloatType>(input.getElementType()).getFloatSemantics(), /*Negative=*/true);
+    auto lowest = APFloat::getLargest(cast<FloatType>(input).getFloatSemantics(), /*Negative=*/true);
     return b.cst(t, lowest.convertToDouble());
   }
   if (kind == "sum" || kind == "avg")
@@ -105,7 +79,9 @@ Value Pool::initial(unsigned lanes) {
   return b.cstI(t, limit.getSExtValue());
 }
 
-Value Pool::combine(Value sum, Value x) {
+Value Pooling::element(Value x) { return codegen::emitConvert(b, x, input, acc); }
+
+Value Pooling::add(Value sum, Value x) {
   const bool isFloat = isa<FloatType>(getElementTypeOrSelf(sum)), isUnsigned = codegen::isUnsignedElem(acc), isMax = kind == "max";
   if (kind == "max_number") // never a NaN
     return b.select(arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, sum), x, sum);
@@ -121,6 +97,40 @@ Value Pool::combine(Value sum, Value x) {
   return isMax ? arith::MaxSIOp::create(b, sum, x).getResult() : arith::MinSIOp::create(b, sum, x).getResult();
 }
 
+Value Pooling::finish(Value sum, llvm::function_ref<Value()> elements) {
+  if (kind != "avg")
+    return sum;
+  Value count = codegen::emitConvert(b, b.max(elements(), b.i64(1)), b.getI64Type(), acc);
+  count = b.splatElem(acc, count, codegen::lanesOf(sum.getType()));
+  if (isa<FloatType>(getElementTypeOrSelf(sum)))
+    return arith::DivFOp::create(b, sum, count);
+  return arith::DivSIOp::create(b, sum, count);
+}
+
+namespace {
+/// Results of a kernel.pool, one or several neighbours.
+class Pool {
+public:
+  Pool(kernel::PoolOp op, KernelBuilder &b)
+      : op(op), b(b), pooling(op, b), input(hlo::tensorType(op.getInput())), sizes(b.dims(input)) {}
+
+  Value at(ArrayRef<Value> index, unsigned lanes);
+  int64_t steps() const {
+    int64_t count = 1;
+    for (int64_t taps : op.getWindow())
+      count *= taps;
+    return count;
+  }
+
+private:
+  mutable kernel::PoolOp op;
+  KernelBuilder &b;
+  Pooling pooling;
+  RankedTensorType input;
+  SmallVector<Value> sizes;
+};
+} // namespace
+
 Value Pool::at(ArrayRef<Value> index, unsigned lanes) {
   const size_t spatial = op.getWindow().size();
   SmallVector<Value> from(index);
@@ -128,7 +138,7 @@ Value Pool::at(ArrayRef<Value> index, unsigned lanes) {
   std::function<SmallVector<Value>(size_t, ValueRange)> nest = [&](size_t i, ValueRange carried) -> SmallVector<Value> {
     if (i == spatial) {
       Value x = b.loadElem(input.getElementType(), b.operands[0], b.linearize(from, sizes), lanes);
-      return {combine(carried[0], codegen::emitConvert(b, x, input.getElementType(), acc)), b.add(carried[1], b.i64(1))};
+      return {pooling.add(carried[0], pooling.element(x)), b.add(carried[1], b.i64(1))};
     }
     return b.loop(b.i64(0), b.i64(op.getWindow()[i]), b.i64(1), carried, [&](Value tap, ValueRange now) {
       Value first = b.sub(b.mul(index[i + 1], b.i64(op.getStrides()[i])), b.i64(op.getPadding()[2 * i]));
@@ -139,13 +149,8 @@ Value Pool::at(ArrayRef<Value> index, unsigned lanes) {
       }, [&] { return SmallVector<Value>(now); });
     });
   };
-  SmallVector<Value> done = nest(0, ValueRange{initial(lanes), b.i64(0)});
-  if (kind != "avg")
-    return done[0];
-  Value count = b.splatElem(acc, codegen::emitConvert(b, b.max(done[1], b.i64(1)), b.getI64Type(), acc), lanes);
-  if (isa<FloatType>(getElementTypeOrSelf(done[0])))
-    return arith::DivFOp::create(b, done[0], count);
-  return arith::DivSIOp::create(b, done[0], count);
+  SmallVector<Value> done = nest(0, ValueRange{pooling.begin(lanes), b.i64(0)});
+  return pooling.finish(done[0], [&] { return done[1]; });
 }
 
 /// `core`: anything with at(index), or at(index, lanes).
