@@ -316,7 +316,8 @@ LogicalResult emitWgmmaConv(Operation *op, KernelBuilder &b) {
   const bool copied = isWgmmaCopied(mma.kind, hlo::elementType(conv.getInput()), /*alongDepth=*/true) &&
                       isWgmmaCopied(mma.kind, hlo::elementType(conv.getFilter()), /*alongDepth=*/false);
   WgmmaShape shape = chooseWgmmaShape(mma.kind, mma.shape, copied, /*rows=*/-1, product.columns, conv.getGroups());
-  shape.residents = 1; // places of pixels take registers
+  if (shape.columns > 64)
+    shape.residents = 1; // places of pixels take registers
   b.setWork(mma.shape.rows * mma.shape.columns * 16);
   BlockFrame frame(b, mma.shape.threads());
   auto widest = [&](Type element) { return mmaAccess(mma.kind, element); };

@@ -114,20 +114,23 @@ Value roundMmaElements(KernelBuilder &b, MmaKind kind, const TileOperand &operan
              : vector::FromElementsOp::create(b, VectorType::get({operand.vector}, word), words).getResult();
 }
 
-SmallVector<Value> loadMmaSide(KernelBuilder &b, MmaKind kind, const TileSide &side, Value step, Value depth, int64_t together) {
-  SmallVector<Value> values;
+Value loadMmaSlot(KernelBuilder &b, MmaKind kind, const TileSide &side, size_t slot, Value step, Value depth, int64_t together) {
   const TileOperand &o = *side.operand;
   const unsigned align = o.vector * codegen::elemBytes(o.element);
-  for (size_t i = 0; i < side.slots(); ++i) {
-    const TilePlace place = side.at(b, i, step, depth, together);
-    Value x;
-    if (isMmaElement(kind, o.element))
-      x = LLVM::LoadOp::create(b, codegen::widen(b.getIntegerType(8 * mmaBytes(kind)), o.vector),
-                               b.ptrAt(o.pointer, o.element, place.index), align);
-    else
-      x = loadAligned(b, o.element, o.pointer, place.index, o.vector, align);
-    values.push_back(place.inside ? b.select(place.inside, x, b.cstI(x.getType(), 0)) : x);
-  }
+  const TilePlace place = side.at(b, slot, step, depth, together);
+  Value x;
+  if (isMmaElement(kind, o.element))
+    x = LLVM::LoadOp::create(b, codegen::widen(b.getIntegerType(8 * mmaBytes(kind)), o.vector),
+                             b.ptrAt(o.pointer, o.element, place.index), align);
+  else
+    x = loadAligned(b, o.element, o.pointer, place.index, o.vector, align);
+  return place.inside ? b.select(place.inside, x, b.cstI(x.getType(), 0)) : x;
+}
+
+SmallVector<Value> loadMmaSide(KernelBuilder &b, MmaKind kind, const TileSide &side, Value step, Value depth, int64_t together) {
+  SmallVector<Value> values;
+  for (size_t i = 0; i < side.slots(); ++i)
+    values.push_back(loadMmaSlot(b, kind, side, i, step, depth, together));
   return values;
 }
 

@@ -30,7 +30,9 @@ int64_t mmaAccess(MmaKind kind, mlir::Type element);
 int64_t mmaBytes(MmaKind kind);
 /// Whether elements in memory are what is multiplied.
 bool isMmaElement(MmaKind kind, mlir::Type element);
-/// What a thread loads of an operand's tile in step `step`, as it lies in memory: see TileSide::at.
+/// What a thread loads of an operand's tile in step `step`, as it lies in memory, by one access or by all: see TileSide::at.
+mlir::Value loadMmaSlot(codegen::KernelBuilder &b, MmaKind kind, const TileSide &side, size_t slot, mlir::Value step, mlir::Value depth,
+                        int64_t together);
 mlir::SmallVector<mlir::Value> loadMmaSide(codegen::KernelBuilder &b, MmaKind kind, const TileSide &side, mlir::Value step,
                                            mlir::Value depth, int64_t together);
 /// What is multiplied of one of these values, as integers of that width.

@@ -29,16 +29,20 @@ bool isWgmmaCopied(MmaKind kind, Type element, bool alongDepth) {
 }
 
 // A tile of 128x128 asks for as many bytes in the cycles of its products as a multiprocessor gets from the second cache at best;
-// twice the columns ask for three quarters of that. What passes through registers takes some of them.
+// twice the columns ask for three quarters of that. What passes through registers takes some of them. Tiles of 64x64 are for products
+// that have few others: what they wait for is memory, so many of their stages are under way.
 WgmmaShape chooseWgmmaShape(MmaKind kind, const MmaShape &shape, bool copied, int64_t rows, int64_t columns, int64_t batch) {
   constexpr int64_t enough = 120; // blocks that keep a device of 132 multiprocessors busy
   if (shape.rows < 128)
-    return {shape.rows, shape.columns, /*lineBytes=*/128, /*stages=*/3, /*underWay=*/0, /*residents=*/copied ? 4 : 2};
+    return {shape.rows, shape.columns, /*lineBytes=*/128, /*stages=*/copied ? 6 : 3, /*underWay=*/0, /*residents=*/2};
+  const int64_t lineBytes = !copied && kind == MmaKind::Bf16 ? 64 : 128;
+  if (columns > 0 && columns <= groupRows)
+    return {128, 64, lineBytes, /*stages=*/copied ? 4 : 3, /*underWay=*/1, /*residents=*/2};
   const int64_t across = columns > 0 ? llvm::divideCeil(columns, 256) : 0;
   const bool known = rows > 0 && columns > 0 && batch > 0;
   const bool large = known && int64_t(llvm::divideCeil(rows, 128)) * across * batch >= enough && across * 256 * 8 <= columns * 9;
-  if (!copied) // bytes that are turned spill beside so many sums
-    return {128, large && kind != MmaKind::S8 ? 256 : 128, /*lineBytes=*/kind == MmaKind::Bf16 ? 64 : 128, /*stages=*/3, /*underWay=*/1, /*residents=*/1};
+  if (!copied)
+    return {128, large ? 256 : 128, lineBytes, /*stages=*/3, /*underWay=*/1, /*residents=*/1};
   if (large)
     return {128, 256, /*lineBytes=*/128, /*stages=*/4, /*underWay=*/1, /*residents=*/1};
   return {128, 128, /*lineBytes=*/128, /*stages=*/3, /*underWay=*/0, /*residents=*/2};
@@ -61,18 +65,26 @@ private:
     uint64_t layout = 0;       ///< the descriptor but for its address
     bool along = false;        ///< steps are neighbours in shared memory
     bool copied = false;       ///< by cp.async; else what is multiplied passes through registers
-    SmallVector<Value> stores; ///< bytes from the stage to what each access copies, or to each element of it: see isTurned
-    /// Only halves may lie across: others are turned on the way.
+    /// Only halves may lie across: others are turned on the way, so many steps of some lines at once. Of what is not turned it is 1.
+    int64_t turned = 1;
+    SmallVector<Value> stores; ///< bytes from the stage to what each access copies, or to each line of `turned` accesses
     bool isTurned() const { return along && !operand->alongDepth; }
+    /// The places of the accesses from `first` on.
+    ArrayRef<Value> storesOf(size_t first) const {
+      const int64_t each = isTurned() ? operand->vector : 1;
+      return ArrayRef(stores).slice(first / turned * each, each);
+    }
   };
 
-  Side makeSide(const TileOperand &operand, int64_t lines, Value tile, Value count);
+  Side makeSide(const TileOperand &operand, TileOperand &narrow, int64_t lines, Value tile, Value count);
+  void turn(Side &side, int64_t lines, Value tile, Value count);
   Value permuted(const Side &side, Value at, Value k);
-  Value place(const Side &side, Value stage, size_t store) {
-    return b.ptrBytes(b.ptrBytes(memory, b.add(stage, side.stores[store])), b.i64(side.start));
+  Value place(const Side &side, Value stage, Value store) {
+    return b.ptrBytes(b.ptrBytes(memory, b.add(stage, store)), b.i64(side.start));
   }
   void copy(const Side &side, Value stage, Value step);
-  void store(const Side &side, Value stage, ValueRange values);
+  void store(const Side &side, Value stage, size_t first, ValueRange values);
+  SmallVector<Value> turnedLines(const Side &side, ValueRange values);
   void multiply(Value stage);
   void sumUp(Value steps);
   SmallVector<Value> sums();
@@ -95,6 +107,7 @@ private:
   const int64_t bytes, line, depth; ///< of an element in shared memory; bytes and steps of a line in a stage
   Value memory, group;       ///< group: of this thread
   Side lhs, rhs;
+  TileOperand narrowLhs, narrowRhs; ///< of what is turned: see makeSide
   int64_t stageBytes = 0, memoryBytes = 0;
 };
 
@@ -128,24 +141,46 @@ Value WgmmaTile::permuted(const Side &side, Value at, Value k) {
   return b.add(b.mul(b.divU(at, b.i64(width)), b.i64(depth * atomBytes)), inside);
 }
 
-// Threads of a warp that turn elements have some steps of some lines each, not one step of many: words of neighbouring steps lie
-// in different banks, those of every eighth line in one.
-WgmmaTile::Side WgmmaTile::makeSide(const TileOperand &operand, int64_t lines, Value tile, Value count) {
+// What is turned comes as blocks of several steps of four lines, a block a thread: stored along the depth, it is as few accesses as
+// there are lines. Lanes lie so that eight neighbours have pieces of eight columns of banks (four of two blocks' lines, whose keys differ
+// in the highest bit), and that a warp loads whole sectors of each step.
+void WgmmaTile::turn(Side &side, int64_t lines, Value tile, Value count) {
+  constexpr int64_t pieces = 4; // of the depth, that a warp has
+  const TileOperand &o = *side.operand;
+  const int64_t inner = lines / o.vector, slots = std::max<int64_t>(1, lines * depth / o.vector / shape.threads());
+  side.turned = std::min(pieceBytes / bytes, slots);
+  const int64_t together = pieces * pieceBytes / bytes / side.turned; // blocks of these pieces
+  assert(shape.threads() % (together * inner) == 0 && line % (pieces * pieceBytes) == 0 && "each thread has all steps of its lines");
+  Value member = b.remU(frame.thread, b.i64(together)), rest = b.divU(frame.thread, b.i64(together));
+  static_cast<TileSide &>(side) = TileSide(b, o, lines, depth, b.remU(rest, b.i64(inner)), shape.threads(), tile, count);
+  for (size_t i = 0; i < side.slots(); ++i) {
+    const int64_t block = i / side.turned * (shape.threads() / together / inner);
+    Value number = b.add(b.mul(b.add(b.divU(rest, b.i64(inner)), b.i64(block)), b.i64(together)), member);
+    side.k[i] = b.add(b.mul(number, b.i64(side.turned)), b.i64(i % side.turned));
+    if (i % side.turned == 0)
+      for (int64_t j = 0; j < o.vector; ++j)
+        side.stores.push_back(permuted(side, b.add(side.line[i], b.i64(j)), side.k[i]));
+  }
+}
+
+WgmmaTile::Side WgmmaTile::makeSide(const TileOperand &operand, TileOperand &narrow, int64_t lines, Value tile, Value count) {
+  constexpr int64_t turnedLines = 4;
   Side side;
   side.along = operand.alongDepth || bytes != 2;
   side.operand = &operand;
-  Value thread = frame.thread;
-  if (const int64_t inner = lines / operand.vector; side.isTurned() && inner < shape.threads()) {
-    Value outer = b.i64(shape.threads() / inner);
-    thread = b.add(b.mul(b.remU(thread, outer), b.i64(inner)), b.divU(thread, outer));
-  }
-  static_cast<TileSide &>(side) = TileSide(b, operand, lines, depth, thread, shape.threads(), tile, count);
-  side.copied = isWgmmaCopied(kind, operand.element, operand.alongDepth) && operand.vector * bytes >= 4;
   side.start = stageBytes;
   stageBytes += lines * line;
-  for (size_t i = 0; i < side.slots(); ++i)
-    for (int64_t j = 0; j < (side.isTurned() ? operand.vector : 1); ++j)
-      side.stores.push_back(permuted(side, b.add(side.line[i], b.i64(j)), side.k[i]));
+  if (side.isTurned()) {
+    narrow = operand;
+    narrow.vector = std::min(operand.vector, turnedLines);
+    side.operand = &narrow;
+    turn(side, lines, tile, count);
+  } else {
+    static_cast<TileSide &>(side) = TileSide(b, operand, lines, depth, frame.thread, shape.threads(), tile, count);
+    side.copied = isWgmmaCopied(kind, operand.element, operand.alongDepth) && operand.vector * bytes >= 4;
+    for (size_t i = 0; i < side.slots(); ++i)
+      side.stores.push_back(permuted(side, side.line[i], side.k[i]));
+  }
   // A descriptor has addresses and distances in pieces: from bit 16 on the distance of neighbouring atoms across, unused
   // along; from bit 32 on that of eight lines along or of eight steps across; from bit 62 on 1 or 2 for lines of 128 or 64 bytes.
   auto layout = [](uint64_t leading, uint64_t stride, uint64_t swizzle) {
@@ -165,19 +200,57 @@ WgmmaTile::Side WgmmaTile::makeSide(const TileOperand &operand, int64_t lines, V
 
 void WgmmaTile::copy(const Side &side, Value stage, Value step) {
   if (side.copied)
-    copyMmaSide(b, kind, side, step, p.depth, /*together=*/1, [&](size_t i) { return place(side, stage, i); });
+    copyMmaSide(b, kind, side, step, p.depth, /*together=*/1, [&](size_t i) { return place(side, stage, side.stores[i]); });
 }
 
-void WgmmaTile::store(const Side &side, Value stage, ValueRange values) {
-  const int64_t v = side.operand->vector;
-  for (auto [i, value] : llvm::enumerate(values)) {
-    Value x = roundMmaElements(b, kind, *side.operand, value);
-    if (!side.isTurned() || v == 1)
-      LLVM::StoreOp::create(b, x, place(side, stage, i), v * bytes);
-    else
-      for (int64_t j = 0; j < v; ++j)
-        LLVM::StoreOp::create(b, vector::ExtractOp::create(b, x, j), place(side, stage, i * v + j), bytes);
+/// What is stored of `side.turned` accesses, that is steps: the steps of each line.
+SmallVector<Value> WgmmaTile::turnedLines(const Side &side, ValueRange values) {
+  SmallVector<Value> steps, lines;
+  for (Value v : values)
+    steps.push_back(roundMmaElements(b, kind, *side.operand, v));
+  const int64_t count = steps.size();
+  auto lineOf = [&](int64_t j, Type element, ValueRange parts) {
+    SmallVector<Value> elements;
+    for (Value v : parts)
+      elements.push_back(isa<VectorType>(v.getType()) ? vector::ExtractOp::create(b, v, j).getResult() : v);
+    return elements.size() == 1 ? elements[0]
+                                : vector::FromElementsOp::create(b, VectorType::get({int64_t(elements.size())}, element), elements).getResult();
+  };
+  if (bytes > 1 || side.operand->vector != 4 || count % 4) {
+    for (int64_t j = 0; j < side.operand->vector; ++j)
+      lines.push_back(lineOf(j, b.getIntegerType(8 * bytes), steps));
+    return lines;
   }
+  // 4x4 bytes are turned as words: pairs of steps first, then pairs of those
+  Type word = b.getI32Type();
+  auto pick = [&](Value x, Value y, int64_t which) {
+    return LLVM::CallIntrinsicOp::create(b, word, b.getStringAttr("llvm.nvvm.prmt"), ValueRange{x, y, b.cstI(word, which)}).getResult(0);
+  };
+  SmallVector<SmallVector<Value>, 4> words(4);
+  for (int64_t i = 0; i < count; i += 4) {
+    Value x[4], pairs[4];
+    for (int64_t s = 0; s < 4; ++s)
+      x[s] = LLVM::BitcastOp::create(b, word, steps[i + s]);
+    for (int64_t s = 0; s < 4; ++s) // of two steps, two of four lines
+      pairs[s] = pick(x[s / 2 * 2], x[s / 2 * 2 + 1], s % 2 ? 0x7362 : 0x5140);
+    for (int64_t j = 0; j < 4; ++j)
+      words[j].push_back(pick(pairs[j / 2], pairs[2 + j / 2], j % 2 ? 0x7632 : 0x5410));
+  }
+  for (int64_t j = 0; j < 4; ++j)
+    lines.push_back(lineOf(j, word, words[j]));
+  return lines;
+}
+
+/// Stores what `side.turned` accesses from `first` on have loaded.
+void WgmmaTile::store(const Side &side, Value stage, size_t first, ValueRange values) {
+  SmallVector<Value> stored;
+  if (side.isTurned())
+    stored = turnedLines(side, values);
+  else
+    stored.push_back(roundMmaElements(b, kind, *side.operand, values[0]));
+  const int64_t size = (side.isTurned() ? side.turned : side.operand->vector) * bytes;
+  for (auto [x, at] : llvm::zip_equal(stored, side.storesOf(first)))
+    LLVM::StoreOp::create(b, x, place(side, stage, at), size);
 }
 
 /// Has the products of a stage under way as one group.
@@ -235,11 +308,17 @@ void WgmmaTile::sumUp(Value steps) {
       values.append(loadMmaSide(b, kind, *side, step, p.depth, /*together=*/1));
     return values;
   };
-  auto put = [&](Value stage, ValueRange values) {
-    for (const Side *side : stored) {
-      store(*side, stage, values.take_front(side->slots()));
-      values = values.drop_front(side->slots());
-    }
+  // what is stored leaves its registers to what is loaded then, so that loads have a whole turn's time
+  auto exchange = [&](Value stage, ValueRange values, Value step) {
+    SmallVector<Value> loaded;
+    for (const Side *side : stored)
+      for (size_t i = 0; i < side->slots(); i += side->turned) {
+        store(*side, stage, i, values.take_front(side->turned));
+        values = values.drop_front(side->turned);
+        for (int64_t s = 0; step && s < side->turned; ++s)
+          loaded.push_back(loadMmaSlot(b, kind, *side, i + s, step, p.depth, /*together=*/1));
+      }
+    return loaded;
   };
   auto waitForProducts = [&](int64_t pending) { assembly("wgmma.wait_group.sync.aligned " + std::to_string(pending) + ";", ""); };
   for (int64_t s = 0; s < ahead; ++s)
@@ -249,7 +328,7 @@ void WgmmaTile::sumUp(Value steps) {
     return b.select(b.lt(next, b.i64(shape.stages * stageBytes)), next, b.i64(0));
   };
   auto all = [&] {
-    put(b.i64(0), load(b.i64(0)));
+    exchange(b.i64(0), load(b.i64(0)), {});
     // the stage that is used, the one that is free, and what is to be stored to the next one
     SmallVector<Value> carried{b.i64(0), b.i64(ahead * stageBytes)};
     carried.append(load(b.i64(1)));
@@ -261,8 +340,11 @@ void WgmmaTile::sumUp(Value steps) {
       multiply(state[0]);
       fetch(state[1], b.add(step, b.i64(ahead)));
       SmallVector<Value> next{after(state[0]), after(state[1])};
-      put(next[0], state.drop_front(2));
-      next.append(load(b.add(step, b.i64(2))));
+      // A branch of its own, since ptxas would have what waits for loads ahead of the products of this block.
+      if (ValueRange values = state.drop_front(2); !values.empty())
+        next.append(b.ifElse(
+            b.lt(b.add(step, b.i64(1)), steps), TypeRange(values), [&] { return exchange(next[0], values, b.add(step, b.i64(2))); },
+            [&] { return SmallVector<Value>(values); }));
       waitForProducts(shape.underWay);
       return next;
     });
@@ -333,8 +415,8 @@ LogicalResult WgmmaTile::emit() {
   for (int64_t i = 0; i < count(); ++i)
     text += "mov.b32 wg_sum" + std::to_string(i) + ", 0;\n";
   assembly(text, "");
-  lhs = makeSide(p.lhs, shape.rows, p.tileRow, p.rows);
-  rhs = makeSide(p.rhs, shape.columns, p.tileColumn, p.columns);
+  lhs = makeSide(p.lhs, narrowLhs, shape.rows, p.tileRow, p.rows);
+  rhs = makeSide(p.rhs, narrowRhs, shape.columns, p.tileColumn, p.columns);
   memoryBytes = shape.stages * stageBytes;
   memory = memoryBytes > staticBytes ? frame.launchedShared(memoryBytes, aligned) : frame.shared(memoryBytes, aligned);
   frame.setResidents(shape.residents);

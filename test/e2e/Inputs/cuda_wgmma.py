@@ -1,5 +1,5 @@
-"""cuda_wgmma.py OUT: products and convolutions whose tiles are those of warpgroups on sm_90a (64x64, 128x128 and
-128x256). OUT.pbtxt: of halves and bytes; OUT_f32.pbtxt: of f32, for --precision. OUT.npz and OUT_f32.npz: values for their inputs."""
+"""cuda_wgmma.py OUT: products and convolutions whose tiles are those of warpgroups on sm_90a (64x64, 128x64, 128x128
+and 128x256). OUT.pbtxt: of halves and bytes; OUT_f32.pbtxt: of f32, for --precision. OUT.npz and OUT_f32.npz: values for their inputs."""
 import sys
 
 import numpy as np
@@ -36,6 +36,8 @@ product("halves_epilogue", 1280, 16, 1280, dtype="DT_HALF", bias=True)
 product("halves_free", 1152, 16, 1280, dtype="DT_HALF", free=0)
 whole("bytes_wide", 128, 144, 256, False, True, 120)
 whole("bytes_square", 104, 144, 112, False, False, 96)
+whole("bytes_turned", 124, 132, 252, True, False, 120)
+product("halves_thin", 12288, 264, 56, dtype="DT_HALF")
 sides = [cast(f"bfloats_{side}_cast", given(f"bfloats_{side}", dims), "DT_FLOAT", "DT_BFLOAT16")
          for side, dims in (("p", [1408, 72]), ("q", [72, 2816]))]
 cast("bfloats_out", node("bfloats", "MatMul", sides, T="type: DT_BFLOAT16", transpose_a="b: false", transpose_b="b: false"), "DT_BFLOAT16", "DT_FLOAT")
@@ -48,6 +50,9 @@ product("wide", 64, 40, 248, batch=(120,))
 product("square_11", 104, 40, 120, True, True, batch=(96,))
 product("small_01", 72, 40, 120, False, True, batch=(24,))
 product("small_10", 72, 136, 120, True, False, batch=(24,))
+product("wide_11", 64, 72, 256, True, True, batch=(120,))
+product("thin_10", 12288, 36, 44, True)
+conv("thin_conv", [1, 96, 128, 8], [3, 3], 64)
 product("depth_at_run_time", 1152, 24, 1280, free=1)
 conv("square_conv", [1, 110, 112, 8], [3, 3], 128)
 conv("small_conv", [2, 60, 60, 8], [3, 3], 64, stride=2)
