@@ -104,6 +104,10 @@ def nan_among_maxima(o, operands, want, got):
     return np.full(want.shape, any(np.any(np.isnan(wide(a))) for a in operands if a.dtype.kind == 'f' or a.dtype.name == 'bfloat16'))
 
 
+def infinite_doubles(o, operands, want, got):
+    return np.isinf(operands[0]) & (operands[0].dtype == np.float64)
+
+
 def unsorted_rows(o, operands, want, got):
     rows = operands[0]
     bad = ~np.all(rows[:, 1:] >= rows[:, :-1], axis=1) if rows.ndim == 2 else np.zeros(1, bool)
@@ -124,6 +128,7 @@ KNOWN = [
     ('Cholesky', matrices_not_finite, 'matrices that are not finite'),
     ('SegmentMax SegmentMin SparseReduceMax', nan_among_maxima, 'NaN in whole vectors of the largest of sorted segments'),
     ('Round', integers, 'Round of integers, which TensorFlow makes 0'),
+    ('Erf', infinite_doubles, 'Erf of infinite doubles, of which TensorFlow makes NaN'),
     ('Cast', leaves_integer, 'casts out of range'),
     ('LowerBound UpperBound', unsorted_rows, 'bounds in rows that are not sorted'),
     ('Log Log1p Sign Square Reciprocal Sqrt Rsqrt Div RealDiv DivNoNan Xdivy Xlogy Xlog1py Pow Tanh Sigmoid Asin Acos Atan Asinh Acosh '
