@@ -1,5 +1,6 @@
 #include "runtime/core/Compute.h"
 
+#include "ops/Absent.h"
 #include "runtime/core/InvalidUse.h"
 
 #include <algorithm>
@@ -224,7 +225,7 @@ std::vector<std::string_view> allKernels() {
 absl::StatusOr<std::unique_ptr<HostKernel>> makeKernel(KernelInit &init) {
   const KernelFactory *factory = findKernel(init.node().op);
   if (!factory)
-    return absl::UnimplementedError("no host kernel");
+    return absl::UnimplementedError(ops::noHostKernel(init.node().op));
   std::unique_ptr<HostKernel> kernel = factory->make(init);
   if (!init.status().ok())
     return init.status();

@@ -1,6 +1,7 @@
 // From a graph to a graph with launches.
 #include "runtime/session/Clusters.h"
 
+#include "ops/Absent.h"
 #include "runtime/session/DeviceValues.h"
 #include "runtime/device.h"
 #include "runtime/session/Executable.h"
@@ -48,7 +49,7 @@ absl::Status wrapNode(tf::NodeDef node, const Library &library, const GraphLimit
   for (auto *types : {&info->inputTypes, &info->outputTypes})
     for (DType t : *types)
       if (t == DType::String || t == DType::Variant || (t == DType::Resource && types == &info->outputTypes))
-        return atNode(node.name(), node.op(), absl::UnimplementedError("no host kernel"));
+        return atNode(node.name(), node.op(), absl::UnimplementedError(ops::noHostKernel(node.op())));
   tf::FunctionDef *f = functions->add_function();
   tf::OpDef *signature = f->mutable_signature();
   signature->set_name(functionName);
@@ -75,16 +76,17 @@ absl::Status wrapNode(tf::NodeDef node, const Library &library, const GraphLimit
     auto found = constants.find(std::string(absl::StripSuffix(data[i], ":0")));
     return found == constants.end() || isVariable(i) ? nullptr : &found->second;
   };
-  bool allConstant = true; // then the launch would have no inputs, and be in no loop
+  // the launch follows them, so that it is in their loop where it has no other input
   for (size_t i = 0; i < data.size(); ++i)
-    allConstant = allConstant && constantOf(i);
+    if (const tf::NodeDef *constant = constantOf(i))
+      controls.push_back("^" + constant->name());
   std::vector<std::string> names(data.size());
   int variables = 0;
   for (bool wanted : {false, true})
     for (size_t i = 0; i < data.size(); ++i) {
       if (isVariable(i) != wanted)
         continue;
-      if (const tf::NodeDef *constant = allConstant ? nullptr : constantOf(i)) {
+      if (const tf::NodeDef *constant = constantOf(i)) {
         tf::NodeDef *copy = f->add_node_def();
         *copy = *constant;
         copy->clear_input();
@@ -138,7 +140,7 @@ absl::Status wrapNode(tf::NodeDef node, const Library &library, const GraphLimit
     return absl::OkStatus();
   }
   if (info->outputTypes.size() != 1 || data.empty() || !info->inputIsRef[0])
-    return atNode(node.name(), node.op(), absl::UnimplementedError("no host kernel"));
+    return atNode(node.name(), node.op(), absl::UnimplementedError(ops::noHostKernel(node.op())));
   (*f->mutable_control_ret())[node.name()] = node.name();
   signature->set_is_stateful(true);
   launch.set_name(node.name() + "/_launch");

@@ -1,3 +1,4 @@
+#include "ops/Absent.h"
 #include "ops/Flags.h"
 #include "ops/Registry.h"
 
@@ -31,6 +32,14 @@ struct Attrs : AttrSource {
   }
 };
 } // namespace
+
+TEST(Absent, ReasonsAreOfOpsThatThereAre) {
+  EXPECT_GT(absentOps().size(), 20u);
+  for (std::string_view op : absentOps())
+    EXPECT_TRUE(findOp(op)) << op;
+  EXPECT_EQ(noHostKernel("PyFunc"), "no host kernel: it calls into Python, and runs in sessions of the Python package alone");
+  EXPECT_EQ(noHostKernel("MatMul"), "no host kernel");
+}
 
 TEST(RegistryTest, TableIsConsistent) {
   ASSERT_GT(allOps().size(), 1000u);

@@ -1,7 +1,7 @@
 """Runs single ops on TensorFlow and writes what they gave to goldens/FAMILY.json, one case a line. The cases are in
 goldens/FAMILY.py: a function `cases(case)` that calls case(op, **arguments of the raw op). An argument `held` makes the argument
 `resource`, a variable that starts with that value; what it holds after the op is kept too. With `outputs` these are what is expected, of
-an op that TensorFlow has no kernel of for CPUs. Files are in the folder FILES, whose name the tests know.
+an op that TensorFlow has no kernel of for CPUs. `producer` is the version of the graph, for ops that it runs in old ones alone. Files are in the folder FILES, whose name the tests know.
 
 usage: make_goldens.py FAMILY ...   (needs tensorflow-cpu from PyPI; the tests need only the numbers)
 """
@@ -68,7 +68,12 @@ def scalar(kind, value):
 def run(op, kwargs):
     with tf.Graph().as_default() as graph:
         kwargs = dict(kwargs)
-        held, outputs = kwargs.pop('held', None), kwargs.pop('outputs', None)
+        held, outputs, producer = (kwargs.pop(name, None) for name in ('held', 'outputs', 'producer'))
+        if producer:
+            definition = tf.compat.v1.GraphDef()
+            definition.versions.producer = producer
+            definition.node.add(op='NoOp', name='version')
+            tf.import_graph_def(definition, name='old')
         if held is not None:
             handle = kwargs['resource'] = tf.raw_ops.VarHandleOp(dtype=held.dtype, shape=tf.TensorShape(None), shared_name='held')
             fed = tf.compat.v1.placeholder(held.dtype, held.shape)

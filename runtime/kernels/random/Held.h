@@ -9,8 +9,9 @@ namespace lathe::rt {
 /// That the number names an algorithm which we have: 1 is Philox, 2 ThreeFry, 3 whichever suits the device, here Philox.
 absl::Status checkAlgorithm(const Tensor &algorithm);
 
-/// The generator in the variable that input 0 names; the variable moves past `numbers` numbers, each of 256 blocks.
-absl::StatusOr<Philox> takeGenerator(KernelContext &context, uint64_t numbers);
+/// The generator in the variable that input 0 names; the variable moves past `numbers` numbers, each of 256 blocks. Where the state
+/// `hasAlgorithm`, that is in a word before.
+absl::StatusOr<Philox> takeGenerator(KernelContext &context, uint64_t numbers, bool hasAlgorithm = false);
 
 } // namespace lathe::rt
 

@@ -16,17 +16,19 @@ absl::Status checkAlgorithm(const Tensor &algorithm) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Philox> takeGenerator(KernelContext &context, uint64_t numbers) {
+absl::StatusOr<Philox> takeGenerator(KernelContext &context, uint64_t numbers, bool hasAlgorithm) {
   LATHE_TRY_VALUE(variable, context.resource<Variable>(0));
   std::lock_guard<std::mutex> lock(variable->mutex);
   if (!variable->value.valid())
     return absl::FailedPreconditionError("the generator's state is not initialised");
   if (variable->dtype != DType::Int64 || variable->value.dtype() != DType::Int64 || variable->value.rank() != 1 ||
-      variable->value.numElements() < 3)
-    return invalid("RNG state must be a vector of at least 3 int64, not ", dtypeName(variable->value.dtype()), " of shape ",
+      variable->value.numElements() < 3 + hasAlgorithm)
+    return invalid("RNG state must be a vector of at least ", 3 + hasAlgorithm, " int64, not ", dtypeName(variable->value.dtype()), " of shape ",
                    dimsToString(variable->value.dims()));
   LATHE_TRY(valueToHost(*variable));
   int64_t *state = variable->writable().data<int64_t>();
+  if (hasAlgorithm && *state++ != 1)
+    return invalid("Unsupported algorithm id: ", state[-1]);
   auto half = [&](int word, int i) { return static_cast<uint32_t>(static_cast<uint64_t>(state[word]) >> (32 * i)); };
   Philox mine({half(2, 0), half(2, 1)}, {half(0, 0), half(0, 1), half(1, 0), half(1, 1)});
   // TensorFlow adds by 32 bits and loses the carry into an upper half that is all ones: so a step back ends where it does
@@ -62,12 +64,14 @@ absl::Status skip(KernelContext &context) {
 }
 LATHE_HOST_FUNCTION(RngSkip, skip);
 
-/// The output of the shape in input 2, and the generator for its elements.
+/// The output of the shape in the last input but bounds, and the generator for its elements.
 absl::StatusOr<std::pair<Tensor, Philox>> begin(KernelContext &context) {
-  LATHE_TRY(checkAlgorithm(context.input(1)));
-  LATHE_TRY_VALUE(dims, dimsOf(context.input(2), "shape"));
+  const bool isFirstForm = context.node->op == "StatefulStandardNormal";
+  if (!isFirstForm)
+    LATHE_TRY(checkAlgorithm(context.input(1)));
+  LATHE_TRY_VALUE(dims, dimsOf(context.input(isFirstForm ? 1 : 2), "shape"));
   LATHE_TRY_VALUE(out, context.allocateOutput(0, dims));
-  LATHE_TRY_VALUE(generator, takeGenerator(context, static_cast<uint64_t>(out.numElements())));
+  LATHE_TRY_VALUE(generator, takeGenerator(context, static_cast<uint64_t>(out.numElements()), isFirstForm));
   return std::make_pair(out, generator);
 }
 
@@ -81,7 +85,7 @@ absl::Status floats(KernelContext &context) {
       T *data = out.template data<T>();
       if (op == "StatefulUniform")
         fillUniform(data, out.numElements(), generator);
-      else if (op == "StatefulStandardNormalV2")
+      else if (op == "StatefulStandardNormalV2" || op == "StatefulStandardNormal")
         fillNormal(data, out.numElements(), generator);
       else
         fillTruncated(data, out.numElements(), generator);
@@ -92,6 +96,7 @@ absl::Status floats(KernelContext &context) {
   });
 }
 LATHE_HOST_FUNCTION(StatefulUniform, floats);
+LATHE_HOST_FUNCTION(StatefulStandardNormal, floats);
 LATHE_HOST_FUNCTION(StatefulStandardNormalV2, floats);
 LATHE_HOST_FUNCTION(StatefulTruncatedNormal, floats);
 

@@ -10,6 +10,7 @@ def stateful(case):
         for t in ['float16', 'bfloat16', 'float32', 'float64']:
             for op in ['StatefulUniform', 'StatefulStandardNormalV2', 'StatefulTruncatedNormal']:
                 case(op, held=state, algorithm=1, shape=[3, 5], dtype=t)
+            case('StatefulStandardNormal', held=np.concatenate([[1], state]), shape=np.int64([3, 5]), dtype=t, producer=28)
         for t in [np.int32, np.int64, np.uint32, np.uint64]:
             case('StatefulUniformFullInt', held=state, algorithm=1, shape=[7], dtype=t)
             case('StatefulUniformInt', held=state, algorithm=3, shape=[7], minval=t(3), maxval=t(100))
