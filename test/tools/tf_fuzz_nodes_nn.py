@@ -252,6 +252,38 @@ def adjust(g, d, op):
     return call(op, images=bounded(g, shape, d, 0, 1), **{name: bounded(g, [], tf.float32, -.9 if op == 'AdjustHue' else .1, .9)})
 
 
+@node('AdjustContrast')
+def adjust_old(g, d, op):
+    limits = sorted(g.rng.uniform(-50, 150, 2))
+    return call(op, images=bounded(g, some(g, 2, 3, 2000) + [3], d, 0, 100), contrast_factor=bounded(g, [], tf.float32, .1, 2.),
+                min_value=tf.constant(limits[0], tf.float32), max_value=tf.constant(limits[1], tf.float32))
+
+
+@node('FusedPadConv2D FusedResizeAndPadConv2D')
+def fused_conv(g, d, op):
+    # TensorFlow reads the border of the first image for all of a batch
+    h, w, c = g.int(3, 9), g.int(3, 9), g.int(1, 4)
+    x, k = g.free([1, h, w, c], d), [g.int(1, 3), g.int(1, 3)]
+    resized = dict(size=ints([g.int(3, 9), g.int(3, 9)]), resize_align_corners=g.coin()) if 'Resize' in op else {}
+    pads = [[0, 0], [g.int(0, 2), g.int(0, 2)], [g.int(0, 2), g.int(0, 2)], [0, 0]]
+    return call(op, input=x, paddings=ints(pads), filter=g.free([*k, c, g.int(1, 5)], d), mode=g.pick(['REFLECT', 'SYMMETRIC']),
+                strides=[1, *[g.int(1, 2)] * 2, 1], padding=g.pick(['SAME', 'VALID']), **resized)
+
+
+@node('AudioSpectrogram')
+def spectrogram(g, d, op):
+    return call(op, input=bounded(g, [g.int(1, 200), g.int(1, 3)], d, -1, 1), window_size=g.int(2, 70), stride=g.int(1, 40),
+                magnitude_squared=g.coin())
+
+
+@node('Mfcc')
+def mfcc(g, d, op):
+    filters, lowest = g.int(1, 40), g.pick([0., 20., 300.])
+    return call(op, spectrogram=bounded(g, [g.int(1, 2), g.int(1, 4), g.pick([9, 33, 129])], d, 0, 3),
+                sample_rate=g.feed(np.int32(g.pick([8000, 16000]))), lower_frequency_limit=lowest, upper_frequency_limit=g.pick([1000., 3500.]),
+                filterbank_channel_count=filters, dct_coefficient_count=g.int(1, filters))
+
+
 @node('RGBToHSV HSVToRGB')
 def colours(g, d, op):
     return call(op, images=bounded(g, some(g, 0, 3, 2000) + [3], d, 0, 1))
@@ -388,6 +420,19 @@ def well_conditioned(g, d, symmetric=False, n=None):
         a = (a + np.conj(np.swapaxes(a, -1, -2))) / 2
     a = a + np.diag(np.arange(1, n + 1) + .6 * n)
     return np.asarray(a).astype(d.as_numpy_dtype), lead, n
+
+
+@node('CholeskyGrad BatchCholeskyGrad')
+def cholesky_grad(g, d, op):
+    n, batch = g.int(1, 6), some(g, 0, 1, 4)
+    l = np.tril(g.rng.uniform(-1, 1, [*batch, n, n])) + 2 * np.eye(n)
+    return call(op, l=g.feed(l.astype(d.as_numpy_dtype)), grad=bounded(g, [*batch, n, n], d, -2, 2))
+
+
+@node('MatrixExponential')
+def exponential(g, d, op):
+    n = g.int(1, 6)
+    return call(op, input=bounded(g, [*some(g, 0, 1, 4), n, n], d, -2, 2))
 
 
 @node('Cholesky BatchCholesky')
