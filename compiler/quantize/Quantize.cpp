@@ -59,21 +59,26 @@ struct Comparison {
       return count ? double(differ) / double(count) : 0;
     return share(largest);
   }
-  /// What 99 of 100 inputs are expected to stay below: the largest errors of feeds are taken to have a log-normal distribution, of which
-  /// these are so many samples (Student's t). With fewer than eight it is the largest.
+  /// What 99 of 100 inputs are expected to stay below, from the largest errors of so many feeds; with fewer than eight it is the largest.
+  /// Where these are of one size, they are taken to be log-normal. Where they are not, as with outputs of one or two numbers, whose error
+  /// often passes 0, the small ones say nothing of the large ones, and would spoil that estimate: then they are magnitudes of normal numbers.
   double likelyError() const {
+    constexpr double ofOneSize = 0.5; // deviation of logarithms; both estimates meet there
     const double n = static_cast<double>(peaks.size()), most = error();
     if (!real || n < 8 || most == 0 || !std::isfinite(most))
       return most;
-    double sum = 0, squares = 0;
+    double sum = 0, squares = 0, power = 0;
     for (double peak : peaks) {
       const double log = std::log(std::max(peak, 1e-3 * largest));
       sum += log;
       squares += log * log;
+      power += peak * peak;
     }
+    // the quantiles are within 0.04 of those of Student's t from 8 samples on
     const double mean = sum / n, deviation = std::sqrt(std::max(squares - n * mean * mean, 0.0) / (n - 1));
-    const double quantile = 2.326 + 4.4 / (n - 1); // within 0.04 of Student's, one side, from 8 samples on
-    return std::max(most, share(std::exp(mean + quantile * deviation * std::sqrt(1 + 1 / n))));
+    const double logNormal = std::exp(mean + (2.326 + 4.4 / (n - 1)) * deviation * std::sqrt(1 + 1 / n));
+    const double normal = (2.576 + 5 / n + 10 / (n * n)) * std::sqrt(power / n);
+    return std::max(most, share(deviation <= ofOneSize ? logNormal : normal));
   }
 
 private:
@@ -198,14 +203,7 @@ private:
     if (failed(measureUnits(units)))
       return failure();
 
-    // the worst first
-    std::vector<size_t> order(units.size());
-    for (size_t i = 0; i < order.size(); ++i)
-      order[i] = i;
-    // those in loops cannot be measured alone, and stand where a unit of middling quality would
-    auto quality = [&](size_t i) { return std::isnan(report.units[i].sqnr) ? 25.0 : report.units[i].sqnr; };
-    llvm::sort(order, [&](size_t a, size_t b) { return std::make_pair(quality(a), a) < std::make_pair(quality(b), b); });
-    auto kept = search(units, order);
+    auto kept = search(units, searchOrder());
     if (succeeded(kept) && session.options.keepFaster)
       kept = keepFaster(units, *kept);
     if (failed(kept))
@@ -226,6 +224,25 @@ private:
     if (failed(rewrite(module, session.options.io, false, session.annotate)))
       return failure();
     return std::move(report);
+  }
+
+  /// The units in the order in which they are kept float: the worst first, those with few multiply-adds, which cost little, before those
+  /// with many. Half as many decibels count as a share of the work; a thousandth of all work is what a unit costs at least.
+  std::vector<size_t> searchOrder() const {
+    double all = 0;
+    for (const UnitReport &line : report.units)
+      all += double(line.multiplyAdds);
+    // those in loops cannot be measured alone, and stand where a unit of middling quality would
+    auto rank = [&](size_t i) {
+      const UnitReport &line = report.units[i];
+      const double quality = std::isnan(line.sqnr) ? 25.0 : line.sqnr;
+      return quality + (all > 0 ? 5 * std::log10(double(line.multiplyAdds) / all + 1e-3) : 0);
+    };
+    std::vector<size_t> order(report.units.size());
+    for (size_t i = 0; i < order.size(); ++i)
+      order[i] = i;
+    llvm::sort(order, [&](size_t a, size_t b) { return std::make_pair(rank(a), a) < std::make_pair(rank(b), b); });
+    return order;
   }
 
   /// The float model's results on the held-out feeds.
@@ -335,16 +352,22 @@ private:
 
   /// Whether the model keeps the bound on held-out feeds with these units float. Where it does, its errors and times are reported.
   FailureOr<bool> holds(const std::vector<Unit> &units, const Kept &kept) {
-    ++report.trials;
-    progress("compare with " + std::to_string(llvm::count(kept, true)) + " nodes kept float");
+    Trial &trial = report.trials.emplace_back();
+    trial.kept = llvm::count(kept, true);
+    progress("compare with " + std::to_string(trial.kept) + " nodes kept float");
     auto form = formWith(units, kept);
     std::vector<OutputReport> outputs;
     std::vector<KernelTime> took;
     if (failed(form) || failed(compare(std::move(*form), outputs, &took)))
       return failure();
     bool fine = true;
-    for (const OutputReport &o : outputs)
-      fine &= session.options.maxError < 0 || o.exact || o.likelyError <= session.options.maxError;
+    for (const OutputReport &o : outputs) {
+      if (o.exact)
+        continue;
+      trial.largestError = std::max(trial.largestError, o.largestError);
+      trial.likelyError = std::max(trial.likelyError, o.likelyError);
+      fine &= session.options.maxError < 0 || o.likelyError <= session.options.maxError;
+    }
     if (fine) {
       report.outputs = std::move(outputs);
       times = std::move(took);

@@ -51,12 +51,18 @@ struct OutputReport {
   bool exact = false;      ///< of integers: largestError is the share of elements that differ
 };
 
+/// What the search for --max-error tried.
+struct Trial {
+  int64_t kept = 0; ///< units kept float
+  double largestError = 0, likelyError = 0; ///< the largest of the outputs, as in OutputReport
+};
+
 struct Report {
   std::string kind;
   std::vector<UnitReport> units;
   std::vector<OutputReport> outputs;
   int64_t feeds = 0, heldOut = 0;
-  int trials = 0; ///< of the search for --max-error
+  std::vector<Trial> trials; ///< in order; one without --max-error
   double floatSeconds = 0, seconds = 0; ///< of all kernels of the float model and of the final one
   /// The share of all multiply-adds that is computed in integers.
   double share() const;

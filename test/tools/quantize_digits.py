@@ -78,7 +78,7 @@ with tempfile.TemporaryDirectory() as folder:
         got, report = run("--quantize", "int8", "--calibrate", calibration, "--max-error", str(bound))
         kept = [node for node in report["nodes"] if not node["quantized"]]
         worst = max(line.get("largest_error", 0) for line in report["outputs"])
-        print(f"--max-error {bound:.4f}: {len(kept)} of {len(report['nodes'])} nodes float after {report['trials']} trials, {worst:.4f}")
+        print(f"--max-error {bound:.4f}: {len(kept)} of {len(report['nodes'])} nodes float after {len(report['trials'])} trials, {worst:.4f}")
         check(worst <= bound, f"error {worst} beyond the bound {bound}")
-        check(0 < len(kept) < len(report["nodes"]) and report["trials"] > 1, "the search kept nothing float, or everything")
+        check(0 < len(kept) < len(report["nodes"]) and len(report["trials"]) > 1, "the search kept nothing float, or everything")
 sys.exit(bad)
