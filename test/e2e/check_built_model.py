@@ -30,7 +30,7 @@ with tf1.Graph().as_default(), tf1.Session() as session:
 checkpoint = tf.train.load_checkpoint(os.path.dirname(out) + "/" + os.path.basename(out) + "_checkpoint")
 names = checkpoint.get_variable_to_shape_map()
 assert len(names) == 8 * 3 + 2, sorted(names)
-assert names["conv1"] == names["conv1/m"] == [3, 3, 1, 16], names
+assert names["conv1"] == names["conv1/Adam"] == names["conv1/Adam_1"] == [3, 3, 1, 16], names
 np.testing.assert_array_equal(checkpoint.get_tensor("dense"), next(v for v in model.variables if v.name == "dense:0").numpy())
 
 with tf1.Graph().as_default(), tf1.Session() as session:
