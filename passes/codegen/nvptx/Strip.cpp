@@ -1,6 +1,7 @@
 // Poolings and depthwise convolutions over two dimensions whose windows overlap: a thread makes a strip of neighbouring pixels, four
 // channels of each. What it reads of a row of the window it reads at once, and once for all pixels of the strip, and so it does the
-// filter. A block makes strips one below the other, which read the same rows.
+// filter. A block makes strips one below the other, which read the same rows. Where there are too few pixels for that a strip is one, and
+// its thread reads several rows at once.
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
@@ -16,7 +17,7 @@ namespace lathe::nvptx {
 using codegen::ElementEmitter;
 using codegen::KernelBuilder;
 
-constexpr int64_t lanes = 4, blockThreads = 256, widestStrip = 4;
+constexpr int64_t lanes = 4, widestStrip = 4;
 
 namespace {
 
@@ -32,7 +33,8 @@ struct Strip {
   SmallVector<int64_t> columns; ///< that a strip reads, from the first of its first pixel's window on, in order
   int64_t bandRows;             ///< neighbouring rows of the result, whose strips follow each other
   int64_t vectors;              ///< of channels, whose strips follow each other
-  int64_t residents;
+  int64_t rowsAtOnce = 1;       ///< of a window, which are loaded before any is computed
+  int64_t threads, residents;   ///< of a block, and blocks of a multiprocessor
 
   void setPixels(int64_t count);
   int64_t strips() const { return llvm::divideCeil(across.out, pixels); }
@@ -134,10 +136,19 @@ static std::string plan(Operation *op, Strip &s) {
     best = n;
     loads = s.loads(conv);
   }
-  if (!best)
-    return "few strips, or too much to hold";
-  s.setPixels(best);
-  s.residents = s.held(conv) <= fourBlocks ? 4 : s.held(conv) <= threeBlocks ? 3 : 2;
+  // Few threads have registers enough, and nothing else to do while they wait.
+  constexpr int64_t mostLoaded = 24;
+  if (best) {
+    s.setPixels(best);
+  } else {
+    s.setPixels(1);
+    const int64_t row = s.held(conv) - 1;
+    if (!in.hasStaticShape() || lines * s.strips() >= 2 * fewest || row > mostLoaded)
+      return "few strips, or too much to hold";
+    s.rowsAtOnce = std::min(mostLoaded / row, s.down.taps);
+  }
+  s.threads = best ? 256 : 128;
+  s.residents = s.held(conv) <= fourBlocks || !best ? 4 : s.held(conv) <= threeBlocks ? 3 : 2;
   s.bandRows = rowsOfBand(s.down.out);
   s.vectors = vectorsTogether(s.channels / lanes);
   return {};
@@ -161,7 +172,8 @@ private:
   /// Whether the place of the image that lies `offset` from the first of a window is in it; null if it is for all up to the last
   /// result. `pixel`: the window's place, but for the padding.
   Value inside(const Windows &w, int64_t lastResult, int64_t offset, Value pixel);
-  SmallVector<Value> row(int64_t tap, ValueRange sums);
+  /// Adds so many rows of the window from `first` on. `rows`: which of them are in the image; empty if all are.
+  SmallVector<Value> add(int64_t first, int64_t count, ArrayRef<Value> rows, ValueRange sums);
   Value load(Value tensor, Value pointer, Value index) { return b.loadElem(hlo::elementType(tensor), pointer, index, lanes); }
   size_t column(int64_t pixel, int64_t tap) const {
     return llvm::find(s.columns, pixel * s.across.stride + tap * s.across.dilation) - s.columns.begin();
@@ -202,33 +214,42 @@ Value StripEmitter::count(ArrayRef<Value> insides) {
   return n;
 }
 
-SmallVector<Value> StripEmitter::row(int64_t tap, ValueRange before) {
-  SmallVector<Value> elements, weights, sums(before);
+SmallVector<Value> StripEmitter::add(int64_t first, int64_t count, ArrayRef<Value> rows, ValueRange before) {
+  struct Place {
+    Value element, inside;
+  };
+  SmallVector<Place> places; // [row, column]
+  SmallVector<Value> weights, sums(before);
   Value image = op->getOperand(0);
   Type type = codegen::regType(hlo::elementType(image), lanes);
-  // where a place is not in the image, its load is left out: one instruction whose predicate is false
-  for (auto [offset, in] : llvm::zip(s.columns, columnInside)) {
-    const int64_t apart = (tap * s.down.dilation - s.down.low) * s.across.in + offset - s.across.low;
-    auto get = [&] { return SmallVector<Value>{load(image, pixel, b.i64(apart * s.channels))}; };
-    elements.push_back(in ? b.ifElse(in, type, get, [&] { return SmallVector<Value>{b.cstI(type, 0)}; })[0] : get()[0]);
+  for (int64_t t = first; t < first + count; ++t) {
+    for (auto [offset, column] : llvm::zip(s.columns, columnInside)) {
+      Value row = rows.empty() ? Value() : rows[t - first], in = row && column ? b.both(row, column) : row ? row : column;
+      const int64_t apart = (t * s.down.dilation - s.down.low) * s.across.in + offset - s.across.low;
+      auto get = [&] { return SmallVector<Value>{load(image, pixel, b.i64(apart * s.channels))}; };
+      // what is not in the image is not loaded: one instruction whose predicate is false
+      Value x = in ? b.ifElse(in, type, get, [&] { return SmallVector<Value>{b.cstI(type, 0)}; })[0] : get()[0];
+      places.push_back({x, in});
+    }
+    for (int64_t u = 0; products && u < s.across.taps; ++u)
+      weights.push_back(load(op->getOperand(1), filter, b.i64((t * s.across.taps + u) * s.channels)));
   }
-  for (int64_t t = 0; products && t < s.across.taps; ++t)
-    weights.push_back(load(op->getOperand(1), filter, b.i64((tap * s.across.taps + t) * s.channels)));
-  if (pooling) // what is outside changes nothing
-    for (auto [x, in] : llvm::zip(elements, columnInside)) {
-      x = pooling->element(x);
-      x = in ? b.select(in, x, pooling->begin(lanes)) : x;
+  if (pooling)
+    for (Place &p : places) { // what is outside changes nothing
+      p.element = pooling->element(p.element);
+      p.element = p.inside ? b.select(p.inside, p.element, pooling->begin(lanes)) : p.element;
     }
-  for (int64_t t = 0; t < s.across.taps; ++t)
-    for (auto [p, sum] : llvm::enumerate(sums)) {
-      const size_t c = column(p, t);
-      if (pooling) {
-        sum = pooling->add(sum, elements[c]);
-        continue;
+  for (int64_t t = 0; t < count; ++t)
+    for (int64_t u = 0; u < s.across.taps; ++u)
+      for (auto [p, sum] : llvm::enumerate(sums)) {
+        const Place &place = places[t * s.columns.size() + column(p, u)];
+        if (pooling) {
+          sum = pooling->add(sum, place.element);
+          continue;
+        }
+        Value more = products->step(sum, place.element, weights[t * s.across.taps + u]);
+        sum = place.inside ? b.select(place.inside, more, sum) : more; // a product with zero might change the sum's sign, or be no number
       }
-      Value more = products->step(sum, elements[c], weights[t]); // with a zero it might be another zero, or no number
-      sum = columnInside[c] ? b.select(columnInside[c], more, sum) : more;
-    }
   return sums;
 }
 
@@ -241,10 +262,16 @@ SmallVector<Value> StripEmitter::at(ArrayRef<Value> index) {
   for (int64_t offset : s.columns)
     columnInside.push_back(inside(s.across, (s.strips() - 1) * s.pixels, offset, x));
   SmallVector<Value> sums(s.pixels, products ? products->zero(lanes) : pooling->begin(lanes)), rowInside;
-  for (int64_t t = 0; t < s.down.taps; ++t) {
-    rowInside.push_back(inside(s.down, s.down.out - 1, t * s.down.dilation, y));
-    sums = rowInside.back() ? b.ifElse(rowInside.back(), ValueRange(sums).getTypes(), [&] { return row(t, sums); }, [&] { return sums; })
-                            : row(t, sums);
+  for (int64_t t = 0; t < s.down.taps; t += s.rowsAtOnce) {
+    const int64_t count = std::min(s.rowsAtOnce, s.down.taps - t);
+    for (int64_t u = t; u < t + count; ++u)
+      rowInside.push_back(inside(s.down, s.down.out - 1, u * s.down.dilation, y));
+    if (s.rowsAtOnce > 1)
+      sums = add(t, count, ArrayRef<Value>(rowInside).slice(t, count), sums);
+    else if (rowInside[t])
+      sums = b.ifElse(rowInside[t], ValueRange(sums).getTypes(), [&] { return add(t, 1, {}, sums); }, [&] { return sums; });
+    else
+      sums = add(t, 1, {}, sums);
   }
   Value rows;
   for (auto [p, sum] : llvm::enumerate(sums)) {
@@ -270,19 +297,19 @@ LogicalResult emitStrip(Operation *op, KernelBuilder &b) {
   ElementEmitter &e = *elements.emitter;
   RankedTensorType type = resultOf(op);
   Value sums = kernel::hasCore(op) ? Value(op->getRegion(0).getArgument(0)) : Value(op->getResult(0));
-  BlockFrame frame(b, blockThreads);
+  BlockFrame frame(b, s.threads);
   frame.setResidents(s.residents);
   // numbered so that neighbouring threads have neighbouring channels, then rows below each other, then strips side by side
   auto known = [&](int64_t n) { return b.getAffineConstantExpr(n); };
   SmallVector<AffineExpr> counts{hlo::getDim(type, 0), known(s.bands()), known(s.channels / lanes / s.vectors), known(s.strips()),
                                  known(s.bandRows), known(s.vectors)};
   const AffineExpr units = hlo::numElements(counts, b.getContext());
-  frame.setBlocks(units.ceilDiv(blockThreads));
+  frame.setBlocks(units.ceilDiv(s.threads));
   b.setWork(s.pixels * lanes * 64);
   SmallVector<Value> sizes;
   for (AffineExpr count : counts)
     sizes.push_back(b.dim(count));
-  Value unit = b.add(b.mul(frame.block(), b.i64(blockThreads)), frame.thread);
+  Value unit = b.add(b.mul(frame.block(), b.i64(s.threads)), frame.thread);
   SmallVector<Value> place = b.delinearize(unit, sizes), resultSizes = b.dims(type);
   Value batch = place[0], strip = place[3], y = b.add(b.mul(place[1], b.i64(s.bandRows)), place[4]);
   Value vector = b.add(b.mul(place[2], b.i64(s.vectors)), place[5]);
@@ -320,7 +347,7 @@ LogicalResult emitStrip(Operation *op, KernelBuilder &b) {
   };
   Value exists;
   auto needs = [&](Value condition) { exists = exists ? b.both(exists, condition) : condition; };
-  if (auto n = hlo::constantValue(units); !n || *n % blockThreads != 0)
+  if (auto n = hlo::constantValue(units); !n || *n % s.threads != 0)
     needs(b.lt(batch, sizes[0]));
   if (s.down.out % s.bandRows != 0)
     needs(b.lt(y, b.i64(s.down.out)));

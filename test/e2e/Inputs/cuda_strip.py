@@ -1,11 +1,11 @@
-"""cuda_strip.py OUT: OUT.pbtxt, poolings and depthwise convolutions of enough pixels to be made in strips, at the edges of strips and bands, and
+"""cuda_strip.py OUT: OUT.pbtxt, poolings and depthwise convolutions that are made in strips of one or several pixels, at the edges of strips and bands, and
 OUT.npz, values for their inputs, infinities and zeros of both signs among them. OUT.strips: how many of them a kernel of strips is made for."""
 import sys
 
 import numpy as np
 from cuda_graph import feeds, node, random, shape, write
 
-ENOUGH = 132 * 1024  # strips
+ENOUGH, FEW = 132 * 1024, 96 * 128  # strips of several pixels, and of one
 count = 0
 four = lambda a: f"list {{ i: 1 i: {a} i: {a} i: 1 }}"
 
@@ -32,7 +32,7 @@ def strips(name, op, image, window, stride=1, padding="SAME", dilation=1, dtype=
     pads = padding if isinstance(padding, list) else [0] * 4
     out = [-(-n // stride) if padding == "SAME" else (n + pads[2 * i] + pads[2 * i + 1] - reach[i]) // stride + 1
            for i, n in enumerate((height, width))]  # fmt: skip
-    images = 2 if free else -(-ENOUGH // (out[0] * -(-out[1] // pixels) * channels // 4))
+    images = 2 if free else -(-(ENOUGH if pixels > 1 else FEW) // (out[0] * -(-out[1] // pixels) * channels // 4))
     x = cast(name + "_in", given(name + "_x", [images, *image], free=free), dtype)
     attrs = {"strides": four(stride), "padding": f's: "{padding if isinstance(padding, str) else "EXPLICIT"}"', **t}
     if isinstance(padding, list):
@@ -59,6 +59,11 @@ strips("dilated", conv, [12, 21, 40], [2, 3], padding="VALID", dilation=2, epilo
 strips("free", conv, [98, 97, 228], [1, 2], free=True)
 strips("most", "MaxPool", [17, 26, 32], [3, 3], 2)
 strips("mean", "AvgPool", [10, 13, 20], [3, 2], dtype="DT_HALF")
+strips("alone", conv, [14, 14, 48], [3, 3], pixels=1, epilogue="add")
+strips("alone_halved", conv, [13, 9, 20], [5, 5], 2, dtype="DT_HALF", pixels=1)
+strips("alone_long", conv, [11, 7, 64], [7, 2], padding=[2, 3, 1, 0], pixels=1)
+strips("alone_most", "MaxPool", [12, 17, 24], [3, 3], 2, pixels=1)
+strips("alone_mean", "AvgPool", [9, 16, 32], [6, 4], pixels=1)
 write(sys.argv[1])
 with open(sys.argv[1] + ".strips", "w", encoding="utf-8") as f:
     f.write(f"{count}\n")
