@@ -119,7 +119,8 @@ def mfcc(dtype):
     rate = feeds.add(np.int32(8000))
     for n, attrs in ((512, {}), (512, dict(upper_frequency_limit=3000, lower_frequency_limit=100, filterbank_channel_count=20,
                                            dct_coefficient_count=20)),
-                     (512, dict(lower_frequency_limit=0, dct_coefficient_count=1)), (60, dict(filterbank_channel_count=12, dct_coefficient_count=12))):
+                     (512, dict(lower_frequency_limit=0, dct_coefficient_count=1)),
+                     (60, dict(filterbank_channel_count=12, dct_coefficient_count=12))):
         fetches.append(raw.Mfcc(spectrogram=spectra[n], sample_rate=rate, **attrs))
     fetches.append(raw.Mfcc(spectrogram=spectra[512], sample_rate=16000))
     return [{"feeds": feeds, "fetches": fetches}]
@@ -165,9 +166,22 @@ def fourier(dtype):
                raw.FFTND(input=z, fft_length=[2, 4, 3, 5], axes=[0, 1, 2, 3]),
                raw.RFFTND(input=x, fft_length=[6, 5], axes=[1, 2], Tcomplex=dtype),
                raw.RFFTND(input=x, fft_length=[3, 4], axes=[2, 0], Tcomplex=dtype),
-               raw.IRFFTND(input=half, fft_length=[6, 5], axes=[1, 2], Treal=real), raw.IRFFTND(input=half, fft_length=[4], axes=[2], Treal=real)]
+               raw.IRFFTND(input=half, fft_length=[6, 5], axes=[1, 2], Treal=real),
+               raw.IRFFTND(input=half, fft_length=[4], axes=[2], Treal=real)]
     swapped = raw.Transpose(x=raw.FFT3D(input=z), perm=[1, 2, 3, 0])
     expected = [raw.FFT3D(input=z), raw.IFFT2D(input=z), raw.Transpose(x=raw.FFT(input=swapped), perm=[3, 0, 1, 2]), half,
                 raw.Transpose(x=raw.RFFT2D(input=over, fft_length=[3, 4], Tcomplex=dtype), perm=[2, 0, 1]),
                 raw.IRFFT2D(input=half, fft_length=[6, 5], Treal=real), raw.IRFFT(input=half, fft_length=[4], Treal=real)]
     return [{"feeds": feeds, "fetches": fetches, "expected": expected}]
+
+
+@labelled("DecodeWav", ["float32"], "speech")
+def speech(dtype):
+    """The front of a model that listens: the length is an attribute, the rate what the file says."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        contents = session.run(raw.EncodeWav(audio=sound(700, 2), sample_rate=8000))
+    feeds = Feeds()
+    wav = raw.DecodeWav(contents=feeds.add(np.array(contents, object), tf.string), desired_channels=1, desired_samples=600)
+    spectrum = raw.AudioSpectrogram(input=wav.audio, window_size=128, stride=100, magnitude_squared=True)
+    coefficients = raw.Mfcc(spectrogram=spectrum, sample_rate=wav.sample_rate, filterbank_channel_count=20)
+    return [{"feeds": feeds, "fetches": [wav.sample_rate, coefficients]}]

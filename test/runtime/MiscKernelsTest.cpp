@@ -1,4 +1,5 @@
 // Kernels with state that belong to no larger family: mutexes, samplers that learn, handles of a session's tensors.
+#include "base/Memory.h"
 #include "test/runtime/KernelTest.h"
 
 #include <atomic>
@@ -79,7 +80,15 @@ TEST(Samplers, learnWhatTheyAreShown) {
 
 TEST(Samplers, refuseWhatNobodyCanKeep) {
   AttrMap attrs = {{"num_true", int64_t(1)}, {"num_sampled", int64_t(1)}, {"unique", false}, {"range_max", INT64_MAX}};
+  EXPECT_EQ(KernelTest("LearnedUnigramCandidateSampler", attrs).run({longs({0}).reshaped({1, 1})}).status().code(), Code::kInvalidArgument);
+  const int64_t budget = memoryBudget();
+  setMemoryBudget(int64_t(1) << 24);
+  attrs["range_max"] = int64_t(INT32_MAX) - 1;
   EXPECT_EQ(KernelTest("LearnedUnigramCandidateSampler", attrs).run({longs({0}).reshaped({1, 1})}).status().code(), Code::kResourceExhausted);
+  attrs["num_reserved_ids"] = int64_t(INT32_MAX) - 2;
+  attrs["unigrams"] = std::vector<float>{1};
+  EXPECT_EQ(KernelTest("FixedUnigramCandidateSampler", attrs).run({longs({0}).reshaped({1, 1})}).status().code(), Code::kResourceExhausted);
+  setMemoryBudget(budget);
   attrs["num_reserved_ids"] = INT64_MAX;
   attrs["unigrams"] = std::vector<float>{1, 2};
   attrs["range_max"] = int64_t(2);

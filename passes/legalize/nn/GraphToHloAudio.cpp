@@ -18,8 +18,8 @@ LogicalResult lowerSpectrogram(NodeContext &c) {
   if (!samples)
     return c.error("the number of samples must be known");
   int64_t window = c.attrInt("window_size"), stride = c.attrInt("stride");
-  if (window < 2 || window > int64_t(1) << 30 || stride < 1)
-    return c.error("expected a window of 2 to 2^30 samples and a positive stride, found " + Twine(window) + " and " + Twine(stride));
+  if (window < 2 || window > int64_t(1) << 22 || stride < 1)
+    return c.error("expected a window of 2 to 2^22 samples and a positive stride, found " + Twine(window) + " and " + Twine(stride));
   int64_t length = 1;
   while (length < window)
     length *= 2;
@@ -80,7 +80,9 @@ LogicalResult lowerMfcc(NodeContext &c) {
     return c.error("the number of frequencies must be known");
   double lowest = c.attrFloat("lower_frequency_limit", 20), highest = c.attrFloat("upper_frequency_limit", 4000);
   int64_t filters = c.attrInt("filterbank_channel_count", 40), wanted = c.attrInt("dct_coefficient_count", 13);
-  constexpr int64_t kMost = 1 << 14;
+  constexpr int64_t kMost = 1 << 12;
+  if (*frequencies > int64_t(1) << 18)
+    return c.error("filters for " + Twine(*frequencies) + " frequencies are not supported");
   if (*frequencies < 2 || filters < 1 || filters > kMost || wanted < 1 || wanted > filters)
     return c.error("expected two frequencies or more, 1 to " + Twine(kMost) + " filters and no more coefficients than these, found " +
                    Twine(*frequencies) + ", " + Twine(filters) + " and " + Twine(wanted));

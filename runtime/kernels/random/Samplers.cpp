@@ -76,15 +76,12 @@ public:
     logUniform = op == "LogUniformCandidateSampler";
     range = all ? sampled : init.attr<int64_t>("range_max");
     bool learns = op == "LearnedUnigramCandidateSampler" || op == "ThreadUnsafeUnigramCandidateSampler";
-    constexpr int64_t kMostCounted = INT64_C(1) << 28;
     if (range < 1 || sampled < 1)
       init.fail(invalid("range_max and num_sampled must be positive: ", range, " and ", sampled));
     else if (unique && !all && range < sampled)
       init.fail(invalid("Sampler's range is too small."));
-    else if (learns && range > kMostCounted)
-      init.fail(absl::ResourceExhaustedError(absl::StrCat("a count for each of ", range, " classes is too much")));
     else if (learns)
-      learned = std::make_unique<LearnedUnigram>(range);
+      makeLearned(init);
     else if (op == "FixedUnigramCandidateSampler")
       readFixed(init);
     logRange = std::log1p(static_cast<double>(range));
@@ -129,6 +126,15 @@ public:
   }
 
 private:
+  void makeLearned(KernelInit &init) {
+    if (range >= std::numeric_limits<int32_t>::max())
+      return init.fail(invalid("range_max is too large: ", range));
+    auto memory = TableMemory::take(range, 2 * sizeof(int32_t));
+    if (!memory.ok())
+      return init.fail(memory.status());
+    learned = std::make_unique<LearnedUnigram>(range, *std::move(memory));
+  }
+
   void readFixed(KernelInit &init) {
     if (range > std::numeric_limits<int32_t>::max())
       return init.fail(invalid("range_max is too large: ", range));

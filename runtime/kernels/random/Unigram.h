@@ -3,6 +3,7 @@
 #define LATHE_RUNTIME_KERNELS_RANDOM_UNIGRAM_H
 
 #include "base/Bytes.h"
+#include "base/Memory.h"
 #include "runtime/kernels/random/Generator.h"
 
 #include "absl/strings/numbers.h"
@@ -19,6 +20,29 @@ inline uint32_t below32(Numbers &numbers, uint32_t n) {
   while (v < rejected);
   return v % n;
 }
+
+/// Memory of tables by class: a node's attributes say how many classes there are, and no tensor has them.
+class TableMemory {
+public:
+  TableMemory() = default;
+  TableMemory(TableMemory &&other) noexcept : bytes(std::exchange(other.bytes, 0)) {}
+  TableMemory &operator=(TableMemory &&other) noexcept {
+    std::swap(bytes, other.bytes);
+    return *this;
+  }
+  ~TableMemory() { giveMemoryBack(bytes); }
+  static absl::StatusOr<TableMemory> take(int64_t classes, size_t each) {
+    TableMemory made;
+    size_t bytes = 0;
+    if (__builtin_mul_overflow(static_cast<size_t>(classes), each, &bytes) || !takeMemory(bytes))
+      return absl::ResourceExhaustedError(absl::StrCat("tables for ", classes, " classes need more memory than there is"));
+    made.bytes = bytes;
+    return made;
+  }
+
+private:
+  size_t bytes = 0;
+};
 
 /// Classes by weights that are given: a number picks a place, another one between the two classes that share it.
 class FixedUnigram {
@@ -40,9 +64,15 @@ public:
       unigrams = std::move(read);
     }
     FixedUnigram made;
-    for (int64_t id = shard; id < reserved; id += shards)
-      made.weights.push_back(0);
-    int64_t id = static_cast<int64_t>(made.weights.size());
+    // of as many as there are, before any is made
+    int64_t id = reserved > shard ? (reserved - shard - 1) / shards + 1 : 0, kept = id;
+    for (size_t i = 0; i < unigrams.size(); ++i)
+      kept += (id + static_cast<int64_t>(i)) % shards == shard;
+    if (kept != range)
+      return invalid("range is ", range, " must be equal to weights size ", kept);
+    LATHE_TRY_VALUE(memory, TableMemory::take(range, sizeof(float) * 3 + sizeof(int64_t) * 3));
+    made.memory = std::move(memory);
+    made.weights.assign(static_cast<size_t>(id), 0);
     for (float weight : unigrams)
       if (id++ % shards == shard) {
         float bent = std::pow(weight, distortion);
@@ -51,8 +81,6 @@ public:
         made.weights.push_back(bent);
         made.total += bent;
       }
-    if (static_cast<int64_t>(made.weights.size()) != range)
-      return invalid("range is ", range, " must be equal to weights size ", made.weights.size());
     if (!(made.total > 0))
       return invalid("the weights sum up to ", made.total);
     made.pair();
@@ -119,6 +147,7 @@ private:
       }
   }
 
+  TableMemory memory;
   std::vector<float> weights, shares;
   std::vector<int64_t> others;
   double total = 0;
@@ -127,9 +156,10 @@ private:
 /// Classes as often as they were met, each once before.
 class LearnedUnigram {
 public:
-  explicit LearnedUnigram(int64_t range) : counts(static_cast<size_t>(range), 1), sums(static_cast<size_t>(range) + 1, 0), total(range) {
+  LearnedUnigram(int64_t range, TableMemory memory)
+      : memory(std::move(memory)), counts(static_cast<size_t>(range), 1), sums(static_cast<size_t>(range) + 1, 0), total(range) {
     for (size_t i = 1; i < sums.size(); ++i)
-      sums[i] = static_cast<int64_t>(i & (~i + 1)); // each covers as many classes as its lowest bit says
+      sums[i] = static_cast<int32_t>(i & (~i + 1)); // each covers as many classes as its lowest bit says
     for (top = 1; top * 2 < sums.size();)
       top *= 2;
   }
@@ -154,7 +184,8 @@ public:
   }
 
 private:
-  std::vector<int64_t> counts, sums; ///< sums: a tree of Fenwick's
+  TableMemory memory;
+  std::vector<int32_t> counts, sums; ///< sums: a tree of Fenwick's
   int64_t total;
   size_t top = 1;
 };
