@@ -170,6 +170,17 @@ bool lathe::isCoreForKernel(Operation *op) {
   return false;
 }
 
+bool lathe::readsThrough(Operation *core, Operation *operand) {
+  if (isa<hlo::DotGeneralOp>(core))
+    return isa<hlo::TransposeOp>(operand);
+  auto pool = dyn_cast<hlo::ReduceWindowOp>(core);
+  auto convert = dyn_cast<hlo::ConvertOp>(operand);
+  if (!pool || !convert || pool.getInputs().front().getDefiningOp() != operand)
+    return false;
+  Type from = getElementTypeOrSelf(convert.getOperand().getType()), to = getElementTypeOrSelf(convert.getType());
+  return (from.isInteger(8) || from.isInteger(16)) && to.isInteger(32) && poolKind(pool) == "sum";
+}
+
 CoreOperands lathe::coreOperands(Operation *op, llvm::function_ref<bool(Operation *)> mayLookThrough) {
   CoreOperands result;
   unsigned count = isa<hlo::ReduceWindowOp>(op) ? 1 : 2;
@@ -178,6 +189,8 @@ CoreOperands lathe::coreOperands(Operation *op, llvm::function_ref<bool(Operatio
     if (auto transpose = v.getDefiningOp<hlo::TransposeOp>(); transpose && mayLookThrough(transpose)) {
       permutation.assign(transpose.getPermutation().begin(), transpose.getPermutation().end());
       v = transpose.getOperand();
+    } else if (auto convert = v.getDefiningOp<hlo::ConvertOp>(); convert && mayLookThrough(convert)) {
+      v = convert.getOperand();
     }
     result.values.push_back(v);
     result.permutations.push_back(permutation);

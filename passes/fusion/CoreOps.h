@@ -22,7 +22,11 @@ bool isCoreForKernel(mlir::Operation *op);
 using EpilogueBuilder = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, mlir::Value core,
                                                                          mlir::ValueRange extras)>;
 
-/// Operands of a core op as the kernel reads them: transposes around a product are looked through.
+/// Whether the kernel of a core op can read what `operand` reads, in its stead: a transpose under a product, narrow integers made wider
+/// under sums of windows.
+bool readsThrough(mlir::Operation *core, mlir::Operation *operand);
+
+/// Operands of a core op as the kernel reads them, with those of `mayLookThrough` left out.
 struct CoreOperands {
   llvm::SmallVector<mlir::Value> values;
   llvm::SmallVector<llvm::SmallVector<int64_t>> permutations; ///< one per value; empty: as it lies

@@ -10,6 +10,7 @@
 
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Marks.h"
+#include "passes/fusion/CoreOps.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
@@ -50,7 +51,7 @@ FusionPlan::FusionPlan(Block &block, FusionLimits limits) : limits(limits) {
     planAlone();
     return;
   }
-  absorbTransposes();
+  absorbOperands();
   planCores();
   planRows();
   planReduces();
@@ -176,16 +177,13 @@ void FusionPlan::copyInto(unsigned node, unsigned group) {
 // Cores and their epilogues
 //===----------------------------------------------------------------------===//
 
-void FusionPlan::absorbTransposes() {
+void FusionPlan::absorbOperands() {
   for (unsigned i = 0; i < nodes.size(); ++i) {
     FusionNode &node = nodes[i];
-    if (!isa<hlo::TransposeOp>(node.op) || node.escapes || node.users.empty())
+    if (node.escapes || node.users.empty() || !llvm::all_of(node.users, [&](unsigned user) {
+          return nodes[user].cls == OpClass::Core && readsThrough(nodes[user].op, node.op);
+        }))
       continue;
-    bool all = llvm::all_of(node.users, [&](unsigned user) { return isa<hlo::DotGeneralOp>(nodes[user].op) &&
-                                                                    nodes[user].cls == OpClass::Core; });
-    if (!all) {
-      continue;
-    }
     node.absorbed = true;
     for (unsigned producer : node.producers)
       for (unsigned user : node.users)

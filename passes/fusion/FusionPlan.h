@@ -59,7 +59,7 @@ struct FusionNode {
   llvm::SmallVector<unsigned, 4> users, producers;
   /// Read by the block's terminator.
   bool escapes = false;
-  /// A transpose that the products reading it take in.
+  /// What the cores reading it take in.
   bool absorbed = false;
   /// Read for values alone that shortcuts (dialects/hlo/Marks.h) seldom need.
   bool aside = false;
@@ -101,7 +101,7 @@ public:
 
 private:
   void buildNodes(mlir::Block &block);
-  void absorbTransposes();
+  void absorbOperands();
   void planCores();
   void planRows();
   void planReduces();

@@ -318,7 +318,18 @@ Value mean(Emitter &e, Value sums, int64_t count, Params in, Params out, Range r
   return requantize(e, centered, factor, 0, out.zeroPoint, range, element);
 }
 
-Value average(Emitter &e, Value sums, Value counts, Range range, Type element) {
+Value average(Emitter &e, Value sums, Value counts, int64_t most, Range range, Type element) {
+  if (!sums || !counts)
+    return {};
+  // Half of a count and half of one more, so that the nearest whole number is no closer than half of a count's part of one. In f32 the
+  // factor, the product, what is added and the sum are rounded: where that is less, cutting off gives the same.
+  const double largest = std::ldexp(1.0, int(element.getIntOrFloatBitWidth()));
+  if (double(most) * (3 * largest + 2) < 0.5 / roundingOfFloat) {
+    Value n = toReal(e, counts), share = e.div(e.like(n, 1), n);
+    Value more = e.mul(e.add(toReal(e, e.div(counts, e.likeInt(counts, 2))), e.like(n, 0.5)), share), x = toReal(e, sums);
+    Value near = e.select(e.compare(legalize::Compare::GT, sums, e.likeInt(sums, 0)), more, e.neg(more));
+    return finish(e, convertInRange(e, e.add(e.mul(x, share), near)), 0, range, element);
+  }
   Value half = e.div(counts, e.likeInt(counts, 2));
   Value signedHalf = e.select(e.compare(legalize::Compare::GT, sums, e.likeInt(sums, 0)), half, e.neg(half));
   return finish(e, e.div(e.add(sums, signedHalf), counts), 0, range, element);

@@ -72,8 +72,8 @@ Value product(Emitter &e, Value x, Params xp, Value y, Params yp, Params out, Ra
 Value rescale(Emitter &e, Value x, Params in, Params out, Range range, Type element);
 /// The mean of `count` elements from their sum (i32, of elements as they are), with other parameters.
 Value mean(Emitter &e, Value sums, int64_t count, Params in, Params out, Range range, Type element);
-/// sums / counts (both i32) rounded to nearest, ties away from zero, clamped.
-Value average(Emitter &e, Value sums, Value counts, Range range, Type element);
+/// sums / counts (both i32, counts from 1 to `most`) rounded to nearest, ties away from zero, clamped.
+Value average(Emitter &e, Value sums, Value counts, int64_t most, Range range, Type element);
 /// Softmax of 8-bit elements over the last dimension: a table of exp over the distance to the largest, sums and quotients in
 /// float. `beta` multiplies the real input.
 Value softmax8(Emitter &e, Value x, float scale, float beta, Params out, Range range, Type element);

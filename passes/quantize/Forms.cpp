@@ -117,7 +117,7 @@ public:
     case UnitKind::MaxPool: return window<hlo::MaxOp>(in[0], hlo::makeLowest(e.b, e.loc, element));
     case UnitKind::AveragePool: {
       Value sums = window<hlo::AddOp>(widen(e, in[0], 0), e.scalarInt(0, e.b.getI32Type()));
-      return average(e, sums, e.likeInt(sums, unit.count), range, element);
+      return average(e, sums, e.likeInt(sums, unit.count), unit.count, range, element);
     }
     case UnitKind::Mean: {
       Value sums = e.reduceSum(widen(e, in[0], 0), unit.axes);

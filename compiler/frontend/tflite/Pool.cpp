@@ -102,7 +102,7 @@ LogicalResult averagePool(OpContext &c) {
   if (failed(range))
     return failure();
   Value sums = sumWindows(c, *p, widen(c, p->x, 0)), count = counts(c, *p, sums);
-  return c.setResult(0, quantize::average(c, sums, count, *range, type));
+  return c.setResult(0, quantize::average(c, sums, count, p->window[1] * p->window[2], *range, type));
 }
 
 LogicalResult l2Pool(OpContext &c) {

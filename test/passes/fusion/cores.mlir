@@ -97,3 +97,28 @@ func.func @max_number(%x: tensor<1x6x6x8xf32>) -> tensor<1x3x3x8xf32> {
   }) {window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>} : (tensor<1x6x6x8xf32>, tensor<f32>) -> tensor<1x3x3x8xf32>
   return %p : tensor<1x3x3x8xf32>
 }
+
+// Sums of windows read narrow integers as they are; where something else reads the wide ones, a loop makes them.
+// CHECK-LABEL: @byte_sums
+// CHECK-NOT: kernel.loop
+// CHECK: kernel.pool(%arg0) {kind = "sum"
+// CHECK-SAME: (tensor<1x7x7x8xui8>) -> tensor<1x3x3x8xi32>
+// CHECK: kernel.loop(%arg1)
+// CHECK: kernel.pool
+// CHECK-SAME: (tensor<1x7x7x8xi32>) -> tensor<1x3x3x8xi32>
+func.func @byte_sums(%x: tensor<1x7x7x8xui8>, %y: tensor<1x7x7x8xi8>) -> (tensor<1x3x3x8xi32>, tensor<1x3x3x8xi32>, tensor<1x7x7x8xi32>) {
+  %zero = hlo.constant dense<0> : tensor<i32>
+  %xw = hlo.convert %x : (tensor<1x7x7x8xui8>) -> tensor<1x7x7x8xi32>
+  %p = "hlo.reduce_window"(%xw, %zero) ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %m = hlo.add %a, %b : tensor<i32>
+    hlo.return %m : tensor<i32>
+  }) {window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>} : (tensor<1x7x7x8xi32>, tensor<i32>) -> tensor<1x3x3x8xi32>
+  %yw = hlo.convert %y : (tensor<1x7x7x8xi8>) -> tensor<1x7x7x8xi32>
+  %q = "hlo.reduce_window"(%yw, %zero) ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %m = hlo.add %a, %b : tensor<i32>
+    hlo.return %m : tensor<i32>
+  }) {window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>} : (tensor<1x7x7x8xi32>, tensor<i32>) -> tensor<1x3x3x8xi32>
+  return %p, %q, %yw : tensor<1x3x3x8xi32>, tensor<1x3x3x8xi32>, tensor<1x7x7x8xi32>
+}
