@@ -60,7 +60,7 @@ void Checkpoint::collectRestores(const Body &body, llvm::function_ref<int(int)> 
   auto through = [&](InputRef ref) {
     for (int i = 0; i < kMaxChain && ref.node >= 0; ++i) {
       StringRef op = body.defs[ref.node]->op();
-      if ((op != "Identity" && op != "RefIdentity" && op != "Cast") || body.nodes[ref.node].inputs.empty())
+      if ((!ops::is(op, ops::Flag::Passes) && op != "Cast") || body.nodes[ref.node].inputs.size() != 1)
         break;
       ref = body.nodes[ref.node].inputs[0];
     }
@@ -68,7 +68,7 @@ void Checkpoint::collectRestores(const Body &body, llvm::function_ref<int(int)> 
   };
   for (size_t i = 0; i < body.defs.size(); ++i) {
     StringRef op = body.defs[i]->op();
-    if ((op != "Assign" && op != "AssignVariableOp") || body.nodes[i].inputs.size() < 2)
+    if (!ops::is(op, ops::Flag::Assigns) || body.nodes[i].inputs.size() < 2)
       continue;
     InputRef value = through(body.nodes[i].inputs[1]), target = through(body.nodes[i].inputs[0]);
     if (value.node < 0 || body.defs[value.node]->op() != "RestoreV2" || body.nodes[value.node].inputs.size() < 2)

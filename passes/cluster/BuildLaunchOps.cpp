@@ -40,7 +40,7 @@ VariableUse findUse(BlockArgument arg, SymbolTable &symbols, int depth = 0);
 /// What a call does with a variable that it is given; nothing for other nodes, and for calls in calls in calls ...
 std::optional<VariableUse> useOfCall(OpOperand &use, SymbolTable &symbols, int depth) {
   auto node = dyn_cast<graph::NodeOp>(use.getOwner());
-  if (!node || depth > 16 || (node.getOp() != "PartitionedCall" && node.getOp() != "StatefulPartitionedCall"))
+  if (!node || depth > 16 || !ops::is(node.getOp(), ops::Flag::Call))
     return std::nullopt;
   auto callee = node.getNodeAttr<graph::FuncAttr>("f");
   auto func = callee ? symbols.lookup<graph::FuncOp>(callee.getName().getValue()) : graph::FuncOp();

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/graph/ClusterAttrs.h"
 #include "dialects/graph/Types.h"
+#include "ops/Flags.h"
 #include "passes/cluster/Outline.h"
 #include "passes/cluster/Passes.h"
 #include "passes/cluster/Policy.h"
@@ -250,7 +251,7 @@ class EncapsulateClusters : public impl::EncapsulateClustersBase<EncapsulateClus
         if (auto name = node->getAttrOfType<StringAttr>(graph::kClusterAttr))
           clusters[name].push_back(node);
         auto shared = node.getNodeAttr<StringAttr>("shared_name");
-        if (node.getOp() != "VarHandleOp" || !shared || shared.getValue().empty())
+        if (!ops::is(node.getOp(), ops::Flag::Handle) || !shared || shared.getValue().empty())
           continue;
         auto container = node.getNodeAttr<StringAttr>("container");
         std::string key = shared.getValue().str() + "|" + (container ? container.getValue().str() : "");
