@@ -88,15 +88,16 @@ bool Program::start() {
     return std::printf("no device: its context cannot be had\n"), false;
   retained = !driver->cuCtxPushCurrent(context);
   watchDriver(*driver);
+  const double launch = emptyTime(*driver);
   std::printf("%s, sm_%d, %d multiprocessors, driver %d; by its attributes %.0f GB/s, TFLOP/s: %.1f of f32, %.1f of tf32, %.1f of f16 and bf16\n",
               peaks.name.c_str(), peaks.arch, peaks.multiprocessors, peaks.version, peaks.bytes / 1e9, peaks.operations("") / 1e12,
               peaks.operations("tf32") / 1e12, peaks.operations("f16") / 1e12);
   if (record)
     std::fprintf(record,
                  "{\"device\": \"%s\", \"arch\": %d, \"driver\": %d, \"bytes_per_second\": %.4g, \"flops_f32\": %.4g, \"flops_tf32\": %.4g, "
-                 "\"flops_f16\": %.4g, \"event_us\": %.3f}\n",
+                 "\"flops_f16\": %.4g, \"launch_us\": %.3f}\n",
                  peaks.name.c_str(), peaks.arch, peaks.version, peaks.bytes, peaks.operations(""), peaks.operations("tf32"),
-                 peaks.operations("f16"), emptyTime(*driver));
+                 peaks.operations("f16"), launch);
   return retained;
 }
 
@@ -152,20 +153,20 @@ bool Program::measure(const Case &c, double seconds) {
     lathe_cuda_graphs_2(i % 2 ? 2 : 0);
     us[i] = runner.median(i >= 2, each);
   }
-  const double enqueued = runner.enqueue(each);
+  const auto [enqueued, queued] = runner.enqueue(each);
   lathe_cuda_graphs_2(0);
   const std::vector<KernelTime> kernels = timeKernels(runner, each);
   lathe_cuda_graphs_2(1);
   double sum = 0;
   for (const KernelTime &k : kernels)
     sum += k.us;
-  std::printf("%-32s host tensors %.1f us, with graphs %.1f; device tensors %.1f, with graphs %.1f; enqueued in %.1f; kernels %.1f\n",
-              c.name.c_str(), us[0], us[1], us[2], us[3], enqueued, sum);
+  std::printf("%-32s host tensors %.1f us, with graphs %.1f; device tensors %.1f, with graphs %.1f; enqueued in %.1f, done in %.1f; kernels %.1f\n",
+              c.name.c_str(), us[0], us[1], us[2], us[3], enqueued, queued, sum);
   if (record)
     std::fprintf(record,
                  "{\"case\": \"%s\", \"host_us\": %.3f, \"host_graphs_us\": %.3f, \"device_us\": %.3f, \"device_graphs_us\": %.3f, "
-                 "\"enqueue_us\": %.3f, \"kernels_us\": %.3f}\n",
-                 c.name.c_str(), us[0], us[1], us[2], us[3], enqueued, sum);
+                 "\"enqueue_us\": %.3f, \"queued_us\": %.3f, \"kernels_us\": %.3f}\n",
+                 c.name.c_str(), us[0], us[1], us[2], us[3], enqueued, queued, sum);
   for (const KernelTime &k : kernels) {
     const double inSecond = k.us > 0 ? 1e6 / k.us : 0, peak = peaks.operations(k.kind);
     const double bandwidth = peaks.bytes > 0 ? double(k.bytes) * inSecond / peaks.bytes : 0;

@@ -68,6 +68,7 @@ struct Watch {
   bool timing = false;
   std::vector<Launch> launches;
   size_t used = 0;
+  float launch = 0; ///< ms between events around a kernel that does nothing: no part of the others' times
 } watch;
 
 } // namespace
@@ -78,12 +79,12 @@ static std::map<std::string, std::string> kindsOf(const std::string &ptx) {
   for (size_t at = ptx.find(".entry "); at != std::string::npos;) {
     const size_t end = std::min(ptx.find(".entry ", at + 1), ptx.size()), name = at + 7;
     const std::string key = ptx.substr(name, ptx.find_first_of("( \n", name) - name);
-    const size_t product = ptx.find("mma.sync.", at);
+    const size_t product = std::min(ptx.find("mma.sync.", at), ptx.find("wgmma.mma_async.", at));
     if (product < end) {
-      const std::string text = ptx.substr(product, ptx.find(' ', product) - product);
-      for (const char *kind : {"tf32", "bf16", "s8", "f16"})
+      const std::string text = ptx.substr(product, ptx.find(' ', product) - product) + ".";
+      for (const char *kind : {"tf32", "bf16", "s8", "u8", "f16"})
         if (text.find("." + std::string(kind) + ".") != std::string::npos) {
-          kinds[key] = kind;
+          kinds[key] = kind[0] == 'u' ? "s8" : kind; // as fast
           break;
         }
     }
@@ -184,7 +185,7 @@ std::vector<KernelTime> timeKernels(Runner &runner, double seconds) {
     ++k.calls;
     std::vector<float> &ms = times[i];
     std::sort(ms.begin(), ms.end());
-    k.us += ms.empty() ? 0 : 1e3 * double(ms[ms.size() / 2]);
+    k.us += ms.empty() ? 0 : 1e3 * std::max(double(ms[ms.size() / 2]) - double(watch.launch), 0.0);
     if (auto step = steps.find(name); step != steps.end()) {
       k.bytes += step->second->constant_bytes + step->second->other_bytes;
       k.flops += step->second->flops;
@@ -202,20 +203,28 @@ void forgetEvents() {
 }
 
 double emptyTime(const lathe_cuda_driver &driver) {
+  static const char nothing[] = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n";
   std::vector<float> ms;
   lathe_cu_event before = nullptr, after = nullptr;
-  if (driver.cuEventCreate(&before, 0) || driver.cuEventCreate(&after, 0))
-    return -1;
-  for (int i = 0; i < 101; ++i) {
-    float time = 0;
-    driver.cuEventRecord(before, nullptr);
-    driver.cuEventRecord(after, nullptr);
-    driver.cuEventSynchronize(after);
-    if (!driver.cuEventElapsedTime(&time, before, after))
-      ms.push_back(time);
-  }
-  driver.cuEventDestroy(before);
-  driver.cuEventDestroy(after);
+  lathe_cu_module module = nullptr;
+  lathe_cu_function function = nullptr;
+  if (!driver.cuEventCreate(&before, 0) && !driver.cuEventCreate(&after, 0) &&
+      !watch.own.cuModuleLoadDataEx(&module, nothing, 0, nullptr, nullptr) && !watch.own.cuModuleGetFunction(&function, module, "nothing"))
+    for (int i = 0; i < 101; ++i) {
+      float time = 0;
+      driver.cuEventRecord(before, nullptr);
+      watch.own.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
+      driver.cuEventRecord(after, nullptr);
+      driver.cuEventSynchronize(after);
+      if (!driver.cuEventElapsedTime(&time, before, after))
+        ms.push_back(time);
+    }
+  if (module)
+    watch.own.cuModuleUnload(module);
+  for (lathe_cu_event event : {before, after})
+    if (event)
+      driver.cuEventDestroy(event);
   std::sort(ms.begin(), ms.end());
-  return ms.empty() ? -1 : 1e3 * double(ms[ms.size() / 2]);
+  watch.launch = ms.empty() ? 0 : ms[ms.size() / 2];
+  return 1e3 * double(watch.launch);
 }

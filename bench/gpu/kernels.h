@@ -34,7 +34,7 @@ void watchDriver(const lathe_cuda_driver &driver);
 std::vector<KernelTime> timeKernels(Runner &runner, double seconds);
 /// Gives back the events, in the current context.
 void forgetEvents();
-/// Microseconds between two events with nothing between them: what short kernels cannot be told from.
+/// Microseconds between two events around a kernel that does nothing, after watchDriver: no part of what timeKernels tells.
 double emptyTime(const lathe_cuda_driver &driver);
 
 #endif

@@ -224,9 +224,9 @@ double Runner::median(bool withDevice, double seconds) {
   return middle(us);
 }
 
-double Runner::enqueue(double seconds) {
-  constexpr int together = 4; // fewer than may wait in a stream
-  std::vector<double> us;
+std::pair<double, double> Runner::enqueue(double seconds) {
+  constexpr int together = 8; // as many as may wait in a stream
+  std::vector<double> us, all;
   const Clock::time_point begin = Clock::now();
   bool right = true;
   args.enqueue = 1;
@@ -236,7 +236,8 @@ double Runner::enqueue(double seconds) {
       right = right && run(true);
     us.push_back(microseconds(Clock::now() - start) / together);
     right = !failed(device.wait(args.instance, &error)) && right;
+    all.push_back(microseconds(Clock::now() - start) / together);
   }
   args.enqueue = 0;
-  return right ? middle(us) : NAN;
+  return right ? std::make_pair(middle(us), middle(all)) : std::make_pair(double(NAN), double(NAN));
 }

@@ -7,6 +7,7 @@
 #include "runtime/abi/cuda_abi.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 struct TensorFile {
@@ -40,8 +41,8 @@ public:
   bool agrees(double &worst);
   /// Microseconds: the median of runs in so many seconds.
   double median(bool withDevice, double seconds);
-  /// Microseconds in which a run is left in a stream, of which nobody waits yet.
-  double enqueue(double seconds);
+  /// Microseconds in which a run is left in a stream, for which nobody waits yet; and a run's share of several that are waited for together.
+  std::pair<double, double> enqueue(double seconds);
   const std::string &problem() const { return why; }
 
   const lathe_module &module;
