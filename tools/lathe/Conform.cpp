@@ -13,6 +13,7 @@
 #include "dialects/graph/Graph.h"
 #include "passes/codegen/Backend.h"
 #include "runtime/abi/cuda_abi.h"
+#include "runtime/cuda/driver/driver.h"
 #include "runtime/session/Session.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -24,6 +25,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <optional>
 
 namespace lathe::cli {
 namespace {
@@ -359,6 +361,28 @@ Outcome runCase(const ConformArgs &args, const std::string &dir) {
   return outcome;
 }
 
+/// Keeps the first device's context between cases, each of which would make it and give it back. Without a device the cases tell.
+class HeldContext {
+public:
+  HeldContext() {
+    char message[256];
+    const lathe_cuda_driver *found = lathe_cuda_open(message, sizeof(message));
+    lathe_cu_context context = nullptr;
+    if (found && !found->cuDeviceGet(&device, 0) && !found->cuDevicePrimaryCtxRetain(&context, device))
+      driver = found;
+  }
+  HeldContext(const HeldContext &) = delete;
+  HeldContext &operator=(const HeldContext &) = delete;
+  ~HeldContext() {
+    if (driver)
+      driver->cuDevicePrimaryCtxRelease(device);
+  }
+
+private:
+  const lathe_cuda_driver *driver = nullptr;
+  lathe_cu_device device = 0;
+};
+
 int runBatch(const ConformArgs &args) {
   std::vector<std::string> names;
   std::error_code error;
@@ -371,6 +395,9 @@ int runBatch(const ConformArgs &args) {
   std::ofstream report(args.report, std::ios::app);
   if (!report)
     return fail("cannot write " + args.report);
+  std::optional<HeldContext> held;
+  if (codegen::launchesKernels(args.backend))
+    held.emplace();
   auto say = [&](const Json &line) { report << line.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl; };
   for (const std::string &name : names) {
     say({{"name", name}, {"status", "start"}});
