@@ -10,7 +10,7 @@ namespace {
 struct Window {
   std::vector<int64_t> size, taps, strides, dilation; ///< by spatial dimension
   int64_t images = 1, channels = 16, cropLow = 0,
-          cropHigh = 0; ///< pixels left out at the ends of each dimension
+          cropHigh = 0; ///< pixels left out at the ends of each dimension; below 0: zeros added
   std::string input = "i8", filter = "i8", result = "i8";
   std::string rounding = "fast"; ///< of the epilogue: fast (f32), exact (f64), none (the sums themselves)
   int64_t low = -128, high = 127, zeroPoint = -3;
@@ -140,6 +140,11 @@ TEST(ByteWindows, TypesAndLimits) {
   check({{9, 9}, {3, 3}, {1, 1}, {2, 2}, 1, 64}, ++seed);
   check({{9, 12}, {3, 3}, {2, 2}, {1, 3}, 1, 48}, ++seed);
   check({{9, 9}, {3, 3}, {1, 1}, {1, 1}, 2, 64, 1, 2}, ++seed);
+  check({{9, 9}, {3, 3}, {1, 1}, {1, 1}, 2, 64, -1, -1}, ++seed);
+  check({{5, 6}, {3, 5}, {2, 1}, {1, 2}, 1, 80, -3, -2, "ui8", "i8", "ui8", "exact", 0, 255, 9}, ++seed);
+  check({{2, 3}, {3, 3}, {1, 1}, {1, 1}, 1, 32, -4, -4}, ++seed); // windows that hold no pixel
+  check({{3, 4, 5}, {2, 3, 3}, {1, 2, 1}, {1, 1, 1}, 2, 32, -1, -2}, ++seed);
+  check({{19}, {5}, {1}, {1}, 3, 48, -2, -3}, ++seed);
   check({{19}, {5}, {1}, {1}, 3, 48}, ++seed);
   check({{4, 5, 6}, {2, 3, 3}, {1, 2, 1}, {1, 1, 1}, 2, 32}, ++seed);
 }
@@ -157,6 +162,8 @@ TEST(ByteWindows, Random) {
     }
     w.images = 1 + below(2);
     w.channels = 16 + below(130);
+    w.cropLow = -below(3);
+    w.cropHigh = -below(3);
     w.input = below(2) ? "i8" : "ui8";
     w.filter = below(3) ? "i8" : below(2) ? "ui8" : "i16";
     if (below(2)) {

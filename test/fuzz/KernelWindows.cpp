@@ -456,7 +456,12 @@ void addWindowCases(std::vector<KernelCase> &cases) {
       {"windows", "there are no images, or groups of them", anyBatch, nullptr,
        "fusion leaves such convolutions alone"},
 
-      {"byte-windows", "", exactKind, [](G &g) { return byteWindows(g, {}); }},
+      {"byte-windows", "", exactKind,
+       [](G &g) {
+         ByteWindows s;
+         s.padded = g.chance(50);
+         return byteWindows(g, s);
+       }},
       {"byte-windows", "operands are not bytes with sums of 32 bits", anyBatch,
        [](G &g) { return depthwise(g, {"f32", "f64", "i32"}, {g.between(1, 3), g.between(1, 3)}); }},
       {"byte-windows", "the target has no instruction for pairs of products", exactKind,
@@ -507,12 +512,6 @@ void addWindowCases(std::vector<KernelCase> &cases) {
        [](G &g) {
          ByteWindows s;
          s.mostTaps = 22;
-         return byteWindows(g, s);
-       }},
-      {"byte-windows", "windows reach out of the image", exactKind,
-       [](G &g) {
-         ByteWindows s;
-         s.padded = true;
          return byteWindows(g, s);
        }},
       {"byte-windows", "the epilogue has more than functions of single elements", anyBatch, nullptr,

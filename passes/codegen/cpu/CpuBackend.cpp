@@ -83,6 +83,7 @@ void CpuBackend::addPreparePasses(OpPassManager &pm, const codegen::PrepareOptio
   pm.addPass(createPackWeights(pack));
   pm.addPass(createChainKernels());
   pm.addPass(createFuseAttention());
+  pm.addPass(createPadWindows());
   pm.addPass(createPlaceParts()); // what kernels write settles last
 }
 

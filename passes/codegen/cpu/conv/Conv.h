@@ -33,6 +33,8 @@ inline bool hasWindows(kernel::DepthwiseConvOp conv) { return whyNotWindows(conv
 
 /// What keeps a depthwise convolution from multiplying several bytes of a row at once: see EmitByteWindows.cpp.
 WhyNot whyNotByteWindows(kernel::DepthwiseConvOp conv, const KernelTarget &target);
+/// On such a convolution, an i64: the number outside of its images, where that is not 0.
+constexpr const char *padValueAttr = "kernel.pad_value";
 mlir::LogicalResult emitByteWindows(kernel::DepthwiseConvOp conv, KernelBuilder &b);
 
 /// How the sum of a convolution is cut into runs of elements that lie together in the input. In panels of groups each run is padded

@@ -7,6 +7,9 @@
 // there are zeros. So there is a copy of the weights for each place in a group at which windows begin. They
 // are made for a block of channels before its pixels, in scratch, beside the numbers that the epilogue reads.
 //
+// Pixels outside of the image are constants, and rows of taps outside of it add sums that are made with the
+// weights, so that images need no copy with a border.
+//
 //   pixels  0 1 2 3 | 4 5 . .      taps a b c, stride 1, groups of four
 //   result 0: a b c 0               result 2: 0 0 a b | c 0 0 0
 //   result 1: 0 a b c               result 3: 0 0 0 a | b c 0 0
@@ -20,6 +23,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
+#include <functional>
 #include <numeric>
 
 using namespace mlir;
@@ -45,12 +49,17 @@ private:
   bool startsAt(int64_t place) const;
   int64_t vectorsOfRow() const;
   Parts load(Type elem, Value pointer, Value at) const;
-  Parts zeros() const;
+  /// One number for all channels, as it is multiplied.
+  Parts splat(int64_t value) const;
+  Parts zeros() const { return splat(0); }
+  /// What stands for a pixel outside of the image.
+  int64_t padBits() const { return format.kind == OperandFormat::Kind::Bytes ? static_cast<int8_t>(padValue) : padValue; }
   Vectors interleave(ArrayRef<Parts> pixels) const;
   Value multiply(Value x, Value weights, Value sum) const;
   void setBlock(unsigned lanes);
   void prepare(Value channel);
-  void emitTile(Value x, unsigned height, Value channel);
+  void addRowsOutside(Vectors &sums, unsigned height);
+  void emitTile(Value x, unsigned height, int64_t known, Value channel);
   void emitBlocks(Value first, Value last, int64_t begin, int64_t end, unsigned lanes);
 
   NarrowEpilogue narrow;
@@ -58,9 +67,11 @@ private:
   Type bElem;
   int64_t reach = 1; ///< pixels from the first to the last tap of a row
   int64_t numRows = 1;
+  bool padded = false;
+  int64_t padValue = 0; ///< outside of the image, as it is multiplied
   // of the block of channels
   UnpackedOrder order;
-  Value starts, tables, weights; ///< in scratch
+  Value starts, tables, weights, outside; ///< in scratch; outside: what each row of taps adds where none is inside
 };
 
 ByteWindowEmitter::ByteWindowEmitter(kernel::DepthwiseConvOp conv, KernelBuilder &b)
@@ -71,6 +82,11 @@ ByteWindowEmitter::ByteWindowEmitter(kernel::DepthwiseConvOp conv, KernelBuilder
     numRows *= size;
   reach = dims.back().reach(*dims.back().tapSize);
   format = integerFormat(b.target, aElem, bElem, accElem);
+  padded = llvm::any_of(conv.getPadding(), [](int64_t p) { return p > 0; });
+  if (auto value = conv->getAttrOfType<IntegerAttr>(padValueAttr))
+    padValue = value.getInt();
+  if (format.biased) // of the two numbers with these bits the one that is multiplied
+    padValue += 128;
 }
 
 /// Whether a window begins at this place of a group.
@@ -102,11 +118,11 @@ ByteWindowEmitter::Parts ByteWindowEmitter::load(Type elem, Value pointer, Value
   return halves;
 }
 
-ByteWindowEmitter::Parts ByteWindowEmitter::zeros() const {
+ByteWindowEmitter::Parts ByteWindowEmitter::splat(int64_t value) const {
   const unsigned count = order.channels();
   if (format.kind == OperandFormat::Kind::Bytes)
-    return {b.cstI(VectorType::get({count}, b.getI8Type()), 0)};
-  return Parts(2, b.cstI(VectorType::get({count / 2}, b.getI16Type()), 0));
+    return {b.cstI(VectorType::get({count}, b.getI8Type()), static_cast<int8_t>(value))};
+  return Parts(2, b.cstI(VectorType::get({count / 2}, b.getI16Type()), value));
 }
 
 /// What unpack instructions do: the elements of the lower or the upper half of each 128 bits in turn.
@@ -153,7 +169,8 @@ void ByteWindowEmitter::setBlock(unsigned lanes) {
   order = {lanes, format.kind == OperandFormat::Kind::Bytes};
   starts = b.scratch;
   tables = b.ptrBytes(starts, b.i64(4 * order.channels()));
-  weights = b.ptrBytes(tables, b.i64(llvm::alignTo(narrow.tableBytes(order), 64)));
+  outside = b.ptrBytes(tables, b.i64(llvm::alignTo(narrow.tableBytes(order), 64)));
+  weights = b.ptrBytes(outside, b.i64(padded ? numRows * order.channels() * 4 : 0));
 }
 
 /// The weights, what sums start with, and the epilogue's numbers.
@@ -173,6 +190,7 @@ void ByteWindowEmitter::prepare(Value channel) {
     }
     Value to = b.ptrAt(weights, elem, b.mul(row, b.i64(vectorsOfRow() * perVector)));
     int64_t written = 0;
+    SmallVector<Value> rowOutside(order.vectors, b.cstI(sum32, 0));
     for (int64_t place = 0; place < group(); ++place) {
       if (!startsAt(place))
         continue;
@@ -186,9 +204,14 @@ void ByteWindowEmitter::prepare(Value channel) {
           b.storeElem(elem, w, to, b.i64(written++ * perVector));
           if (format.biased && place == 0)
             now[v] = multiply(b.cstI(w.getType(), -128), w, now[v]);
+          if (padded && place == 0)
+            rowOutside[v] = multiply(b.cstI(w.getType(), padBits()), w, rowOutside[v]);
         }
       }
     }
+    if (padded)
+      for (auto [v, sum] : llvm::enumerate(rowOutside))
+        b.storeElem(b.getI32Type(), sum, outside, b.add(b.mul(row, b.i64(order.channels())), b.i64(v * order.lanes)));
     return now;
   });
   for (unsigned v = 0; v < order.vectors; ++v) {
@@ -199,12 +222,49 @@ void ByteWindowEmitter::prepare(Value channel) {
   }
 }
 
-/// Pixels [x, x + height) of a block of channels.
-void ByteWindowEmitter::emitTile(Value x, unsigned height, Value channel) {
+/// What rows of taps that are outside of the image add to the sums.
+void ByteWindowEmitter::addRowsOutside(Vectors &sums, unsigned height) {
+  using Sums = SmallVector<Value>;
+  auto addRows = [&](Value first, Value last, Sums now) {
+    return b.loop(first, last, b.i64(1), now, [&](Value row, ValueRange in) {
+      Sums more(in);
+      for (unsigned v = 0; v < order.vectors; ++v) {
+        Value at = b.add(b.mul(row, b.i64(order.channels())), b.i64(v * order.lanes));
+        Value sum = b.loadElem(b.getI32Type(), outside, at, order.lanes);
+        for (unsigned i = 0; i < height; ++i)
+          more[i * order.vectors + v] = arith::AddIOp::create(b, more[i * order.vectors + v], sum);
+      }
+      return more;
+    });
+  };
+  // all rows below taps of a dimension that are outside, and the others one dimension further in
+  std::function<Sums(unsigned, Value, Sums)> level = [&](unsigned i, Value base, Sums now) -> Sums {
+    const WindowDim &d = dims[i];
+    Value inner = b.i64(1);
+    for (const WindowDim &o : ArrayRef<WindowDim>(dims).slice(i + 1).drop_back())
+      inner = b.mul(inner, o.taps);
+    // where none is inside, the first one may lie behind the last
+    Value first = b.min(d.position.firstTap, d.taps), last = b.max(d.position.lastTap, first);
+    now = addRows(base, b.add(base, b.mul(first, inner)), now);
+    now = addRows(b.add(base, b.mul(last, inner)), b.add(base, b.mul(d.taps, inner)), now);
+    if (i + 2 == dims.size())
+      return now;
+    return b.loop(first, last, b.i64(1), now, [&](Value tap, ValueRange in) { return level(i + 1, b.add(base, b.mul(tap, inner)), Sums(in)); });
+  };
+  Sums done = level(0, b.i64(0), Sums(sums.begin(), sums.end()));
+  sums.assign(done.begin(), done.end());
+}
+
+/// Pixels [x, x + height) of a block of channels. `known`: x if static, else -1 and all taps of a row are inside.
+void ByteWindowEmitter::emitTile(Value x, unsigned height, int64_t known, Value channel) {
   const WindowDim &d = dims.back();
   const int64_t perVector = order.lanes * group(), span = (height - 1) * d.stride + reach;
   const Type elem = format.kind == OperandFormat::Kind::Bytes ? Type(b.getI8Type()) : b.getI16Type();
-  SmallVector<Value> sums;
+  auto isInside = [&](int64_t place) {
+    const int64_t at = known * d.stride - d.padLow + place;
+    return known < 0 || (at >= 0 && at < *d.inSize);
+  };
+  Vectors sums;
   for (unsigned i = 0; i < height; ++i)
     for (unsigned v = 0; v < order.vectors; ++v)
       sums.push_back(b.loadElem(b.getI32Type(), starts, b.i64(v * order.lanes), order.lanes));
@@ -216,8 +276,10 @@ void ByteWindowEmitter::emitTile(Value x, unsigned height, Value channel) {
     if (startsAt(place))
       at += groupsOf(place) * order.vectors;
   }
-  sums = overTaps(
-      dims.size() - 1, sums, imageOffset, b.i64(0),
+  if (padded && dims.size() > 1)
+    addRowsOutside(sums, height);
+  SmallVector<Value> all = overTaps(
+      dims.size() - 1, SmallVector<Value>(sums.begin(), sums.end()), imageOffset, b.i64(0),
       [&](Value offset, Value row, SmallVector<Value> now) {
         Value first = b.add(b.add(offset, b.mul(start, d.inStep)), channel);
         Value from = b.ptrAt(weights, elem, b.mul(row, b.i64(vectorsOfRow() * perVector)));
@@ -231,9 +293,10 @@ void ByteWindowEmitter::emitTile(Value x, unsigned height, Value channel) {
             continue;
           SmallVector<Parts> pixels;
           for (int64_t p = g * group(); p < (g + 1) * group(); ++p) {
-            pixels.push_back(p < span ? load(aElem, b.operands[0], b.add(first, b.mul(b.i64(p), d.inStep)))
-                                      : zeros());
-            if (format.biased && p < span)
+            const bool inside = p < span && isInside(p);
+            pixels.push_back(inside ? load(aElem, b.operands[0], b.add(first, b.mul(b.i64(p), d.inStep)))
+                                    : splat(p < span ? padBits() : 0));
+            if (format.biased && inside)
               pixels.back()[0] =
                   arith::XOrIOp::create(b, pixels.back()[0], b.cstI(pixels.back()[0].getType(), -128));
           }
@@ -254,7 +317,7 @@ void ByteWindowEmitter::emitTile(Value x, unsigned height, Value channel) {
   for (unsigned i = 0; i < height; ++i) {
     SmallVector<Value> index(outIndex);
     index.append({b.add(x, b.i64(i)), channel});
-    if (failed(narrow.emit(order, index, ArrayRef<Value>(sums).slice(i * order.vectors, order.vectors))))
+    if (failed(narrow.emit(order, index, ArrayRef<Value>(all).slice(i * order.vectors, order.vectors))))
       ok = failure();
   }
 }
@@ -267,8 +330,7 @@ void ByteWindowEmitter::emitBlocks(Value first, Value last, int64_t begin, int64
     prepare(channel);
     b.loop(first, last, [&](Value unit) {
       setRow(unit);
-      tiles.forEach(b, b.i64(0), b.i64(tiles.numTiles),
-                    [&](unsigned height, Value x) { emitTile(x, height, channel); });
+      forEachTile(tiles, [&](Value x, unsigned height, int64_t known) { emitTile(x, height, known, channel); });
     });
   });
 }
@@ -277,7 +339,7 @@ LogicalResult ByteWindowEmitter::emit() {
   prepareRows();
   setBlock(b.target.lanes(accElem));
   b.setScratch(4 * order.channels() + llvm::alignTo(narrow.tableBytes(order), 64) +
-               numRows * vectorsOfRow() * order.lanes * 4);
+               numRows * (vectorsOfRow() * order.lanes + (padded ? order.channels() : 0)) * 4);
   const int64_t together = dims.size() < 2 ? 1 << 20 : rowsInL2();
   b.loop(b.begin, b.end, b.i64(together), [&](Value first) {
     Value last = b.min(b.end, b.add(first, b.i64(together)));
@@ -327,8 +389,6 @@ WhyNot whyNotByteWindows(kernel::DepthwiseConvOp conv, const KernelTarget &targe
     return WhyNot::notMeant("there is nothing to sum up");
   if ((filter.getDimSize(rank - 3) - 1) * conv.getRhsDilation().back() >= mostTaps)
     return WhyNot::notMeant("a window has more taps in a row than are unrolled");
-  if (llvm::any_of(conv.getPadding(), [](int64_t p) { return p > 0; }))
-    return WhyNot::lacks("windows reach out of the image");
   return WhyNot::none();
 }
 

@@ -57,6 +57,17 @@ def FuseAttention : Pass<"kernel-attention", "::mlir::ModuleOp"> {
   let dependentDialects = ["::lathe::kernel::KernelDialect"];
 }
 
+def PadWindows : Pass<"kernel-pad-windows", "::mlir::ModuleOp"> {
+  let summary = "Let depthwise convolutions of bytes add the border of their images";
+  let description = [{
+    A `kernel.loop` that only puts a border of one number around images, before a `kernel.depthwise_conv` that multiplies several bytes
+    at once, is left out: the convolution gets the padding, and the number in the attribute `kernel.pad_value`, which that form alone
+    knows. The values are the same. A second run changes nothing.
+  }];
+  let statistics = [Statistic<"numTaken", "num-taken", "Borders that convolutions add">];
+  let dependentDialects = ["::lathe::kernel::KernelDialect"];
+}
+
 def PlaceParts : Pass<"kernel-place-parts", "::mlir::ModuleOp"> {
   let summary = "Let the producers of a concatenation's parts write them where they belong";
   let description = [{
