@@ -11,6 +11,8 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace lathe::nvptx {
@@ -34,20 +36,52 @@ int64_t tileEdge(int64_t rows, int64_t columns, int64_t batch, bool large) {
   return 32;
 }
 
+namespace {
+
+/// A tile that may be chosen, and what share of a multiprocessor's multiply-adds its loop makes of them: what threads read from shared
+/// memory for a multiply-add grows as their rectangles get smaller, and so does what blocks read from memory.
+struct TileChoice {
+  TileShape shape;
+  double share;
+};
+
+} // namespace
+
+// of sums of 32 bits, of others, and of operands that are loaded one by one
+constexpr TileChoice words[] = {
+    {{128, 128, 8, 8, 8}, 0.80},   {{128, 64, 8, 8, 8}, 0.78},    {{64, 128, 8, 8, 8}, 0.78},  {{128, 64, 8, 8, 8, 2}, 0.75},
+    {{64, 128, 8, 8, 8, 2}, 0.75}, {{64, 64, 16, 8, 4}, 0.66},    {{64, 64, 8, 8, 8, 2}, 0.74}, {{64, 64, 8, 8, 8, 4}, 0.73},
+    {{32, 64, 8, 8, 8, 4}, 0.68},  {{64, 32, 8, 8, 8, 4}, 0.68},  {{32, 32, 16, 4, 4}, 0.42},  {{32, 32, 16, 4, 4, 4}, 0.40},
+    {{32, 32, 8, 8, 4, 8}, 0.48},
+};
+constexpr TileChoice doubles[] = {{{64, 64, 16, 4, 4}, 0.60}, {{32, 32, 16, 4, 4}, 0.42}, {{32, 32, 16, 4, 4, 2}, 0.40}};
+constexpr TileChoice singles[] = {{{64, 64, 16, 4, 4}, 0.60}, {{32, 32, 16, 4, 4}, 0.42}, {{32, 32, 16, 4, 4, 4}, 0.40}};
+
+// The time that the busiest multiprocessor takes: of the tiles it has its share, rounded up, and with few warps it waits. So small
+// products have small tiles, and no tile is chosen whose last round leaves most multiprocessors without work. A device of another size
+// has other shares, but the same bits.
 TileShape chooseTile(int64_t rows, int64_t columns, int64_t depth, int64_t batch, Type sum, bool large) {
-  constexpr int64_t unknown = 1024, few = 192; // blocks
-  const int64_t edge = tileEdge(rows, columns, batch, large && codegen::elemBytes(sum) == 4);
-  if (edge == 128)
-    return {128, 128, 8, 8, 8};
-  if (edge == 64)
-    return {64, 64, 16, 4, 4};
-  TileShape small{32, 32, 16, 4, 4};
+  constexpr int64_t unknown = 1024, processors = 132, mostThreads = 512; // the last: of a multiprocessor, by their registers
   rows = rows < 0 ? unknown : rows;
   columns = columns < 0 ? unknown : columns;
-  if (depth >= 256 &&
-      llvm::divideCeil(rows, 32) * llvm::divideCeil(columns, 32) * std::max<int64_t>(1, batch) < few)
-    small.parts = codegen::elemBytes(sum) == 4 ? 4 : 2;
-  return small;
+  batch = batch < 0 ? 1 : batch;
+  const bool wide = codegen::elemBytes(sum) == 8;
+  const TileShape *best = nullptr;
+  double least = 0;
+  for (const TileChoice &choice : wide ? ArrayRef(doubles) : large ? ArrayRef(words) : ArrayRef(singles)) {
+    const TileShape &shape = choice.shape;
+    if (shape.parts > 1 && depth < std::max<int64_t>(256, 64 * shape.parts))
+      continue;
+    const double tiles = double(llvm::divideCeil(rows, shape.rows)) * double(llvm::divideCeil(columns, shape.columns)) * double(batch);
+    const double rounds = std::max(1.0, std::ceil(tiles / processors));
+    const double warps = std::min(rounds * double(shape.threads()), double(mostThreads)) / (4 * warpThreads); // a scheduler's
+    const double time = rounds * double(shape.rows * shape.columns) / (choice.share * warps / (warps + 0.7));
+    if (!best || time < least * 0.98) {
+      best = &shape;
+      least = time;
+    }
+  }
+  return *best;
 }
 
 int64_t widestVector(int64_t inner, Type element, int64_t widest) {
@@ -125,7 +159,9 @@ private:
   SmallVector<Value> load(const Side &side, Value step);
   void store(const Side &side, Value stage, ValueRange values);
   SmallVector<Value> fragment(const Side &side, Value stage, int64_t k, Value place, int64_t count);
-  SmallVector<Value> multiply(Value stage, ValueRange sums);
+  using Fragments = std::pair<SmallVector<Value>, SmallVector<Value>>; ///< of the left and the right operand
+  Fragments fragments(Value stage, int64_t k);
+  void multiply(MutableArrayRef<Value> sums, const Fragments &f);
   SmallVector<Value> sumUp();
   LogicalResult finish(ValueRange sums);
   Value at(Value byteOffset) { return b.ptrBytes(memory, byteOffset); }
@@ -200,42 +236,56 @@ SmallVector<Value> Tile::fragment(const Side &side, Value stage, int64_t k, Valu
   return values;
 }
 
-SmallVector<Value> Tile::multiply(Value stage, ValueRange before) {
-  SmallVector<Value> sums(before);
-  for (int64_t k = 0; k < shape.depth; ++k) {
-    SmallVector<Value> x = fragment(lhs, stage, k, threadRow, shape.threadRows);
-    SmallVector<Value> y = fragment(rhs, stage, k, threadColumn, shape.threadColumns);
-    for (auto [i, l] : llvm::enumerate(x))
-      for (auto [j, r] : llvm::enumerate(y)) {
-        Value &sum = sums[i * shape.threadColumns + j];
-        sum = adder.step(sum, l, r);
-      }
-  }
-  return sums;
+Tile::Fragments Tile::fragments(Value stage, int64_t k) {
+  return {fragment(lhs, stage, k, threadRow, shape.threadRows), fragment(rhs, stage, k, threadColumn, shape.threadColumns)};
 }
 
+void Tile::multiply(MutableArrayRef<Value> sums, const Fragments &f) {
+  for (auto [i, l] : llvm::enumerate(f.first))
+    for (auto [j, r] : llvm::enumerate(f.second)) {
+      Value &sum = sums[i * shape.threadColumns + j];
+      sum = adder.step(sum, l, r);
+    }
+}
+
+// What a step multiplies is read a step ahead. For the first step of a stage that is ahead of the last step of the stage before, so that
+// there is work behind the barrier until it has come.
 SmallVector<Value> Tile::sumUp() {
   const int64_t together = shape.depth * shape.parts;
   Value steps = b.divU(b.add(p.depth, b.i64(together - 1)), b.i64(together)),
         mine = b.mul(group, b.i64(2 * stageBytes));
   SmallVector<Value> zeros(shape.threadRows * shape.threadColumns, adder.zero());
   auto number = [&](Value step) { return b.add(b.mul(step, b.i64(shape.parts)), group); };
-  auto all = [&] {
-    SmallVector<Value> x = load(lhs, number(b.i64(0))), y = load(rhs, number(b.i64(0)));
-    store(lhs, mine, x);
-    store(rhs, mine, y);
+  auto put = [&](Value stage, ValueRange x, ValueRange y) {
+    store(lhs, stage, x);
+    store(rhs, stage, y);
     frame.barrier();
-    return b.loop(b.i64(0), steps, b.i64(1), zeros, [&](Value step, ValueRange sums) {
+    return fragments(stage, 0);
+  };
+  auto all = [&] {
+    Fragments first = put(mine, load(lhs, number(b.i64(0))), load(rhs, number(b.i64(0))));
+    SmallVector<Value> carried(zeros);
+    llvm::append_range(carried, first.first);
+    llvm::append_range(carried, first.second);
+    SmallVector<Value> sums = b.loop(b.i64(0), steps, b.i64(1), carried, [&](Value step, ValueRange state) {
       Value odd = b.mul(arith::AndIOp::create(b, step, b.i64(1)), b.i64(stageBytes)),
             next = number(b.add(step, b.i64(1)));
       Value stage = b.add(mine, odd), other = b.add(mine, b.sub(b.i64(stageBytes), odd));
+      SmallVector<Value> after(state.take_front(zeros.size()));
+      Fragments f{SmallVector<Value>(state.slice(zeros.size(), shape.threadRows)), SmallVector<Value>(state.take_back(shape.threadColumns))};
       SmallVector<Value> x = load(lhs, next), y = load(rhs, next);
-      SmallVector<Value> after = multiply(stage, sums);
-      store(lhs, other, x);
-      store(rhs, other, y);
-      frame.barrier();
+      for (int64_t k = 0; k < shape.depth; ++k) {
+        Fragments ahead = k + 1 < shape.depth ? fragments(stage, k + 1) : put(other, x, y);
+        multiply(after, f);
+        f = std::move(ahead);
+      }
+      llvm::append_range(after, f.first);
+      llvm::append_range(after, f.second);
       return after;
     });
+    sums.truncate(zeros.size());
+    frame.barrier(); // the sums go where the fragments were read
+    return sums;
   };
   if (codegen::constantOf(p.depth))
     return all();
@@ -298,8 +348,11 @@ LogicalResult Tile::emit() {
   place = shape.parts == 1 ? frame.thread : b.remU(frame.thread, b.i64(threads));
   if (across >= 8 && down >= 4) { // a warp is 4 by 8 threads: fewer accesses to shared memory than in a line
     Value warp = b.divU(place, b.i64(warpThreads)), lane = b.remU(place, b.i64(warpThreads));
-    threadRow = b.add(b.mul(b.divU(warp, b.i64(across / 8)), b.i64(4)), b.divU(lane, b.i64(8)));
-    threadColumn = b.add(b.mul(b.remU(warp, b.i64(across / 8)), b.i64(8)), b.remU(lane, b.i64(8)));
+    // pairs of lanes read the same of one operand, and pairs of pairs of the other: half a warp reads its 16 bytes each at once
+    Value row = b.add(b.mul(b.divU(lane, b.i64(16)), b.i64(2)), b.remU(lane, b.i64(2)));
+    Value column = b.remU(b.divU(lane, b.i64(2)), b.i64(8));
+    threadRow = b.add(b.mul(b.divU(warp, b.i64(across / 8)), b.i64(4)), row);
+    threadColumn = b.add(b.mul(b.remU(warp, b.i64(across / 8)), b.i64(8)), column);
   } else {
     threadRow = b.divU(place, b.i64(across));
     threadColumn = b.remU(place, b.i64(across));
@@ -307,6 +360,8 @@ LogicalResult Tile::emit() {
   lhs = makeSide(p.lhs, shape.rows, 0, p.tileRow, p.rows);
   const int64_t lhsBytes = lhs.pitch * shape.depth * bytes;
   rhs = makeSide(p.rhs, shape.columns, lhsBytes, p.tileColumn, p.columns);
+  if (frame.threads < 256) // registers for three blocks in place of two of these
+    frame.setResidents(3 * 128 / frame.threads);
   stageBytes = lhsBytes + rhs.pitch * shape.depth * bytes;
   const int64_t results = shape.rows / groups(shape.threadRows) * (shape.columns + wide) * bytes;
   memory = frame.shared(shape.parts * std::max(2 * stageBytes, results));
