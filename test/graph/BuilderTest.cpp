@@ -81,6 +81,9 @@ TEST(Builder, ShapesAreKnownAsTheGraphGrows) {
   EXPECT_EQ(root.ShapeOf(y), PartialShape({-1, 3}));
   EXPECT_EQ(root.ShapeOf(ops::Sum(root, y, 0)), PartialShape({3}));
   EXPECT_EQ(root.ShapeOf(Output()), PartialShape());
+  // so are sizes that are computed
+  Output sizes = ops::FloorDiv(root, ops::GatherV2(root, ops::Shape(root, y), {1, 0}, 0), 2);
+  EXPECT_EQ(root.ShapeOf(ops::Fill(root, sizes, 1.0f)), PartialShape({1, -1}));
   // nodes that gradients added are known, too
   std::vector<Output> grads;
   ASSERT_TRUE(AddSymbolicGradients(root, {y}, {x}, &grads).ok());
