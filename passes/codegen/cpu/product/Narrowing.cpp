@@ -11,8 +11,10 @@ using namespace mlir;
 
 namespace lathe::cpu {
 
-/// A number that all elements of a constant have.
+/// A number that all elements of a constant have, or of one repeated: what those of sizes known at run time are.
 static std::optional<int64_t> splatOf(Value v) {
+  while (auto broadcast = v.getDefiningOp<hlo::BroadcastInDimOp>())
+    v = broadcast.getOperand();
   auto constant = v.getDefiningOp<hlo::ConstantOp>();
   auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
   if (!dense || !dense.isSplat() || !isa<IntegerType>(dense.getElementType()))
