@@ -371,3 +371,15 @@ slices_of("TensorStridedSliceUpdate", "bounds_of_the_run", lambda x, value, begi
     input=x, begin=begin, end=end, strides=strides, value=value))
 slices_of("StridedSliceGrad", "bounds_of_the_run", lambda x, value, begin, end, strides, *_: raw.StridedSliceGrad(
     shape=tf.shape(x), begin=begin, end=end, strides=strides, dy=value))
+
+
+@edge("SegmentMean", "many_rows", ["int8", "uint8"])
+def segment_mean_of_many(dtype):
+    """TensorFlow counts in the type of the data, where more than 127 rows wrap; of 255 the mean is the sum, negated: -128 stays."""
+    feeds, rng = Feeds(), np.random.default_rng(3)
+    counts = [100, 127, 128, 192, 255, 0, 257, 300]
+    ids = np.repeat(np.arange(len(counts)), counts).astype(np.int32)
+    x = rng.integers(-50, 70, (len(ids), 2)).astype(dtype)
+    x[ids == 4, 1] = 0
+    x[np.flatnonzero(ids == 4)[0], 1] = np.array(-128).astype(dtype)
+    return [{"feeds": feeds, "fetches": [raw.SegmentMean(data=feeds.add(x, known=known), segment_ids=ids) for known in (True, False)]}]

@@ -147,7 +147,9 @@ LogicalResult finish(NodeContext &c, Value result, Value ids, AffineExpr rows, K
     Type real = wide;
     if (auto complex = dyn_cast<ComplexType>(wide))
       real = complex.getElementType();
-    Value n = c.max(countsOf(c, ids, rows, real), c.scalarInt(1, real));
+    // bytes wrap in counts as in sums: more than 127 rows are negative
+    Value n = countsOf(c, ids, rows, real);
+    n = c.select(c.compare(Compare::EQ, n, c.splatInt(0, c.dims(n), real)), c.splatInt(1, c.dims(n), real), n);
     if (kind == Kind::SqrtN)
       n = c.unary<hlo::SqrtOp>(n);
     Value quotient = c.div(c.convert(result, wide), perRow(c, c.convert(n, wide), result));
