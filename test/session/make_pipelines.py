@@ -272,6 +272,10 @@ for columns in [dict(header=True), dict(header=True, na_value='-', select_cols=[
     kept = [k for i, k in enumerate(kinds) if i in columns.get('select_cols', range(3)) and i not in columns.get('exclude_cols', [])]
     run('csv_%d' % len(columns) + ''.join(sorted(columns)[0][:2]), dataset(lambda f: tf.data.experimental.CsvDataset(f, kept, **columns).apply(
         tf1.data.experimental.ignore_errors())), ['table.csv'])
+with open(os.path.join(HERE, 'damaged.csv'), 'w') as out: # what is wrong with quotes, and where the next record begins
+    out.write(' -b\r\n"l\nm""x,y" \r"x,y"2.5;\n"l\nm",\r,""\r\n\t,\ra"q"b,\n"q"2.5"l\nm"2.5"l\nm",c\r\nd,e,f\r\n"g ""h""",i\n\nj\n"k,l')
+run('csv_damaged', dataset(lambda f: tf.data.experimental.CsvDataset(f, [tf.string, ['']]).apply(tf.data.experimental.ignore_errors())),
+    ['damaged.csv'])
 csv = dict(compression_type='', buffer_size=I64(100), header=True, field_delim=',', use_quote_delim=True, na_value='-', select_cols=np.zeros(0, I64),
            record_defaults=[I64([-1]), [''], np.float32([7])])
 for op in ['CSVDataset', 'ExperimentalCSVDataset']:

@@ -59,14 +59,13 @@ public:
             LATHE_TRY_VALUE(stream, ByteStream::open(path, dataset->compression));
             file = std::make_unique<Characters>(std::move(stream));
             if (dataset->header) {
-              std::vector<std::string> names;
-              LATHE_TRY_VALUE(any, record(names, true));
+              LATHE_TRY_VALUE(any, record(nullptr));
               if (!any)
                 return absl::InvalidArgumentError("Can't read header of file");
             }
           }
           std::vector<std::string> fields;
-          auto any = record(fields, false);
+          auto any = record(&fields);
           if (!any.ok())
             return any.status();
           if (*any)
@@ -76,72 +75,61 @@ public:
       }
 
     private:
-      /// The chosen fields of the next record; false at the end of the file. After an error, what follows is the next record.
-      absl::StatusOr<bool> record(std::vector<std::string> &fields, bool all) {
+      /// The chosen fields of the next record, one more than are due at most; false at the end of the file. What is wrong with a record is said once it is read to its
+      /// end, so that the next one follows.
+      absl::StatusOr<bool> record(std::vector<std::string> *fields) {
         LATHE_TRY_VALUE(first, file->peek());
         if (first == Characters::kEnd)
           return false;
-        for (int64_t column = 0;; ++column) {
+        absl::Status problem;
+        bool ended = false;
+        for (int64_t column = 0; !ended; ++column) {
           std::string text;
-          bool ended = false;
-          absl::Status status = field(text, ended);
-          if (!status.ok()) {
-            if (!ended)
-              LATHE_TRY(skipRecord());
-            return status;
-          }
-          if (all || dataset->isChosen(column))
-            fields.push_back(std::move(text));
-          if (ended)
-            return true;
+          LATHE_TRY(field(text, ended, problem));
+          if (fields && dataset->isChosen(column) && fields->size() <= dataset->defaults.size())
+            fields->push_back(std::move(text));
         }
+        return problem.ok() ? absl::StatusOr<bool>(true) : problem;
       }
 
       /// Up to a delimiter or the end of the record, which is taken too.
-      absl::Status field(std::string &text, bool &ended) {
+      absl::Status field(std::string &text, bool &ended, absl::Status &problem) {
         LATHE_TRY_VALUE(first, file->peek());
-        bool quoted = dataset->quotes && first == '"';
-        if (quoted) {
-          LATHE_TRY(inQuotes(text, ended));
-          if (ended)
-            return absl::OkStatus();
-        }
+        bool inQuotes = dataset->quotes && first == '"';
+        if (inQuotes)
+          file->take();
         for (;;) {
           LATHE_TRY_VALUE(c, file->peek());
-          if (c == Characters::kEnd || c == '\n' || c == '\r') {
+          if (c == Characters::kEnd && inQuotes)
+            problem.Update(absl::InvalidArgumentError("Reached end of file without closing quoted field in record"));
+          if (c == Characters::kEnd || (!inQuotes && (c == '\n' || c == '\r'))) {
             ended = true;
             return endLine(c);
           }
-          if (c == static_cast<unsigned char>(dataset->delimiter)) {
-            file->take();
-            return absl::OkStatus();
-          }
-          if (quoted)
-            return absl::InvalidArgumentError("Quote inside a string has to be escaped by another quote");
-          if (dataset->quotes && c == '"')
-            return absl::InvalidArgumentError("Unquoted fields cannot have quotes inside");
           file->take();
+          if (!inQuotes && c == static_cast<unsigned char>(dataset->delimiter))
+            return absl::OkStatus();
+          if (c == '"' && dataset->quotes && !inQuotes)
+            problem.Update(absl::InvalidArgumentError("Unquoted fields cannot have quotes inside"));
+          if (c == '"' && inQuotes) {
+            LATHE_TRY_VALUE(following, file->peek());
+            inQuotes = !endsField(following);
+            if (!inQuotes)
+              continue;
+            if (following == '"')
+              file->take();
+            else // a field goes on to a quote that is at its end
+              problem.Update(absl::InvalidArgumentError("Quote inside a string has to be escaped by another quote"));
+          }
           text += static_cast<char>(c);
+          constexpr size_t kMostField = size_t(1) << 30;
+          if (text.size() > kMostField)
+            return absl::ResourceExhaustedError("a field of a CSV file is longer than a gigabyte");
         }
       }
 
-      absl::Status inQuotes(std::string &text, bool &ended) {
-        file->take();
-        for (;;) {
-          LATHE_TRY_VALUE(c, file->peek());
-          if (c == Characters::kEnd) {
-            ended = true;
-            return absl::InvalidArgumentError("Reached end of file without closing quoted field in record");
-          }
-          file->take();
-          if (c == '"') {
-            LATHE_TRY_VALUE(following, file->peek());
-            if (following != '"')
-              return absl::OkStatus();
-            file->take();
-          }
-          text += static_cast<char>(c);
-        }
+      bool endsField(int c) const {
+        return c == Characters::kEnd || c == '\n' || c == '\r' || c == static_cast<unsigned char>(dataset->delimiter);
       }
 
       absl::Status endLine(int c) {
@@ -154,15 +142,6 @@ public:
             file->take();
         }
         return absl::OkStatus();
-      }
-
-      absl::Status skipRecord() {
-        for (;;) {
-          LATHE_TRY_VALUE(c, file->peek());
-          if (c == Characters::kEnd || c == '\n' || c == '\r')
-            return endLine(c);
-          file->take();
-        }
       }
 
       absl::StatusOr<bool> convert(const std::vector<std::string> &fields, Element &element) const {
