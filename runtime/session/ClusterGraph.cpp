@@ -76,17 +76,16 @@ absl::Status wrapNode(tf::NodeDef node, const Library &library, const GraphLimit
     auto found = constants.find(std::string(absl::StripSuffix(data[i], ":0")));
     return found == constants.end() || isVariable(i) ? nullptr : &found->second;
   };
-  // the launch follows them, so that it is in their loop where it has no other input
+  bool allConstant = true; // then the launch would have no inputs, and be in no loop
   for (size_t i = 0; i < data.size(); ++i)
-    if (const tf::NodeDef *constant = constantOf(i))
-      controls.push_back("^" + constant->name());
+    allConstant = allConstant && constantOf(i);
   std::vector<std::string> names(data.size());
   int variables = 0;
   for (bool wanted : {false, true})
     for (size_t i = 0; i < data.size(); ++i) {
       if (isVariable(i) != wanted)
         continue;
-      if (const tf::NodeDef *constant = constantOf(i)) {
+      if (const tf::NodeDef *constant = allConstant ? nullptr : constantOf(i)) {
         tf::NodeDef *copy = f->add_node_def();
         *copy = *constant;
         copy->clear_input();
