@@ -3,11 +3,13 @@
 #define LATHE_BASE_TENSOR_H
 
 #include "base/DType.h"
+#include "base/TensorView.h"
 
 #include "absl/status/statusor.h"
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace lathe {
@@ -84,6 +86,48 @@ public:
     return static_cast<const T *>(buffer.get());
   }
 
+  /// The elements by index, as TensorFlow's accessors of these names give them: t.matrix<float>()(i, j). The tensor keeps the memory, and
+  /// its type must be T's: half and bfloat16 are uint16_t, strings std::string.
+  template <typename T>
+  TensorView<T, 1> flat();
+  /// Of a tensor of rank `Rank`.
+  template <typename T, int Rank>
+  TensorView<T, Rank> tensor();
+  template <typename T>
+  TensorView<T, 1> vec() {
+    return tensor<T, 1>();
+  }
+  template <typename T>
+  TensorView<T, 2> matrix() {
+    return tensor<T, 2>();
+  }
+  /// t.scalar<T>()() is the value of a tensor with one element.
+  template <typename T>
+  TensorView<T, 0> scalar() {
+    assert(count == 1 && "a tensor of more than one element");
+    return {flat<T>().data(), {}};
+  }
+  template <typename T>
+  TensorView<const T, 1> flat() const {
+    return {const_cast<Tensor *>(this)->flat<T>().data(), {count}};
+  }
+  template <typename T, int Rank>
+  TensorView<const T, Rank> tensor() const {
+    return {flat<T>().data(), dimsOfRank<Rank>()};
+  }
+  template <typename T>
+  TensorView<const T, 1> vec() const {
+    return tensor<T, 1>();
+  }
+  template <typename T>
+  TensorView<const T, 2> matrix() const {
+    return tensor<T, 2>();
+  }
+  template <typename T>
+  TensorView<const T, 0> scalar() const {
+    return {const_cast<Tensor *>(this)->scalar<T>().data(), {}};
+  }
+
   /// The elements of a String tensor, row-major; empty for other types.
   const std::vector<std::string> &strings() const;
   /// Writable; shared by the copies of this tensor like the buffer.
@@ -106,6 +150,15 @@ public:
   Tensor clone() const;
 
 private:
+  template <int Rank>
+  std::array<int64_t, Rank> dimsOfRank() const {
+    assert(rank() == Rank && "a tensor of another rank");
+    std::array<int64_t, Rank> dims;
+    for (int i = 0; i < Rank; ++i)
+      dims[i] = shape[i];
+    return dims;
+  }
+
   DType type = DType::Invalid;
   std::vector<int64_t> shape;
   int64_t count = 0;
@@ -113,6 +166,21 @@ private:
   std::shared_ptr<std::vector<std::string>> values;
   std::shared_ptr<std::vector<ObjectPtr>> things;
 };
+
+template <typename T>
+TensorView<T, 1> Tensor::flat() {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return {mutableStrings().data(), {count}};
+  } else {
+    assert(dtypeSize(type) == sizeof(T) && "elements of another size");
+    return {data<T>(), {count}};
+  }
+}
+
+template <typename T, int Rank>
+TensorView<T, Rank> Tensor::tensor() {
+  return {flat<T>().data(), dimsOfRank<Rank>()};
+}
 
 } // namespace lathe
 

@@ -3,7 +3,6 @@
 // train-concurrent [SESSIONS [THREADS [STEPS]]]
 #include "compiler/jit/ClusterCompiler.h"
 #include "graph/builder/Optimizers.h"
-#include "graph/builder/Views.h"
 #include "graph/builder/ops/flow.h"
 #include "graph/builder/ops/math.h"
 #include "runtime/session/ClientSession.h"
@@ -46,8 +45,8 @@ absl::Status takeSteps(const Line &line, ClientSession &session, int steps, unsi
   for (int i = 0; i < steps; ++i) {
     Tensor x = Tensor::allocate(DType::Float32, {kPoints}), y = Tensor::allocate(DType::Float32, {kPoints});
     for (int k = 0; k < kPoints; ++k) {
-      flat<float>(x)(k) = anywhere(random);
-      flat<float>(y)(k) = kSlope * flat<float>(x)(k) + kOffset;
+      x.flat<float>()(k) = anywhere(random);
+      y.flat<float>()(k) = kSlope * x.flat<float>()(k) + kOffset;
     }
     if (absl::Status s = session.Run({{line.x, x}, {line.y, y}}, {}, {line.step}, nullptr); !s.ok())
       return s;
@@ -74,7 +73,7 @@ absl::Status findLine(const Line &line, int number, int threads, int steps) {
   std::vector<Tensor> found;
   if (absl::Status s = session.Run({line.slope.value, line.offset.value}, &found); !s.ok())
     return s;
-  const float slope = scalar<float>(found[0])(), offset = scalar<float>(found[1])();
+  const float slope = found[0].scalar<float>()(), offset = found[1].scalar<float>()();
   std::printf("session %d: y = %.3f x %+.3f\n", number, slope, offset);
   return std::abs(slope - kSlope) < 1e-2f && std::abs(offset - kOffset) < 1e-2f ? absl::OkStatus()
                                                                                : absl::InternalError("this is another line");

@@ -6,7 +6,6 @@
 
 #include "compiler/jit/ClusterCompiler.h"
 #include "graph/builder/Optimizers.h"
-#include "graph/builder/Views.h"
 #include "graph/builder/ops/array.h"
 #include "graph/builder/ops/flow.h"
 #include "graph/builder/ops/math.h"
@@ -40,7 +39,7 @@ Tensor randomWeights(const std::vector<int64_t> &dims, int inputs, std::mt19937 
   Tensor t = Tensor::allocate(DType::Float32, dims);
   std::normal_distribution<float> normal(0, std::sqrt(2.0f / static_cast<float>(inputs)));
   for (int64_t i = 0; i < t.numElements(); ++i)
-    flat<float>(t)(i) = normal(random);
+    t.flat<float>()(i) = normal(random);
   return t;
 }
 
@@ -144,7 +143,7 @@ int main(int argc, char **argv) {
       batch(train, &order[at], kBatch, &x, &y);
       if (!check(session.Run({{images, x}, {labels, y}}, {loss}, {step}, &results)))
         return 1;
-      sum += scalar<float>(results[0])();
+      sum += results[0].scalar<float>()();
     }
     std::printf("epoch %d: loss %.4f\n", epoch + 1, sum / static_cast<float>(steps));
   }

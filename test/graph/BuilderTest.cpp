@@ -1,5 +1,4 @@
 #include "graph/builder/Optimizers.h"
-#include "graph/builder/Views.h"
 #include "graph/builder/ops/array.h"
 #include "graph/builder/ops/flow.h"
 #include "graph/builder/ops/math.h"
@@ -155,12 +154,16 @@ TEST(Builder, WeightsDecayUnlessExcluded) {
 
 TEST(Views, ElementsByIndex) {
   Tensor t = Initializer({{1.0f, 2.0f}, {3.0f, 4.0f}}).tensor;
-  EXPECT_EQ(matrix<float>(t)(1, 0), 3);
-  EXPECT_EQ(flat<float>(t)(3), 4);
-  matrix<float>(t)(0, 1) = 9;
+  EXPECT_EQ(t.matrix<float>()(1, 0), 3);
+  EXPECT_EQ(t.flat<float>()(3), 4);
+  t.matrix<float>()(0, 1) = 9;
   EXPECT_EQ(t.data<float>()[1], 9);
+  const Tensor &read = t;
+  EXPECT_EQ((read.tensor<float, 2>()(0, 1)), 9);
+  EXPECT_EQ(read.flat<float>().size(), 4);
+  EXPECT_EQ(read.reshaped({4}).vec<float>()(2), 3);
   Tensor s = Initializer("text").tensor;
-  EXPECT_EQ(scalar<std::string>(s)(), "text");
+  EXPECT_EQ(s.scalar<std::string>()(), "text");
 }
 
 } // namespace
