@@ -1,12 +1,13 @@
 """Latency and error of int8 models: Lathe beside ONNX Runtime, OpenVINO and LiteRT, each quantized by its own tool.
 
-usage: int8_peers.py --lathe BUILD --zoo FOLDER [--threads N] [--rounds 6] [--seconds 1] [--out FILE] [MODEL ...]
+usage: int8_peers.py --lathe BUILD --zoo FOLDER [--threads N] [--cpu CPU] [--clock wall|cpu] [--rounds 6] [--seconds 1] [--out FILE] [MODEL ...]
 
 For each model of a zoo (graph.pb, saved_model where there is one, inputs.npz, model.json): the same 32 feeds calibrate `lathe compile
 --quantize int8 --max-error 0.05` (fast and tflite arithmetic), ONNX Runtime's quantize_static (per channel, U8S8), NNCF for OpenVINO and TensorFlow's
 converter for LiteRT. All keep float inputs and outputs. On other inputs each one's largest difference from the float model is taken, as a
 part of the output's range. Then all are timed in turn, round by round, each in a process of its own on the same cores, through its Python
-interface; a figure is the median over the rounds of a round's shortest run. A peer is ranked where its error is at most twice Lathe's.
+interface; a figure is the median over the rounds of a round's shortest run, with --clock cpu (one thread) in time of the processor, for machines that
+are busy with other work. A peer is ranked where its error is at most twice Lathe's.
 
 Needs a python with tensorflow, tf2onnx, onnxruntime, openvino, nncf and ai-edge-litert. Folders of --zoo are written to: use a copy. What
 is there of an earlier run (objects, quantized models) is used again.
@@ -152,12 +153,13 @@ def worker(args):
     except Exception as e:  # pylint: disable=broad-except
         print(json.dumps({"why": f"{type(e).__name__}: {e}"[:300]}), file=out, flush=True)
         return
+    clock = time.process_time if args.clock == "cpu" else time.perf_counter
     for line in sys.stdin:
         end, shortest = time.perf_counter() + float(line), float("inf")
         while time.perf_counter() < end:
-            start = time.perf_counter()
+            start = clock()
             run(feeds)
-            shortest = min(shortest, time.perf_counter() - start)
+            shortest = min(shortest, clock() - start)
         print(json.dumps(shortest * 1e3), file=out, flush=True)
 
 
@@ -186,7 +188,8 @@ def compare(args, name):
     prepare(args, folder, args.inputs)
     told, running, times = {}, {}, {}
     for runner in [*OURS, *args.peers.split(",")]:
-        process = subprocess.Popen([sys.executable, __file__, "--worker", runner, folder, "--threads", str(args.threads), "--lathe", args.lathe],
+        process = subprocess.Popen([sys.executable, __file__, "--worker", runner, folder, "--threads", str(args.threads), "--clock", args.clock,
+                                    "--lathe", args.lathe],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                    env={**os.environ, "OMP_NUM_THREADS": str(args.threads), "TF_CPP_MIN_LOG_LEVEL": "3"})
         line = process.stdout.readline()
@@ -222,6 +225,7 @@ def main():
     parser.add_argument("--zoo", default="zoo")
     parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--cpu", default="host")
+    parser.add_argument("--clock", default="wall", choices=["wall", "cpu"])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=1.0)
