@@ -191,6 +191,8 @@ public:
         out(op.getAccType()), columns(columnsOf(op)), depth(filter.getNumElements() / filter.getShape().back()),
         dims(b.dims(out)) {
     p.sum = out.getElementType();
+    if (columns % 4 == 0)
+      p.lanes = storedLanes(op, op.getAcc());
   }
   int64_t pixels() const { return pixelsOf(op); }
   /// As DenseProduct's, for tiles of `tileDepth` steps.
@@ -239,9 +241,14 @@ const TileProduct &ConvProduct::describe(BlockFrame &frame, int64_t tileRows, in
   p.rhs = denseOperand(b, flat, 1, 0, b.operands[1], first, widest(flat.getElementType()));
   p.rhs.vector = std::min(p.rhs.vector, widestVector(columns, flat.getElementType(), widest(flat.getElementType())));
   p.store = [this, first, all](Value row, Value column, Value sum) -> LogicalResult {
+    Value channel = b.add(first, column), place = b.add(b.mul(row, b.i64(all)), channel);
+    if (p.lanes > 1) {
+      storeConverted(b, op, op.getAcc(), place, sum);
+      return success();
+    }
     SmallVector<Value> index = b.delinearize(row, ArrayRef<Value>(dims).drop_back());
-    index.push_back(b.add(first, column));
-    return storeResults(b, elements, op.getAcc(), index, sum, b.add(b.mul(row, b.i64(all)), index.back()));
+    index.push_back(channel);
+    return storeResults(b, elements, op.getAcc(), index, sum, place);
   };
   return p;
 }

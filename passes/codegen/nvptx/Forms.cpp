@@ -65,6 +65,40 @@ LogicalResult storeResults(codegen::KernelBuilder &b, const plain::Elements &ele
   return plain::storeRoots(b, elements, index, place);
 }
 
+/// What the only result is where that is the core, converted or not; else null.
+static Value convertedCore(Operation *op, Value core) {
+  if (op->getNumResults() != 1)
+    return {};
+  if (!kernel::hasCore(op))
+    return core;
+  Block &body = op->getRegion(0).front();
+  Value root = body.getTerminator()->getOperand(0);
+  auto convert = root.getDefiningOp<hlo::ConvertOp>();
+  const bool converted = convert && convert->getOperand(0) == core && body.getOperations().size() == 2;
+  return root == core || converted ? root : Value();
+}
+
+int64_t storedLanes(Operation *op, Value core) {
+  constexpr int64_t lanes = 4;
+  auto isSimple = [](Value v) {
+    Type t = hlo::elementType(v);
+    return (isa<FloatType>(t) || isa<IntegerType>(t)) && t.getIntOrFloatBitWidth() >= 8 && t.getIntOrFloatBitWidth() <= 32;
+  };
+  Value root = convertedCore(op, core);
+  if (!root || !isSimple(root) || !isSimple(core))
+    return 1;
+  const RankedTensorType type = hlo::tensorType(core);
+  return type.getRank() > 0 && type.getShape().back() > 0 && type.getShape().back() % lanes == 0 ? lanes : 1;
+}
+
+void storeConverted(codegen::KernelBuilder &b, Operation *op, Value core, Value place, Value sums) {
+  Type from = hlo::elementType(core), to = hlo::elementType(convertedCore(op, core));
+  b.storeElem(to, codegen::emitConvert(b, sums, from, to), b.results[0], place);
+  auto store = dyn_cast<LLVM::StoreOp>(*std::prev(b.getInsertionPoint()));
+  if (store && isa<VectorType>(store.getValue().getType()))
+    store.setAlignment(codegen::lanesOf(sums.getType()) * codegen::elemBytes(to));
+}
+
 Value loadAligned(codegen::KernelBuilder &b, Type element, Value pointer, Value index, unsigned lanes, unsigned align) {
   Value v = b.loadElem(element, pointer, index, lanes);
   // what a narrow element is converted from lies a few ops behind

@@ -79,6 +79,11 @@ std::string whyNoEpilogue(mlir::Operation *op);
 /// it is known.
 mlir::LogicalResult storeResults(codegen::KernelBuilder &b, const plain::Elements &elements, mlir::Value core,
                                  mlir::ArrayRef<mlir::Value> index, mlir::Value sum, mlir::Value place = {});
+/// How many neighbours of the last dimension may be stored together by storeConverted: 1 where an epilogue takes one sum at a time, that is
+/// does more than convert.
+int64_t storedLanes(mlir::Operation *op, mlir::Value core);
+/// Stores sums of such an op, elements of the core, as those of its only result from `place` on.
+void storeConverted(codegen::KernelBuilder &b, mlir::Operation *op, mlir::Value core, mlir::Value place, mlir::Value sums);
 /// As KernelBuilder::loadElem, of elements that lie on a boundary of `align` bytes.
 mlir::Value loadAligned(codegen::KernelBuilder &b, mlir::Type element, mlir::Value pointer, mlir::Value index,
                         unsigned lanes, unsigned align);

@@ -139,9 +139,11 @@ namespace {
 class DenseProduct {
 public:
   DenseProduct(Operation *op, KernelBuilder &b)
-      : b(b), roles(*rolesOf(op)), elements(plain::bindOperands(op, b)),
+      : b(b), roles(*rolesOf(op)), op(op), elements(plain::bindOperands(op, b)),
         accumulator(accumulatorOf(op)), out(hlo::tensorType(accumulator)), dims(b.dims(out)) {
     p.sum = sumTypeOf(roles.what.result);
+    if (roles.column == out.getRank() - 1 && codegen::elemBytes(p.sum) == 4)
+      p.lanes = storedLanes(op, accumulator);
   }
 
   // ShapedType::kDynamic where they are known at run time only
@@ -159,6 +161,7 @@ public:
   Value tiles; ///< how many there are, once one is described
 
 private:
+  Operation *op;
   plain::Elements elements;
   Value accumulator;
   RankedTensorType out;
@@ -198,8 +201,11 @@ const TileProduct &DenseProduct::describe(BlockFrame &frame, int64_t tileRows, i
       index[d] = entry[i];
     index[roles.row] = row;
     index[roles.column] = column;
-    return storeResults(b, elements, accumulator, index,
-                        codegen::emitConvert(b, sum, p.sum, roles.what.result));
+    sum = codegen::emitConvert(b, sum, p.sum, roles.what.result);
+    if (p.lanes == 1)
+      return storeResults(b, elements, accumulator, index, sum);
+    storeConverted(b, op, accumulator, b.linearize(index, dims), sum);
+    return success();
   };
   return p;
 }

@@ -110,7 +110,9 @@ TileSide::TileSide(KernelBuilder &b, const TileOperand &operand, int64_t lines, 
     k.push_back(operand.alongDepth ? in : out);
     // lines beyond the operand repeat its last one, and their sums are dropped
     const int64_t across = operand.alongDepth ? 1 : v;
-    operand.begin(i, b.min(b.add(b.mul(tile, b.i64(lines)), line.back()), b.sub(count, b.i64(across))));
+    const std::optional<int64_t> known = codegen::constantOf(count);
+    Value at = b.add(b.mul(tile, b.i64(lines)), line.back());
+    operand.begin(i, known && *known % lines == 0 ? at : b.min(at, b.sub(count, b.i64(across))));
   }
 }
 
@@ -324,16 +326,22 @@ LogicalResult Tile::finish(ValueRange sums) {
 LogicalResult storeSums(BlockFrame &frame, const TileProduct &p, const TileSums &sums) {
   KernelBuilder &b = frame.b;
   LogicalResult ok = success();
-  const int64_t inner = p.rowsInner ? sums.rows : sums.columns;
-  b.loop(frame.thread, b.i64(sums.rows * sums.columns), b.i64(frame.threads), [&](Value e) {
-    Value in = b.remU(e, b.i64(inner)), out = b.divU(e, b.i64(inner));
+  assert((p.lanes == 1 || (!p.rowsInner && sums.columns % p.lanes == 0 && sums.pitch % p.lanes == 0)) && "whole vectors of columns");
+  const int64_t inner = (p.rowsInner ? sums.rows : sums.columns) / p.lanes;
+  auto load = [&](Value at) {
+    if (p.lanes == 1)
+      return b.loadElem(p.sum, sums.memory, at);
+    return LLVM::LoadOp::create(b, codegen::regType(p.sum, p.lanes), b.ptrAt(sums.memory, p.sum, at), p.lanes * codegen::elemBytes(p.sum))
+        .getResult();
+  };
+  b.loop(frame.thread, b.i64(sums.rows * sums.columns / p.lanes), b.i64(frame.threads), [&](Value e) {
+    Value in = b.mul(b.remU(e, b.i64(inner)), b.i64(p.lanes)), out = b.divU(e, b.i64(inner));
     Value r = p.rowsInner ? in : out, c = p.rowsInner ? out : in;
     Value row = b.add(sums.top, sums.rowOf(r)), column = b.add(sums.left, c);
     b.ifThen(b.both(b.lt(row, p.rows), b.lt(column, p.columns)), [&] {
-      Value at = b.add(b.mul(r, b.i64(sums.pitch)), c), sum = b.loadElem(p.sum, sums.memory, at);
+      Value at = b.add(b.mul(r, b.i64(sums.pitch)), c), sum = load(at);
       for (int64_t part = 1; part < sums.parts; ++part)
-        sum = codegen::E(b, sum) +
-              codegen::E(b, b.loadElem(p.sum, sums.memory, b.add(at, b.i64(part * sums.partElements))));
+        sum = codegen::E(b, sum) + codegen::E(b, load(b.add(at, b.i64(part * sums.partElements))));
       if (failed(p.store(row, column, sum)))
         ok = failure();
     });

@@ -56,7 +56,8 @@ struct TileProduct {
   mlir::Value tileRow, tileColumn; ///< numbers of this block's tile
   TileOperand lhs, rhs;
   bool rowsInner = false; ///< results of neighbouring rows lie side by side, else those of columns
-  /// Stores the result of a sum at [row, column].
+  int64_t lanes = 1;      ///< neighbouring columns that are stored together: see storedLanes
+  /// Stores the result of a sum, or of a vector of `lanes` sums, at [row, column].
   std::function<mlir::LogicalResult(mlir::Value row, mlir::Value column, mlir::Value sum)> store;
 };
 

@@ -18,7 +18,7 @@ namespace {
 void copyAsync(Exec &x, const Instr &i, Mask m) {
   Instr from = i;
   from.a = i.b;
-  from.imm = static_cast<int64_t>(i.extra->places[0]);
+  from.imm = static_cast<int32_t>(i.extra->places[0]);
   from.wideAddress = i.extra->places[1];
   uint64_t target[WarpSize], shared[WarpSize], source[WarpSize];
   accessAddresses(x, i, m, target);
@@ -136,7 +136,7 @@ void addCopy(DecodeTable &table) {
     d.i.wideAddress = true;
     d.address(d.s.operands[0], to);
     d.i.b = place;
-    if (offset < 0 || offset > 0x7fffffff)
+    if (offset != static_cast<int32_t>(offset))
       d.fail("an offset that is not supported");
     d.extra().places = {static_cast<uint32_t>(offset), wide};
     if (n == 4)
