@@ -383,3 +383,13 @@ def segment_mean_of_many(dtype):
     x[ids == 4, 1] = 0
     x[np.flatnonzero(ids == 4)[0], 1] = np.array(-128).astype(dtype)
     return [{"feeds": feeds, "fetches": [raw.SegmentMean(data=feeds.add(x, known=known), segment_ids=ids) for known in (True, False)]}]
+
+
+@edge("RsqrtGrad", "beyond_the_cube", ["float16", "float32", "float64"])
+def rsqrt_grad_beyond_the_cube(dtype):
+    """The cube of y overflows, or the square, where the gradient need not."""
+    feeds = Feeds()
+    largest = float(np.finfo(dtype).max)
+    y = np.array([0.5, largest ** 0.34, -(largest ** 0.4), largest ** 0.49, largest ** 0.6, np.inf, np.inf, 0], dtype)
+    dy = np.array([2, largest ** -0.3, largest ** -0.3, largest ** -0.5, largest ** -0.3, 0, 1, np.inf], dtype)
+    return [{"feeds": feeds, "fetches": [raw.RsqrtGrad(y=feeds.add(y), dy=feeds.add(dy))]}]

@@ -294,8 +294,9 @@ void registerGradients(HandlerTable &t) {
     return c.setResult(0, unlessZero(c, dy, c.div(c.mul(dy, c.like(dy, 0.5)), root)));
   });
   t.add("RsqrtGrad", 2, [=](NodeContext &c) {
-    Value y = c.input(0);
-    return c.setResult(0, derivative(c, c.mul(c.like(y, -0.5), c.mul(y, square(c, y))), c.input(1)));
+    // in this order: the cube alone may be beyond a half where the gradient is not
+    Value y = c.input(0), dy = c.input(1), z = Emitter::isComplex(y) ? c.unary<hlo::ConjOp>(y) : y;
+    return c.setResult(0, unlessZero(c, dy, c.mul(c.mul(c.like(y, -0.5), square(c, z)), c.mul(dy, z))));
   });
   for (StringRef op : {"InvGrad", "ReciprocalGrad"})
     t.add(op, 2, [=](NodeContext &c) {
