@@ -71,116 +71,151 @@ std::string whyNoKeptRows(Operation *op) {
   return {};
 }
 
+namespace {
+
+/// Emits the rows of an op for one team.
+class KeptRows {
+public:
+  KeptRows(const plain::Elements &elements, const plain::RowShape &shape, Team &team, int64_t count)
+      : elements(elements), shape(shape), team(team), b(team.frame.b), e(*elements.emitter), count(count),
+        own(llvm::divideCeil(count, team.size)) {
+    for (AffineExpr d : shape.dims)
+      sizes.push_back(b.dim(d));
+  }
+  /// Row number `row`, all of it.
+  LogicalResult emit(Value row, ArrayRef<hlo::ReduceOp> reductions);
+
+private:
+  void place(ArrayRef<Value> lead);
+  FailureOr<SmallVector<Value>> reduce(hlo::ReduceOp r);
+  LogicalResult storeVector(int64_t k, Value first);
+  bool mayLack(int64_t k) const { return k + 1 == own && lastExists; }
+
+  const plain::Elements &elements;
+  const plain::RowShape &shape;
+  Team &team;
+  KernelBuilder &b;
+  ElementEmitter &e;
+  const int64_t count, own; ///< vectors of a row, and those of a thread
+  SmallVector<Value> sizes;
+  SmallVector<Value> numbers;             ///< of this thread's vectors in the row; beyond it is the last one again
+  SmallVector<SmallVector<Value>> places; ///< their first elements
+  Value lastExists;                       ///< whether the thread's last vector is in the row; null if it is for all
+};
+
+} // namespace
+
+void KeptRows::place(ArrayRef<Value> lead) {
+  SmallVector<Value> vectors(ArrayRef<Value>(sizes).drop_front(shape.lead)); // the row's dimensions, the last in vectors
+  vectors.back() = b.divU(vectors.back(), b.i64(lanes));
+  for (int64_t k = 0; k < own; ++k) {
+    Value number = b.add(team.member, b.i64(k * team.size));
+    if ((k + 1) * team.size > count) {
+      lastExists = b.lt(number, b.i64(count));
+      number = b.min(number, b.i64(count - 1));
+    }
+    numbers.push_back(number);
+    SmallVector<Value> at(lead);
+    llvm::append_range(at, b.delinearize(number, vectors));
+    at.back() = b.mul(at.back(), b.i64(lanes));
+    places.push_back(at);
+  }
+}
+
+FailureOr<SmallVector<Value>> KeptRows::reduce(hlo::ReduceOp r) {
+  FailureOr<Reducer> reducer = makeReducer(e, r);
+  if (failed(reducer))
+    return failure();
+  SmallVector<Value> sums = reducer->start(lanes);
+  for (int64_t k = 0; k < own; ++k) {
+    SmallVector<Value> values;
+    for (Value input : r.getInputs()) {
+      FailureOr<Value> v = e.emit(input, places[k], lanes);
+      if (failed(v))
+        return failure();
+      values.push_back(*v);
+    }
+    FailureOr<SmallVector<Value>> next = reducer->combine(sums, values, lanes);
+    if (failed(next))
+      return failure();
+    if (mayLack(k))
+      for (auto [now, before] : llvm::zip(*next, sums))
+        now = b.select(lastExists, now, before);
+    sums = *next;
+  }
+  FailureOr<SmallVector<SmallVector<Value>>> scalars = reducer->horizontal({sums}, lanes);
+  if (failed(scalars))
+    return failure();
+  FailureOr<SmallVector<Value>> total =
+      team.total(elementsOf(r), (*scalars)[0], reducer->adds(), [&](ValueRange x, ValueRange y) { return reducer->combine(x, y, 1); });
+  return failed(total) ? total : reducer->finish(*total);
+}
+
+/// Stores this thread's vector `k` of all results that are whole rows; `first`: the row's first vector.
+LogicalResult KeptRows::storeVector(int64_t k, Value first) {
+  ElementEmitter::Scope scope(e);
+  for (auto [n, root] : llvm::enumerate(elements.roots)) {
+    if (!shape.isFull(root))
+      continue;
+    FailureOr<Value> v = e.emit(root, places[k], lanes);
+    if (failed(v))
+      return failure();
+    b.storeElem(hlo::elementType(root), *v, b.results[n], b.mul(b.add(first, numbers[k]), b.i64(lanes)));
+  }
+  return success();
+}
+
+LogicalResult KeptRows::emit(Value row, ArrayRef<hlo::ReduceOp> reductions) {
+  ElementEmitter::Scope scope(e);
+  place(b.delinearize(row, ArrayRef<Value>(sizes).take_front(shape.lead)));
+  for (hlo::ReduceOp r : reductions) {
+    FailureOr<SmallVector<Value>> values = reduce(r);
+    if (failed(values))
+      return failure();
+    plain::bindReduced(e, r, *values);
+  }
+  LogicalResult ok = success();
+  b.ifThen(b.eq(team.member, b.i64(0)), [&] {
+    ElementEmitter::Scope inside(e);
+    for (auto [k, root] : llvm::enumerate(elements.roots))
+      if (!shape.isFull(root) && failed(plain::storeRoot(b, elements, k, b.delinearize(row, b.dims(hlo::tensorType(root))), row)))
+        ok = failure();
+  });
+  Value first = b.mul(row, b.i64(count));
+  for (int64_t k = 0; k < own; ++k) {
+    auto store = [&] {
+      if (failed(storeVector(k, first)))
+        ok = failure();
+    };
+    if (mayLack(k))
+      b.ifThen(lastExists, store);
+    else
+      store();
+  }
+  return ok;
+}
+
 LogicalResult emitKeptRows(Operation *op, KernelBuilder &b) {
   SmallVector<hlo::ReduceOp> reductions = plain::reductionsOf(op);
   FailureOr<plain::RowShape> shape = plain::rowShape(op, reductions);
   if (failed(shape))
     return failure();
   plain::Elements elements = plain::bindOperands(op, b);
-  ElementEmitter &e = *elements.emitter;
-  const int64_t count = rowLength(reductions[0]) / lanes; // vectors
-  const std::pair<int64_t, int64_t> sharing = teamFor(count * lanes);
-  const int64_t size = sharing.first, threads = sharing.second, own = llvm::divideCeil(count, size);
+  const int64_t length = rowLength(reductions[0]);
+  const auto [size, threads] = teamFor(length);
+  const int64_t together = threads / size;
   BlockFrame frame(b, threads);
   Team team(frame, size);
   AffineExpr rows = shape->count(op->getContext());
-  const int64_t together = threads / size;
   frame.setBlocks(rows.ceilDiv(together));
-  SmallVector<Value> sizes;
-  for (AffineExpr d : shape->dims)
-    sizes.push_back(b.dim(d));
-  ArrayRef<Value> all(sizes);
-  SmallVector<Value> vectors(all.drop_front(shape->lead)); // the row's dimensions, the last in vectors
-  vectors.back() = b.divU(vectors.back(), b.i64(lanes));
+  KeptRows kept(elements, *shape, team, length / lanes);
   Value row = b.add(b.mul(frame.block(), b.i64(together)), team.number);
   LogicalResult ok = success();
-
-  auto reduce = [&](hlo::ReduceOp r, ArrayRef<SmallVector<Value>> places, Value lastExists) -> FailureOr<SmallVector<Value>> {
-    FailureOr<Reducer> reducer = makeReducer(e, r);
-    if (failed(reducer))
-      return failure();
-    SmallVector<Value> sums = reducer->start(lanes);
-    for (auto [k, place] : llvm::enumerate(places)) {
-      SmallVector<Value> values;
-      for (Value input : r.getInputs()) {
-        FailureOr<Value> v = e.emit(input, place, lanes);
-        if (failed(v))
-          return failure();
-        values.push_back(*v);
-      }
-      FailureOr<SmallVector<Value>> next = reducer->combine(sums, values, lanes);
-      if (failed(next))
-        return failure();
-      if (k + 1 == places.size() && lastExists)
-        for (auto [now, before] : llvm::zip(*next, sums))
-          now = b.select(lastExists, now, before);
-      sums = *next;
-    }
-    FailureOr<SmallVector<SmallVector<Value>>> scalars = reducer->horizontal({sums}, lanes);
-    if (failed(scalars))
-      return failure();
-    FailureOr<SmallVector<Value>> total =
-        team.total(elementsOf(r), (*scalars)[0], reducer->adds(), [&](ValueRange x, ValueRange y) { return reducer->combine(x, y, 1); });
-    return failed(total) ? total : reducer->finish(*total);
-  };
-  auto doRow = [&] {
-    ElementEmitter::Scope scope(e);
-    SmallVector<Value> lead = b.delinearize(row, all.take_front(shape->lead));
-    SmallVector<SmallVector<Value>> places; // of this thread's vectors; beyond the row it is the last one again
-    SmallVector<Value> numbers;
-    Value lastExists;
-    for (int64_t k = 0; k < own; ++k) {
-      Value number = b.add(team.member, b.i64(k * size));
-      if ((k + 1) * size > count) {
-        lastExists = b.lt(number, b.i64(count));
-        number = b.min(number, b.i64(count - 1));
-      }
-      numbers.push_back(number);
-      SmallVector<Value> place(lead);
-      llvm::append_range(place, b.delinearize(number, vectors));
-      place.back() = b.mul(place.back(), b.i64(lanes));
-      places.push_back(place);
-    }
-    for (hlo::ReduceOp r : reductions) {
-      FailureOr<SmallVector<Value>> values = reduce(r, places, lastExists);
-      if (failed(values)) {
-        ok = failure();
-        return;
-      }
-      plain::bindReduced(e, r, *values);
-    }
-    b.ifThen(b.eq(team.member, b.i64(0)), [&] {
-      ElementEmitter::Scope inside(e);
-      for (auto [k, root] : llvm::enumerate(elements.roots))
-        if (!shape->isFull(root) && failed(plain::storeRoot(b, elements, k, b.delinearize(row, b.dims(hlo::tensorType(root))), row)))
-          ok = failure();
-    });
-    Value first = b.mul(row, b.i64(count));
-    for (int64_t k = 0; k < own; ++k) {
-      auto store = [&] {
-        ElementEmitter::Scope inside(e);
-        for (auto [n, root] : llvm::enumerate(elements.roots)) {
-          if (!shape->isFull(root))
-            continue;
-          FailureOr<Value> v = e.emit(root, places[k], lanes);
-          if (failed(v)) {
-            ok = failure();
-            return;
-          }
-          b.storeElem(hlo::elementType(root), *v, b.results[n], b.mul(b.add(first, numbers[k]), b.i64(lanes)));
-        }
-      };
-      if (k + 1 == own && lastExists)
-        b.ifThen(lastExists, store);
-      else
-        store();
-    }
-  };
   // no barrier where several teams share a block
   if (together == 1)
-    doRow();
+    ok = kept.emit(row, reductions);
   else
-    b.ifThen(b.lt(row, b.dim(rows)), doRow);
+    b.ifThen(b.lt(row, b.dim(rows)), [&] { ok = kept.emit(row, reductions); });
   alignVectors(b, lanes);
   return ok;
 }
