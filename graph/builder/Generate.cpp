@@ -203,7 +203,9 @@ int main(int argc, char **argv) {
     std::string guard = "LATHE_BUILDER_OPS_" + stem + "_H";
     header << "// Made by graph/builder/Generate.cpp from ops/" << std::filesystem::path(argv[i]).filename().string() << ".\n#ifndef " << guard
            << "\n#define " << guard << "\n\n#include \"graph/builder/Scope.h\"\n\nnamespace lathe::ops {\n";
-    source << "#include \"graph/builder/ops/" << stem << ".h\"\n\nnamespace lathe::ops {\n";
+    // they run once a node of a graph that is made; to optimise them takes a minute of every build
+    source << "#include \"graph/builder/ops/" << stem << ".h\"\n\n#ifdef __clang__\n#pragma clang optimize off\n#else\n"
+           << "#pragma GCC optimize(\"O0\")\n#endif\n\nnamespace lathe::ops {\n";
     for (const ops::OpInfo *op : opsOf(argv[i])) {
       Wrapper wrapper(*op);
       wrapper.header(header);
