@@ -156,14 +156,22 @@ LogicalResult lowerSplitV(NodeContext &c) {
   return splitInto(c, x, *axis, *sizes, false);
 }
 
-LogicalResult lowerTile(NodeContext &c) {
-  Value x = c.input(0);
+/// Input 1 of Tile and of its gradient: how often each dimension is repeated.
+FailureOr<Dims> multiplesOf(NodeContext &c, int64_t rank) {
   auto multiples = c.shapeInput(1);
   if (failed(multiples))
     return failure();
-  int64_t rank = c.rank(x);
   if (int64_t(multiples->size()) != rank)
     return c.error("expected " + Twine(rank) + " multiples, found " + Twine(multiples->size()));
+  return Dims(multiples->begin(), multiples->end());
+}
+
+LogicalResult lowerTile(NodeContext &c) {
+  Value x = c.input(0);
+  const int64_t rank = c.rank(x);
+  auto multiples = multiplesOf(c, rank);
+  if (failed(multiples))
+    return failure();
   Dims from = c.dims(x), wide, to;
   SmallVector<int64_t> map;
   for (int64_t i = 0; i < rank; ++i) {
@@ -182,12 +190,10 @@ LogicalResult lowerTile(NodeContext &c) {
 /// The sum over the copies that Tile made.
 LogicalResult lowerTileGrad(NodeContext &c) {
   Value x = c.input(0);
-  auto multiples = c.shapeInput(1);
+  const int64_t rank = c.rank(x);
+  auto multiples = multiplesOf(c, rank);
   if (failed(multiples))
     return failure();
-  int64_t rank = c.rank(x);
-  if (int64_t(multiples->size()) != rank)
-    return c.error("expected " + Twine(rank) + " multiples, found " + Twine(multiples->size()));
   Dims from = c.dims(x), wide;
   SmallVector<int64_t> axes;
   for (int64_t i = 0; i < rank; ++i) {
