@@ -1,13 +1,12 @@
 // Iterator(V2), OneShotIterator, AnonymousIterator (V1-V3), MakeIterator, IteratorGetNext(Sync, AsOptional),
-// IteratorToStringHandle, IteratorFromStringHandle(V2), DeleteIterator, IteratorGetDevice.
+// IteratorToStringHandle, IteratorFromStringHandle(V2), DeleteIterator and that for several devices, IteratorGetDevice.
 #include "runtime/kernels/data/Background.h"
-#include "runtime/kernels/data/Dataset.h"
+#include "runtime/kernels/data/Running.h"
 #include "runtime/kernels/lists/Optional.h"
 
 #include "absl/strings/str_split.h"
 
 #include <atomic>
-#include <thread>
 
 namespace lathe::rt {
 namespace {
@@ -16,13 +15,7 @@ namespace {
 class IteratorResource : public Resource, public std::enable_shared_from_this<IteratorResource> {
 public:
   explicit IteratorResource(Dataset::Spec spec) : spec(std::move(spec)) {}
-  /// Datasets below may have threads that wait for functions, and functions for a thread of the executor, which may be this
-  /// one: so what is left goes on a thread of its own.
-  ~IteratorResource() override {
-    cancellation->cancel();
-    if (iterator)
-      std::thread([c = std::move(cancellation), i = std::move(iterator)]() mutable { i.reset(); }).detach();
-  }
+  ~IteratorResource() override { running.end(); }
   std::string describe() const override { return "iterator"; }
   const Dataset::Spec spec;
 
@@ -31,13 +24,8 @@ public:
   /// Starts over with a dataset.
   void initialize(DatasetPtr dataset, std::function<void(absl::Status)> done) {
     worker.run([self = shared_from_this(), dataset = std::move(dataset), done = std::move(done)] {
-      self->iterator.reset();
       self->failed = absl::OkStatus();
-      self->ended = false;
-      auto made = dataset->iterate({self->cancellation.get()});
-      if (made.ok())
-        self->iterator = *std::move(made);
-      done(made.status());
+      done(self->running.start(*dataset));
     });
   }
   /// Initialises with what `start` gives on first use; every iterator's own dataset otherwise.
@@ -50,39 +38,23 @@ public:
 
 private:
   absl::StatusOr<Element> nextNow() {
-    if (!iterator && lazy && failed.ok()) {
+    if (!running.started() && lazy && failed.ok()) {
       auto dataset = lazy();
-      auto made = dataset.ok() ? (*dataset)->iterate({cancellation.get()}) : dataset.status();
-      if (made.ok())
-        iterator = *std::move(made);
-      else
-        failed = made.status();
+      failed = dataset.ok() ? running.start(**dataset) : dataset.status();
     }
     if (!failed.ok())
       return failed;
-    if (!iterator)
+    if (!running.started())
       return absl::FailedPreconditionError(
           "GetNext() failed because the iterator has not been initialized. Ensure that you have run the initializer "
           "operation for this iterator before getting the next element.");
-    Element element;
-    absl::StatusOr<bool> any = false;
-    if (!ended)
-      any = iterator->next(element);
-    if (!any.ok())
-      return any.status();
-    if (!*any) {
-      ended = true;
-      return absl::OutOfRangeError("End of sequence");
-    }
-    return element;
+    return running.next();
   }
 
   // destroyed last to first: the thread ends before what it uses
-  std::unique_ptr<Cancellation> cancellation = std::make_unique<Cancellation>();
   std::function<absl::StatusOr<DatasetPtr>()> lazy;
-  IteratorPtr iterator;
+  Running running;
   absl::Status failed;
-  bool ended = false;
   SerialWorker worker;
 };
 
@@ -296,6 +268,7 @@ LATHE_HOST_FUNCTION(IteratorToStringHandle, toString);
 LATHE_HOST_FUNCTION(IteratorFromStringHandle, fromString);
 LATHE_HOST_FUNCTION(IteratorFromStringHandleV2, fromString);
 LATHE_HOST_FUNCTION(DeleteIterator, deleteIterator);
+LATHE_HOST_FUNCTION(DeleteMultiDeviceIterator, deleteIterator);
 LATHE_HOST_FUNCTION(IteratorGetDevice, getDevice);
 LATHE_HOST_FUNCTION(ExperimentalIteratorGetDevice, getDevice);
 

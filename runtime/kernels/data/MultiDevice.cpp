@@ -3,9 +3,9 @@
 #include "runtime/kernels/Common.h"
 #include "runtime/kernels/data/Background.h"
 #include "runtime/kernels/data/Holding.h"
+#include "runtime/kernels/data/Running.h"
 
 #include <atomic>
-#include <thread>
 
 namespace lathe::rt {
 namespace {
@@ -14,11 +14,7 @@ namespace {
 class MultiIterator : public Resource, public std::enable_shared_from_this<MultiIterator> {
 public:
   MultiIterator(Dataset::Spec spec, size_t shards) : spec(std::move(spec)), queues(shards) {}
-  ~MultiIterator() override {
-    cancellation->cancel();
-    if (iterator)
-      std::thread([c = std::move(cancellation), i = std::move(iterator)]() mutable { i.reset(); }).detach();
-  }
+  ~MultiIterator() override { running.end(); }
   std::string describe() const override { return "iterator for several devices"; }
   const Dataset::Spec spec;
 
@@ -27,18 +23,14 @@ public:
   /// Starts over; gives the number that readers then name.
   void initialize(DatasetPtr dataset, std::function<void(absl::StatusOr<int64_t>)> done) {
     worker.run([self = shared_from_this(), dataset = std::move(dataset), done = std::move(done)] {
-      self->iterator.reset();
       for (auto &queue : self->queues) {
         for (const Element &element : queue)
           self->holding.drop(element);
         queue.clear();
       }
       self->given = 0;
-      self->ended = false;
-      auto made = dataset->iterate({self->cancellation.get()});
-      if (!made.ok())
-        return done(made.status());
-      self->iterator = *std::move(made);
+      if (absl::Status started = self->running.start(*dataset); !started.ok())
+        return done(started);
       done(++self->incarnation);
     });
   }
@@ -50,22 +42,13 @@ private:
   absl::StatusOr<Element> nextNow(int64_t shard, int64_t asked) {
     if (shard < 0 || shard >= static_cast<int64_t>(queues.size()))
       return invalid("there is no shard ", shard, " of ", queues.size());
-    if (!iterator)
+    if (!running.started())
       return absl::FailedPreconditionError("the iterator has not been initialized");
     if (asked != incarnation)
       return invalid("Invalid incarnation id. Provided: ", asked, "; Expected: ", incarnation);
     std::deque<Element> &mine = queues[static_cast<size_t>(shard)];
     while (mine.empty()) {
-      Element element;
-      absl::StatusOr<bool> any = false;
-      if (!ended)
-        any = iterator->next(element);
-      if (!any.ok())
-        return any.status();
-      if (!*any) {
-        ended = true;
-        return absl::OutOfRangeError("End of sequence");
-      }
+      LATHE_TRY_VALUE(element, running.next());
       LATHE_TRY(holding.add(element));
       queues[static_cast<size_t>(given++) % queues.size()].push_back(std::move(element));
     }
@@ -75,12 +58,10 @@ private:
     return element;
   }
 
-  std::unique_ptr<Cancellation> cancellation = std::make_unique<Cancellation>();
-  IteratorPtr iterator;
+  Running running;
   std::vector<std::deque<Element>> queues;
   Holding holding;
   int64_t given = 0, incarnation = -1;
-  bool ended = false;
   SerialWorker worker;
 };
 
@@ -200,15 +181,6 @@ absl::Status fromString(KernelContext &context) {
   return absl::OkStatus();
 }
 LATHE_HOST_FUNCTION(MultiDeviceIteratorFromStringHandle, fromString);
-
-absl::Status deleteIterator(KernelContext &context) {
-  Tensor t = context.input(0);
-  if (t.dtype() == DType::Resource && t.numElements() == 1)
-    if (const auto *handle = dynamic_cast<const ResourceHandle *>(t.objects()[0].get()))
-      (void)context.resources->remove(handle->container, handle->name); // most have no name
-  return absl::OkStatus();
-}
-LATHE_HOST_FUNCTION(DeleteMultiDeviceIterator, deleteIterator);
 
 } // namespace
 } // namespace lathe::rt
