@@ -26,22 +26,13 @@ static std::pair<int64_t, int64_t> teamFor(int64_t count) {
   return {threads, threads};
 }
 
-/// Elements of a row, or 0 where they are not known.
-static int64_t rowLength(hlo::ReduceOp r) {
-  RankedTensorType in = hlo::tensorType(r.getInputs()[0]);
-  int64_t count = 1;
-  for (int64_t d : r.getDimensions())
-    count *= in.isDynamicDim(d) ? 0 : in.getDimSize(d);
-  return count;
-}
-
 std::string whyNoKeptRows(Operation *op) {
   if (std::string why = whyNoRows(op); !why.empty())
     return why;
   SmallVector<hlo::ReduceOp> reductions = plain::reductionsOf(op);
   RankedTensorType in = hlo::tensorType(reductions[0].getInputs()[0]);
-  const int64_t count = rowLength(reductions[0]);
-  if (count == 0 || in.getShape().back() % lanes != 0)
+  const int64_t count = reducedCount(reductions[0]);
+  if (count <= 0 || in.getShape().back() % lanes != 0)
     return "rows that are not of whole vectors";
   if (count < lanes * warpThreads || count > longestRow)
     return "rows of fewer elements than a warp has lanes, or of more than registers hold";
@@ -201,21 +192,13 @@ LogicalResult emitKeptRows(Operation *op, KernelBuilder &b) {
   if (failed(shape))
     return failure();
   plain::Elements elements = plain::bindOperands(op, b);
-  const int64_t length = rowLength(reductions[0]);
+  const int64_t length = reducedCount(reductions[0]);
   const auto [size, threads] = teamFor(length);
-  const int64_t together = threads / size;
   BlockFrame frame(b, threads);
   Team team(frame, size);
-  AffineExpr rows = shape->count(op->getContext());
-  frame.setBlocks(rows.ceilDiv(together));
   KeptRows kept(elements, *shape, team, length / lanes);
-  Value row = b.add(b.mul(frame.block(), b.i64(together)), team.number);
   LogicalResult ok = success();
-  // no barrier where several teams share a block
-  if (together == 1)
-    ok = kept.emit(row, reductions);
-  else
-    b.ifThen(b.lt(row, b.dim(rows)), [&] { ok = kept.emit(row, reductions); });
+  team.eachOf(shape->count(op->getContext()), [&](Value row) { ok = kept.emit(row, reductions); });
   alignVectors(b, lanes);
   return ok;
 }

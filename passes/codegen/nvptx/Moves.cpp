@@ -88,43 +88,33 @@ static LogicalResult emitBitcast(hlo::BitcastConvertOp op, KernelBuilder &b) {
   return success();
 }
 
-// In place a unit is an element of the update, else one of the result.
+// In place a unit is an element of the update; else one of the result, as in loops.
 static LogicalResult emitUpdate(hlo::DynamicUpdateSliceOp op, KernelBuilder &b) {
+  LogicalResult ok = success();
+  if (!op->hasAttr("kernel.inplace")) {
+    plain::Nest nest = plain::elementNest(b, plain::bindOperands(op, b));
+    b.setExtent(nest.units);
+    b.setWork(nest.work);
+    b.units([&](Value unit) { ok = nest.emit(unit); });
+    return ok;
+  }
   RankedTensorType type = hlo::tensorType(op.getOperand()), part = hlo::tensorType(op.getUpdate());
-  const bool inPlace = op->hasAttr("kernel.inplace");
-  const auto [carrier, words] = carrierOf(b, codegen::elemBytes(type.getElementType()));
-  const int64_t rank = type.getRank();
+  const std::pair<Type, int64_t> moved = carrierOf(b, codegen::elemBytes(type.getElementType()));
+  const Type carrier = moved.first;
+  const int64_t words = moved.second;
   const SmallVector<Value> sizes = b.dims(type), partSizes = b.dims(part);
-  b.setExtent(hlo::simplify(hlo::numElements(inPlace ? part : type) * words));
-  b.setWork(8 + 4 * rank);
-  b.units([&, carrier = carrier, words = words](Value unit) {
-    Value number = b.divU(unit, b.i64(words)), word = b.remU(unit, b.i64(words));
-    auto wordAt = [&](Value element) { return b.add(b.mul(element, b.i64(words)), word); };
-    SmallVector<Value> starts;
-    for (int64_t i = 0; i < rank; ++i) {
+  b.setExtent(hlo::simplify(hlo::numElements(part) * words));
+  b.setWork(8 + 4 * type.getRank());
+  b.units([&](Value unit) {
+    SmallVector<Value> to = b.delinearize(b.divU(unit, b.i64(words)), partSizes);
+    for (auto [i, at] : llvm::enumerate(to)) {
       Value start = codegen::loadIndex(b, hlo::elementType(op.getStartIndices()[i]), b.operands[2 + i], b.i64(0));
-      starts.push_back(b.max(b.min(start, b.sub(sizes[i], partSizes[i])), b.i64(0)));
+      at = b.add(b.max(b.min(start, b.sub(sizes[i], partSizes[i])), b.i64(0)), at);
     }
-    SmallVector<Value> at = b.delinearize(number, inPlace ? partSizes : sizes);
-    if (inPlace) {
-      SmallVector<Value> to;
-      for (auto [start, i] : llvm::zip(starts, at))
-        to.push_back(b.add(start, i));
-      b.storeElem(carrier, b.loadElem(carrier, b.operands[1], unit), b.results[0], wordAt(b.linearize(to, sizes)));
-      return;
-    }
-    Value inside = b.cstI(b.getI1Type(), 1);
-    SmallVector<Value> from;
-    for (auto [start, i, size] : llvm::zip(starts, at, partSizes)) {
-      from.push_back(b.sub(i, start));
-      inside = b.both(inside, b.inRange(i, start, b.add(start, size)));
-    }
-    SmallVector<Value> v = b.ifElse(
-        inside, carrier, [&] { return SmallVector<Value>{b.loadElem(carrier, b.operands[1], wordAt(b.linearize(from, partSizes)))}; },
-        [&] { return SmallVector<Value>{b.loadElem(carrier, b.operands[0], unit)}; });
-    b.storeElem(carrier, v[0], b.results[0], unit);
+    Value place = b.add(b.mul(b.linearize(to, sizes), b.i64(words)), b.remU(unit, b.i64(words)));
+    b.storeElem(carrier, b.loadElem(carrier, b.operands[1], unit), b.results[0], place);
   });
-  return success();
+  return ok;
 }
 
 LogicalResult emitMove(Operation *op, KernelBuilder &b) {

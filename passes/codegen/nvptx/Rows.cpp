@@ -16,20 +16,6 @@ using codegen::ElementEmitter;
 using codegen::KernelBuilder;
 using codegen::Reducer;
 
-constexpr int64_t unknownSize = -1;
-
-/// Elements that a result of `r` is made of.
-static int64_t reducedCount(hlo::ReduceOp r) {
-  RankedTensorType in = hlo::tensorType(r.getInputs()[0]);
-  int64_t count = 1;
-  for (int64_t d : r.getDimensions()) {
-    if (in.isDynamicDim(d))
-      return unknownSize;
-    count *= in.getDimSize(d);
-  }
-  return count;
-}
-
 static bool isSmaller(int64_t count, int64_t limit) { return count != unknownSize && count < limit; }
 
 static std::string whyNoReductions(Operation *op) {
@@ -73,16 +59,12 @@ LogicalResult emitRows(Operation *op, KernelBuilder &b) {
   const auto [size, threads] = teamFor(reducedCount(reductions[0]));
   BlockFrame frame(b, threads);
   Team team(frame, size);
-  AffineExpr rows = shape->count(op->getContext());
-  const int64_t together = threads / size;
-  frame.setBlocks(rows.ceilDiv(together));
   SmallVector<Value> sizes;
   for (AffineExpr d : shape->dims)
     sizes.push_back(b.dim(d));
   ArrayRef<Value> all(sizes);
   LogicalResult ok = success();
-  Value row = b.add(b.mul(frame.block(), b.i64(together)), team.number);
-  auto doRow = [&] {
+  team.eachOf(shape->count(op->getContext()), [&](Value row) {
     ElementEmitter::Scope scope(e);
     SmallVector<Value> lead = b.delinearize(row, all.take_front(shape->lead));
     for (hlo::ReduceOp r : reductions) {
@@ -114,12 +96,7 @@ LogicalResult emitRows(Operation *op, KernelBuilder &b) {
         if (shape->isFull(root))
           store(k, index, b.add(b.mul(row, count), at));
     });
-  };
-  // no barrier where several teams share a block
-  if (together == 1)
-    doRow();
-  else
-    b.ifThen(b.lt(row, b.dim(rows)), doRow);
+  });
   return ok;
 }
 
@@ -190,13 +167,9 @@ LogicalResult emitReduceRows(Operation *op, KernelBuilder &b) {
   const auto [size, threads] = teamFor(reducedCount(reductions[0]));
   BlockFrame frame(b, threads);
   Team team(frame, size);
-  const int64_t together = threads / size;
   RankedTensorType out = hlo::tensorType(elements.roots[0]);
-  AffineExpr results = hlo::numElements(out);
-  frame.setBlocks(results.ceilDiv(together));
-  Value at = b.add(b.mul(frame.block(), b.i64(together)), team.number);
   LogicalResult ok = success();
-  auto one = [&] {
+  team.eachOf(hlo::numElements(out), [&](Value at) {
     ElementEmitter::Scope scope(*elements.emitter);
     SmallVector<Value> kept = b.delinearize(at, b.dims(out));
     SmallVector<SmallVector<Value>> values;
@@ -212,11 +185,7 @@ LogicalResult emitReduceRows(Operation *op, KernelBuilder &b) {
       if (failed(storeReduced(b, elements, reductions, values, at)))
         ok = failure();
     });
-  };
-  if (together == 1)
-    one();
-  else
-    b.ifThen(b.lt(at, b.dim(results)), one);
+  });
   return ok;
 }
 

@@ -15,6 +15,17 @@ using codegen::ElementEmitter;
 using codegen::KernelBuilder;
 using codegen::Reducer;
 
+int64_t reducedCount(hlo::ReduceOp r) {
+  RankedTensorType in = hlo::tensorType(r.getInputs()[0]);
+  int64_t count = 1;
+  for (int64_t d : r.getDimensions()) {
+    if (in.isDynamicDim(d))
+      return unknownSize;
+    count *= in.getDimSize(d);
+  }
+  return count;
+}
+
 SmallVector<Type> elementsOf(hlo::ReduceOp r) {
   SmallVector<Type> elements;
   for (Value v : r.getInputs())
@@ -107,6 +118,17 @@ Team::Team(BlockFrame &frame, int64_t size) : frame(frame), size(size) {
     member = frame.thread;
     number = b.i64(0);
   }
+}
+
+void Team::eachOf(AffineExpr count, llvm::function_ref<void(Value)> body) {
+  KernelBuilder &b = frame.b;
+  const int64_t together = frame.threads / size;
+  frame.setBlocks(count.ceilDiv(together));
+  Value mine = b.add(b.mul(frame.block(), b.i64(together)), number);
+  if (together == 1)
+    body(mine);
+  else
+    b.ifThen(b.lt(mine, b.dim(count)), [&] { body(mine); });
 }
 
 FailureOr<SmallVector<Value>> Team::reduce(ElementEmitter &e, hlo::ReduceOp r, ArrayRef<Value> kept) {

@@ -24,6 +24,9 @@ public:
   mlir::Value member; ///< number of this thread in its team
   mlir::Value number; ///< of the team in the block
 
+  /// Emits `body` for the one of `count` results that this team makes, given its number; says how many blocks that takes. No barrier may be
+  /// in it where several teams share a block.
+  void eachOf(mlir::AffineExpr count, llvm::function_ref<void(mlir::Value)> body);
   /// All results of a reduction where the dimensions that it keeps are at `kept`: the same for all members, who must all call
   /// it. The order depends on sizes alone.
   mlir::FailureOr<mlir::SmallVector<mlir::Value>> reduce(codegen::ElementEmitter &e, hlo::ReduceOp r, mlir::ArrayRef<mlir::Value> kept);
@@ -40,6 +43,9 @@ private:
 mlir::LogicalResult acrossWarps(BlockFrame &frame, mlir::ArrayRef<mlir::Type> elements, mlir::ValueRange parts, int64_t lanes, mlir::Value isResult,
                                 Combine combine, llvm::function_ref<mlir::LogicalResult(mlir::ValueRange)> then);
 
+constexpr int64_t unknownSize = -1;
+/// Elements that a result of `r` is made of, or unknownSize.
+int64_t reducedCount(hlo::ReduceOp r);
 /// The element types of what a reduction reduces.
 mlir::SmallVector<mlir::Type> elementsOf(hlo::ReduceOp r);
 /// Whether partial results of a reduction may be formed in any order.
