@@ -65,6 +65,18 @@ Value offsetProduct(NodeContext &c, const Offset &x, const Offset &y, int64_t xC
   return withoutZeros(c, sums, x, right, sumsOfX, {0}, sumsOfY, 1, c.sizeValue(c.dim(x.q, xContract), i32Of(c)));
 }
 
+Value padImage(NodeContext &c, Value image, Value with, ArrayRef<int64_t> space, hlo::ConvWindow &w) {
+  SmallVector<int64_t> low(Emitter::rank(image), 0), high(low), interior(low);
+  for (auto [i, axis] : llvm::enumerate(space)) {
+    if (!w.padding.empty())
+      std::tie(low[axis], high[axis]) = w.padding[i];
+    interior[axis] = w.lhsDilation.empty() ? 0 : w.lhsDilation[i] - 1;
+  }
+  w.padding.clear();
+  w.lhsDilation.clear();
+  return c.pad(image, with, low, high, interior);
+}
+
 namespace {
 
 /// A convolution, and what is known of it.
@@ -85,19 +97,6 @@ struct Windows {
 
   static bool isPadded(const hlo::ConvWindow &w) {
     return llvm::any_of(w.padding, [](auto p) { return p.first || p.second; }) || llvm::any_of(w.lhsDilation, [](int64_t d) { return d != 1; });
-  }
-
-  /// The image with what its window adds, filled with `with`; the window has none of that any more.
-  Value pad(Value with, hlo::ConvWindow &w) const {
-    SmallVector<int64_t> low(Emitter::rank(image.q), 0), high(low), interior(low);
-    for (auto [i, axis] : llvm::enumerate(numbers.getInputSpatialDimensions())) {
-      if (!w.padding.empty())
-        std::tie(low[axis], high[axis]) = w.padding[i];
-      interior[axis] = w.lhsDilation.empty() ? 0 : w.lhsDilation[i] - 1;
-    }
-    w.padding.clear();
-    w.lhsDilation.clear();
-    return c.pad(image.q, with, low, high, interior);
   }
 
   /// Sums of the image over each window: those of its pixels first.
@@ -140,7 +139,7 @@ struct Windows {
     Value x = image.q;
     const bool isZero = knownZero(c, image) == 0;
     if (isPadded(window) && !isZero)
-      x = pad(c.convert(image.zero, Emitter::elementType(image.q)), w);
+      x = padImage(c, x, c.convert(image.zero, Emitter::elementType(x)), numbers.getInputSpatialDimensions(), w);
     Value sums = convolve(x, right.q, w);
     Value sumsOfX, sumsOfY, steps;
     SmallVector<int64_t> xAxes, filterAxes;

@@ -17,6 +17,9 @@ struct Offset {
 /// x's zero belong to rows of the result (axis 0), those of y's to its columns (axis 1).
 Value offsetProduct(NodeContext &c, const Offset &x, const Offset &y, int64_t xContract, int64_t yContract);
 
+/// An image with what its window adds to it, `with`; the window has none of that any more. `space`: the image's dimensions that it goes over.
+Value padImage(NodeContext &c, Value image, Value with, llvm::ArrayRef<int64_t> space, hlo::ConvWindow &w);
+
 /// How the padding of a convolution, and the gaps of a dilated input, are filled.
 enum class Padding {
   Zero,      ///< by 0, whatever the image's zero is

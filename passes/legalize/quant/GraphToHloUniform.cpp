@@ -365,18 +365,6 @@ FailureOr<hlo::ConvWindow> readWindow(NodeContext &c, const Numbers &n, Value x,
   return w;
 }
 
-/// An image with what its window adds to it, zeros; the window has none of that any more.
-Value padded(NodeContext &c, Value x, const Numbers &n, hlo::ConvWindow &w) {
-  SmallVector<int64_t> low(Emitter::rank(x), 0), high(low), interior(low);
-  for (auto [i, axis] : llvm::enumerate(n.inSpace)) {
-    std::tie(low[axis], high[axis]) = w.padding[i];
-    interior[axis] = w.lhsDilation[i] - 1;
-  }
-  w.padding.clear();
-  w.lhsDilation.clear();
-  return c.pad(x, c.scalar(0, Emitter::elementType(x)), low, high, interior);
-}
-
 LogicalResult lowerConv(NodeContext &c, bool hybrid) {
   Value x = c.input(0), y = c.input(1);
   const int64_t rank = Emitter::rank(x);
@@ -410,7 +398,7 @@ LogicalResult lowerConv(NodeContext &c, bool hybrid) {
     if (batchGroups > 1)
       return c.error("groups of the batch are not supported where each entry has a scale of its own");
     // what the window adds first: 0 changes no range, and becomes the zero point of each entry
-    x = padded(c, x, *n, *window);
+    x = padImage(c, x, c.scalar(0, Emitter::elementType(x)), n->inSpace, *window);
     const Dynamic left = quantizeEach(c, x, n->inBatch);
     const Offset image = {left.q, left.zero, n->outBatch};
     return setScaled(c, offsetConvolution(c, image, right, *window, numbers, groups, 1, Padding::Zero), left.scale, n->outBatch, *ys);
