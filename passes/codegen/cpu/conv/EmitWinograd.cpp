@@ -47,6 +47,7 @@ private:
   SmallVector<Value> outputRow(const WinogradAxis &axis, ArrayRef<Value> s);
 
   Value scaled(double f, Value x, Value y) { return multiplyAdd(b, b.cst(x.getType(), f), x, y, f32); }
+  Value times(double f, Value x) { return arith::MulFOp::create(b, x, b.cst(x.getType(), f)); }
   Value plus(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
   Value minus(Value x, Value y) { return arith::SubFOp::create(b, x, y); }
 
@@ -188,7 +189,10 @@ SmallVector<Value> WinogradEmitter::outputRow(const WinogradAxis &axis, ArrayRef
     for (auto [i, p] : llvm::enumerate(axis.pairs())) {
       Value part = row % 2 ? differences[i] : sums[i];
       const double factor = std::pow(p, row);
-      sum = !sum ? part : factor == 1 ? plus(sum, part) : scaled(factor, part, sum);
+      if (!sum)
+        sum = factor == 1 ? part : times(factor, part);
+      else
+        sum = factor == 1 ? plus(sum, part) : scaled(factor, part, sum);
     }
     if (row == axis.m - 1)
       sum = axis.infinitySign() > 0 ? plus(sum, s.back()) : minus(sum, s.back());

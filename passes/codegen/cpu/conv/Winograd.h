@@ -27,16 +27,15 @@ constexpr int64_t winogradPoints(int64_t m, int64_t r) {
 }
 
 /// One direction of a tile: F(m, r), and the steps of its transforms. B^T is points x points, G points x r
-/// and A^T m x points, from the interpolation points 0, 1, -1, 2, -2, 1/2, -1/2 (as many as there are, less
-/// one) and infinity. Those besides 0 and infinity come in pairs p and -p, whose rows share their even and
-/// their odd terms.
+/// and A^T m x points, from the interpolation points 0, infinity and pairs p and -p, whose rows share their even
+/// and their odd terms.
 struct WinogradAxis {
   int64_t m = 1, r = 1;
 
   int64_t points() const { return m + r - 1; }
   /// Whether its transforms are known.
   bool isKnown() const { return winogradPoints(m, r) == points(); }
-  /// 1, 2 and 1/2: as many as there are pairs.
+  /// The p of the pairs.
   llvm::ArrayRef<double> pairs() const;
   /// Rows of B^T for 0 and for infinity; the latter's result is to be multiplied by `sign`.
   std::vector<double> zeroRow() const, infinityRow() const;
