@@ -102,17 +102,27 @@ Tensor floats(ArrayRef<float> values, std::vector<int64_t> dims) {
   return t;
 }
 
-/// x (f32) with a dimension read through the taps.
+/// Weights as a vector of f64 where the images are, else of f32.
+Value weightsOf(NodeContext &c, ArrayRef<double> weights, Type element) {
+  Tensor t = Tensor::allocate(element.isF64() ? DType::Float64 : DType::Float32, {int64_t(weights.size())});
+  if (element.isF64())
+    llvm::copy(weights, t.data<double>());
+  else
+    llvm::transform(weights, t.data<float>(), [](double w) { return float(w); });
+  return c.constant(t);
+}
+
+/// x (f32 or f64) with a dimension read through the taps.
 Value applyTaps(NodeContext &c, Value x, int64_t axis, const Taps &t) {
   Type i32 = c.b.getI32Type();
   Value sum;
   for (int64_t k = 0; k < t.taps; ++k) {
     SmallVector<int64_t> places;
-    SmallVector<float> weights;
+    SmallVector<double> weights;
     bool ones = true, zeros = true;
     for (int64_t i = 0; i < t.out; ++i) {
       places.push_back(t.places[i * t.taps + k]);
-      weights.push_back(float(t.weights[i * t.taps + k]));
+      weights.push_back(t.weights[i * t.taps + k]);
       ones &= weights.back() == 1;
       zeros &= weights.back() == 0;
     }
@@ -122,7 +132,7 @@ Value applyTaps(NodeContext &c, Value x, int64_t axis, const Taps &t) {
     if (!v)
       return {};
     if (!ones)
-      v = c.mul(v, c.broadcastInDim(c.convert(c.constant(floats(weights, {t.out})), c.elementType(v)), c.dims(v), {axis}));
+      v = c.mul(v, c.broadcastInDim(c.convert(weightsOf(c, weights, c.elementType(v)), c.elementType(v)), c.dims(v), {axis}));
     sum = sum ? c.add(sum, v) : v;
   }
   return sum;
