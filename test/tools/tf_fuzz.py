@@ -29,6 +29,8 @@ MODES = {
     'threads': ['--threads', '2'], 'const': ['--const-feeds'], 'v2': ['--cpu', 'x86-64-v2'], 'v3': ['--cpu', 'x86-64-v3'],
     'v4': ['--cpu', 'x86-64-v4'], 'bf16': ['--cpu', 'sapphirerapids'],
 }
+QUICK = '-O0'  # behind a mode: without LLVM's optimisations, which take half of the time
+MODES.update({mode + QUICK: [*options, '--opt-level', '0'] for mode, options in MODES.items()})
 # the corpus' tolerances: rtol, least atol, atol as a share of the largest magnitude
 TOLERANCE = {'bfloat16': (3e-2, 1e-2, 1e-2), 'float16': (1e-2, 1e-3, 2e-3), 'float32': (1e-4, 1e-5, 2e-6),
              'float64': (1e-8, 1e-10, 1e-12)}
@@ -60,6 +62,7 @@ class Case:
         self.least = None  # the least precise type of its constants
         self.leasts = None  # of each fetch, where they do not rest on one another
         self.parts = []  # tf_fuzz_packs.Part: what stands side by side
+        self.entry = ''  # 'OP TYPE' of the node that a part is around
 
     def files(self):
         dtypes = {}
@@ -341,6 +344,7 @@ def main():
         q.add_argument('--modes', default='plain')
     f.add_argument('--batch', type=int, default=50, help='graphs that one process compiles')
     f.add_argument('--all-modes', action='store_true', help='every mode for each graph, not three of them')
+    f.add_argument('--quick', action='store_true', help='LLVM optimises in the first of a graph\'s modes only')
     f.add_argument('--no-reduce', dest='reduce', action='store_false')
     f.add_argument('--keep', help='folder for reduced graphs that fail')
     f.add_argument('--table', help='append the (operation, type) counts of passing graphs to this file')
@@ -353,7 +357,9 @@ def main():
     f.add_argument('--pack', help='only graphs of these nodes side by side ("OP TYPE,OP TYPE"), with --sizes')
     f.add_argument('--sizes', default='', help='sizes that come more often ("33,1000")')
     f.add_argument('--side', type=int, default=8, help='how many rare nodes stand side by side in a graph with --rarest')
-    f.add_argument('--goal', type=int, help='with --rarest, the graphs that each pair is to have: those that lack the fewest come first')
+    f.add_argument('--goal', type=int, help='with --rarest, the graphs that each pair is to have: those that lack the fewest come first, '
+                   'in a quarter of the graphs those that lack the most')
+    f.add_argument('--bare', action='store_true', help='nodes side by side without elementwise operations before and others behind them')
     m.add_argument('--cover', action='store_true', help='only graphs with a pair of an operation and a type that none before them has, '
                    'and whose answer does not rest on a rounding')
     m.add_argument('--nodes', action='store_true', help='a graph around a node of each operation of the registry instead')

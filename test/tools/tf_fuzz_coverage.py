@@ -102,18 +102,30 @@ def main():
 
 
 def write_list(args, cells, counts):
-    """The pairs without a graph, and those with few, one line for each operation."""
-    refused = {cell for (kind, cell), n in counts.items() if kind == '@refused'}
+    """The pairs with few graphs, one line for each operation, and those that no graph reaches, with what TensorFlow says to it."""
+    import tf_fuzz_unreached
+    explained = {pair: counts['@explained', '%s %s' % pair] for op in cells for pair in ((op, d) for d in cells[op])}
+    rare = {(op, d): counts[op, d] for op in sorted(cells) for d in sorted(cells[op]) if counts[op, d] < args.least}
+    why = tf_fuzz_unreached.reasons([pair for pair, n in rare.items() if not n and not explained[pair]])
     with open(args.write, 'w') as out:
         out.write('# Pairs of an operation and a type that few random graphs have been through\n\n'
                   'Made by `test/tools/tf_fuzz_coverage.py --write` from the table of the runs that [fuzzing.md](fuzzing.md) tells of. '
-                  'A pair has too few below %d\ngraphs. `-` stands before a type that no graph had, `!` where TensorFlow refused '
-                  'what was tried.\n\n| op | graphs by type |\n| --- | --- |\n' % args.least)
-        for op in sorted(cells):
-            rare = [(d, counts[op, d]) for d in sorted(cells[op]) if counts[op, d] < args.least]
-            if rare:
+                  'A pair has too few below %d\ngraphs that passed; behind `+` stands how many gave another answer than TensorFlow that '
+                  'a rule explains.\n\n| op | graphs by type |\n| --- | --- |\n' % args.least)
+        for op in sorted({op for op, _ in rare}):
+            found = [(d, n) for (of, d), n in rare.items() if of == op and (op, d) not in why]
+            if found:
                 out.write('| %s | %s |\n' % (op, ', '.join(
-                    '%s %d' % (d, n) if n else ('!' if '%s %s' % (op, d) in refused else '-') + d for d, n in rare)))
+                    '%s %d' % (d, n) + (' + %d' % explained[op, d] if explained[op, d] else '') for d, n in found)))
+        out.write('\nPairs that no graph reaches, with what TensorFlow %s says to every node that is drawn:\n\n| op | types | why |\n'
+                  '| --- | --- | --- |\n' % tf.__version__)
+        by_reason = collections.defaultdict(list)
+        for (op, d), text in why.items():
+            by_reason[op, text.replace("'%s'" % d, 'it')].append(d)
+        for (op, text), types in sorted(by_reason.items()):
+            out.write('| %s | %s | %s |\n' % (op, ', '.join(types), text))
+    print('%d pairs with fewer than %d graphs that passed, of which TensorFlow refuses %d; %d have as many with those that are explained' % (
+        len(rare), args.least, len(why), sum(n + explained[pair] >= args.least for pair, n in rare.items())))
 
 
 if __name__ == '__main__':

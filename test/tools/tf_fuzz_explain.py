@@ -116,7 +116,8 @@ def unsorted_rows(o, operands, want, got):
 
 KNOWN = [
     ('MaxPool3D MaxPool3DGrad', nan_among_maxima, 'NaN in three-dimensional max pooling'),
-    ('LRN LRNGrad Conv2D Conv3D DepthwiseConv2dNative Conv2DBackpropInput Conv2DBackpropFilter ResizeBilinear ResizeBicubic ResizeArea',
+    ('LRN LRNGrad Conv2D Conv3D DepthwiseConv2dNative Conv2DBackpropInput Conv2DBackpropFilter ResizeBilinear ResizeBicubic ResizeArea '
+     'FusedPadConv2D FusedResizeAndPadConv2D',
      nan_of_zero_weight, '0 times infinity in convolutions, resizes and response normalization'),
     ('Conv Conv2DBackpropInput Conv2DBackpropFilter Conv3DBackpropInput Conv3DBackpropFilter Conv3DBackpropInputV2 Conv3DBackpropFilterV2 '
      'DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter ResizeBilinearGrad ResizeBicubicGrad '

@@ -31,8 +31,8 @@ MOST_ELEMENTS = 60000
 class Gen:
     """Draws sizes, values and operands of one graph."""
 
-    def __init__(self, rng, rare=(), count=0):
-        self.rng, self.feeds, self.tensors, self.count, self.rare = rng, {}, [], count, list(rare)
+    def __init__(self, rng, rare=(), count=0, bare=False):
+        self.rng, self.feeds, self.tensors, self.count, self.rare, self.bare = rng, {}, [], count, list(rare), bare
         self.special = rng.random() < .12  # NaN, infinities and denormals among the values
 
     def int(self, lo, hi):
@@ -117,7 +117,7 @@ class Gen:
     def free(self, shape, dtype):
         """Any operand: fed, or a constant, and at times what an elementwise operation makes of one."""
         x = self.operand(shape, dtype)
-        if self.rng.random() < .7:
+        if self.bare or self.rng.random() < .7:
             return x
         name, kinds, f = self.pick(SIMPLE)
         before = len(self.feeds)

@@ -56,7 +56,7 @@ class Fuzz:
         self.rarest = None
         if args.rarest or args.case or args.node:
             import tf_fuzz_rarest
-            self.rarest = tf_fuzz_rarest.Rarest(args.table, args.cases, args.ops, args.goal)
+            self.rarest = tf_fuzz_rarest.Rarest(args.table, args.cases, args.ops, args.goal, args.bare)
 
     # --- batches
 
@@ -66,6 +66,8 @@ class Fuzz:
         for first in range(args.seed, args.seed + args.count, args.batch):
             seeds = list(range(first, min(first + args.batch, args.seed + args.count)))
             drawn = modes if args.all_modes else [str(m) for m in rng.choice(modes, min(3, len(modes)), replace=False)]
+            if args.quick:
+                drawn[1:] = [m + tf_fuzz.QUICK for m in drawn[1:]]
             while seeds:
                 with tempfile.TemporaryDirectory(prefix='tf_fuzz_') as root:
                     found, at = self.apart(seeds, drawn, root)
@@ -149,7 +151,7 @@ class Fuzz:
         args = self.args
         if args.pack:
             entries = [tuple(e.split()) for e in args.pack.split(',')]
-            case, _ = self.packs.make_pack(seed, entries, self.sizes)
+            case, _ = self.packs.make_pack(seed, entries, self.sizes, args.bare)
         elif args.case:
             case = self.rarest.make(seed, ('case', args.case, args.dtype))
         elif args.node:
@@ -176,7 +178,7 @@ class Fuzz:
             self.found.counts['parts'] += sum(max(1, len(c.parts)) for c in made.values())
             for mode in modes:
                 self.try_mode(mode, root, made)
-                self.found.counts[mode] += len(made)
+                self.found.counts[mode.removesuffix(tf_fuzz.QUICK)] += len(made)
             self.tabulate(made.values(), modes)
             self.found.text = text.getvalue()
         if self.rarest:
@@ -205,6 +207,7 @@ class Fuzz:
             for name, (case, _) in split.items():
                 for k, part in enumerate(case.parts):
                     single = self.packs.some_of(case, [part], '%sp%d' % (name, k))
+                    single.entry = '%s %s' % part.entry
                     single.write(os.path.join(apart, single.name))
                     alone[single.name] = single, name, part
             failed, unsupported = tf_fuzz.judge(self.args.lathe, mode, apart, sorted(alone), answers)
@@ -218,7 +221,8 @@ class Fuzz:
                 if not bad and why:  # only together
                     small = self.packs.fewest(case, lambda c: fails(self.args.lathe, mode, c))
                     why = fails(self.args.lathe, mode, small) or why
-                    self.report(mode, small, why, tf_fuzz.answers_of(self.args.lathe, mode, small), 'together: ')
+                    got = tf_fuzz.answers_of(self.args.lathe, mode, small) if why.startswith('mismatch') else None
+                    self.report(mode, small, why, got, 'together: ')
                 elif left and bad:
                     made[name] = self.packs.some_of(case, left, name)
                     made[name].write(os.path.join(root, name))
@@ -239,6 +243,7 @@ class Fuzz:
     def refuse_or_report(self, mode, case, why, unsupported, got):
         if unsupported is not None:
             self.found.kinds['unsupported: ' + unsupported[:160]] += 1
+            self.note(case, '@unsupported')
         else:
             self.report(mode, case, why, got)
 
@@ -250,12 +255,18 @@ class Fuzz:
         print('%s %s %s %s (%s): %s%s' % ('KNOWN' if known else 'FAIL', mode, case.name, case.again, ' '.join(case.steps), how, why))
         if known:
             print('  %s' % known)
+            self.note(case, '@explained')
         else:
             small = self.graphs.reduce_case(case, lambda c: fails(args.lathe, mode, c)) if args.reduce and not case.parts else None
             if small:
                 print('  reduced: %s' % small.describe())
             self.keep(mode, small or case, case.name)
         self.mark(0)
+
+    def note(self, case, kind):
+        """A row of the table for the node that a part of a pack is around: what became of it, where it did not pass."""
+        if case.entry:
+            self.found.cells[kind, case.entry] += 1
 
     def keep(self, mode, case, name=None):
         """Leaves a case that fails in the folder for these."""
@@ -270,6 +281,6 @@ class Fuzz:
             parts = case.parts or [case]
             # not what packs share, such as a constant's type: each graph counts once
             cells.update({cell for p in parts for cell in [*p.cells, *(('@size', str(n)) for n in p.sizes)]})
-        cells.update({('@mode', mode): len(cases) for mode in modes})
+        cells.update({('@mode', mode.removesuffix(tf_fuzz.QUICK)): len(cases) for mode in modes})
         if self.rarest:
             cells.update(self.rarest.take_refusals())

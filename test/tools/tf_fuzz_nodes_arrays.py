@@ -62,6 +62,13 @@ def tile(g, d, op):
     return call(op, input=g.free(shape, d), multiples=ints(np.array([g.int(0, 3) for _ in shape], np.int64), g.pick(INDEX)))
 
 
+@node('TileGrad')
+def tile_grad(g, d, op):
+    shape = some(g, 1, 4, 1500)
+    times = [g.int(1, 3) for _ in shape]
+    return call(op, input=g.free([n * t for n, t in zip(shape, times)], d), multiples=ints(times))
+
+
 @node('Pack')
 def pack(g, d, op):
     shape = some(g)

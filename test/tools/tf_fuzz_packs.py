@@ -25,14 +25,15 @@ class Spoilt(Exception):
     """The graph holds a node that no session takes, whatever it runs."""
 
 
-def make_pack(seed, entries, rare=()):
-    """The graph of a node of each entry (operation, type) that TensorFlow runs, or None; and the entries that it refused."""
+def make_pack(seed, entries, rare=(), bare=False):
+    """The graph of a node of each entry (operation, type) that TensorFlow runs, or None; and the entries that it refused. Bare ones
+    have no elementwise operations before and none behind them."""
     refused, entries = [], list(entries)
     while entries:
         graph = tf.Graph()
         with graph.as_default():
             import_version(entries)
-            parts, spoilt = add_parts(seed, graph, entries, rare)
+            parts, spoilt = add_parts(seed, graph, entries, rare, bare)
         refused += [e for e in entries if e not in [p.entry for p in parts] and (spoilt is None or e == spoilt)]
         if spoilt is None:
             return (pack_of(graph, 'seed%07d' % seed, parts) if parts else None), refused
@@ -47,13 +48,13 @@ def import_version(entries):
         tf1.import_graph_def(tf1.GraphDef(versions={'producer': min(removed) - 1}))
 
 
-def add_parts(seed, graph, entries, rare):
+def add_parts(seed, graph, entries, rare, bare):
     """The parts that TensorFlow runs, and the entry that makes the graph unfit for any run."""
     parts, good = [], tf.constant(0)
     with graphs.session_of(graph) as session:
         for k, entry in enumerate(entries):
             try:
-                part = add_part(session, seed, k, entry, rare, good)
+                part = add_part(session, seed, k, entry, rare, bare, good)
             except Spoilt:
                 return parts, entry
             if part:
@@ -61,11 +62,11 @@ def add_parts(seed, graph, entries, rare):
     return parts, None
 
 
-def add_part(session, seed, k, entry, rare, good):
+def add_part(session, seed, k, entry, rare, bare, good):
     op, dtype = entry
     for attempt in range(ATTEMPTS):
-        g = graphs.Gen(np.random.default_rng([seed, k, attempt]), rare, 1000 * (ATTEMPTS * k + attempt))
-        found = graphs.node_and_more(g, op, tf.as_dtype(dtype), [0, 0, 1])
+        g = graphs.Gen(np.random.default_rng([seed, k, attempt]), rare, 1000 * (ATTEMPTS * k + attempt), bare)
+        found = graphs.node_and_more(g, op, tf.as_dtype(dtype), [0] if bare else [0, 0, 1])
         if not found:
             continue
         try:

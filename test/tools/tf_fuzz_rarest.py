@@ -20,8 +20,9 @@ class Rarest:
     """Entries are (kind, what, type): of kind 'node' an operation of the registry, of kind 'op' one of tf_fuzz_ops.py, of kind 'case'
     the source of a mutant. Nodes are drawn several at a time, to stand side by side."""
 
-    def __init__(self, table, cases, ops, goal=None):
-        self.goal = goal  # where there is one, pairs that lack the fewest graphs come first
+    def __init__(self, table, cases, ops, goal=None, bare=False):
+        self.goal = goal  # where there is one, pairs that lack the fewest graphs come first, in three graphs of four
+        self.bare = bare  # nodes stand by themselves
         self.counts, self.refused, self.drawn, self.refusals = (collections.Counter() for _ in range(4))
         self.log, self.skipped = [], set()
         if table and os.path.exists(table):
@@ -47,12 +48,20 @@ class Rarest:
         self.place = {e: i for keys in self.keys.values() for i, e in enumerate(keys)}
         self.removed = np.array([bool(graphs.tf_fuzz_nodes.removed_in(op)) for _, op, _ in self.keys['node']])
 
-    def score(self, entry):
+    def seen(self, entry):
         cells = self.entries[entry]
-        seen = min(self.counts[c] for c in cells) if cells else self.counts['@drawn', '%s %s' % entry[1:]]
+        if entry[0] == 'node':  # what is always explained never passes
+            return self.counts[cells[0]] + self.counts['@explained', '%s %s' % entry[1:]]
+        return min(self.counts[c] for c in cells) if cells else self.counts['@drawn', '%s %s' % entry[1:]]
+
+    def score(self, entry):
+        seen = self.seen(entry)
         if self.goal:
-            seen = self.goal - seen if seen < self.goal else seen
-        return seen + REFUSED * self.refused[entry] + .1 * self.drawn[entry]
+            seen = self.goal - seen if seen < self.goal else self.goal + seen
+        return self.held_back(seen, entry)
+
+    def held_back(self, score, entry):
+        return score + REFUSED * self.refused[entry] + .1 * self.drawn[entry]
 
     def rescore(self, entry):
         if entry in self.place:
@@ -67,11 +76,15 @@ class Rarest:
         if not self.keys[kind]:
             kind = 'node'
         scores = self.scores[kind]
+        if self.goal and seed % 4 == 0:
+            scores = np.array([self.held_back(self.seen(e), e) for e in self.keys[kind]])
         first = rng.choice(np.flatnonzero(scores == scores.min()))
         if kind != 'node':
             return self.make(seed, self.keys[kind][first])
         # what TensorFlow has removed goes into graphs of an older version, by itself
         among = np.flatnonzero(self.removed == self.removed[first])
+        if self.goal:  # what has enough takes time from what has not
+            among = np.array([i for i in among if i == first or self.seen(self.keys['node'][i]) < self.goal])
         order = among[np.argsort(scores[among] + .5 * rng.random(len(among)), kind='stable')]
         chosen = [first, *order[order != first]][:int(rng.integers(max(1, side * 3 // 4), side * 5 // 4 + 1))]
         return self.make_pack(seed, [self.keys['node'][i][1:] for i in chosen], self.rare_sizes())
@@ -82,11 +95,11 @@ class Rarest:
     def make_pack(self, seed, entries, sizes):
         if seed in self.skipped:
             return None
-        case, refused = packs.make_pack(seed, entries, sizes)
+        case, refused = packs.make_pack(seed, entries, sizes, self.bare)
         for entry in entries:
             self.note(('node', *entry), entry in refused, [])
         if case:
-            case.again = '--pack "%s" --sizes %s' % (','.join('%s %s' % e for e in entries), ','.join(map(str, sizes)))
+            case.again = '--pack "%s" --sizes %s' % (','.join('%s %s' % e for e in entries), ','.join(map(str, sizes))) + (' --bare' if self.bare else '')
             for part in case.parts:
                 self.counts.update(part.cells)
                 for cell in part.cells:
@@ -136,7 +149,7 @@ class Rarest:
         for cell, n in found.cells.items():
             if cell[0] != '@refused':
                 self.counts[cell] += n
-                self.rescore(('node', *cell))
+                self.rescore(('node', *(cell[1].split(' ') if cell[0] == '@explained' else cell)))
         for entry, refused in found.entries:
             self.drawn[entry] += 1
             self.refused[entry] += refused

@@ -11,17 +11,21 @@ import numpy as np
 import tensorflow as tf
 
 import tf_fuzz
+import tf_fuzz_coverage as coverage
 import tf_fuzz_explain as explain
 import tf_fuzz_graphs as graphs
 import tf_fuzz_loop
 import tf_fuzz_packs as packs
+import tf_fuzz_rarest
+import tf_fuzz_unreached as unreached
 
 tf1 = tf.compat.v1
+OPS = os.path.join(os.path.dirname(__file__), '../../docs/generated/ops.md')
 
 
 def arguments(**given):
     defaults = dict(seed=1, count=4, batch=4, modes='plain', all_modes=True, lathe='none', reduce=False, keep=None, table=None, short=False,
-                    rarest=False, cases=None, case=None, node=None, op=None, dtype=None, pack=None, sizes='', side=8, ops='')
+                    rarest=False, cases=None, case=None, node=None, op=None, dtype=None, pack=None, sizes='', side=8, ops='', goal=None, bare=False, quick=False)
     return argparse.Namespace(**{**defaults, **given})
 
 
@@ -190,10 +194,42 @@ class Packs(unittest.TestCase):
         self.assertEqual({of[t.name] for t in case.parts[0].fetches}, {'bfloat16'})
         self.assertEqual({of[t.name] for t in case.parts[1].fetches}, {'float64'})
 
+    def test_bare_nodes_stand_by_themselves(self):
+        entries = [('Neg', 'float32'), ('Select', 'int32'), ('Prod', 'float64')] * 4
+        case, _ = packs.make_pack(5, entries, bare=True)
+        self.assertEqual([p.steps for p in case.parts], [[op] for op, _ in entries])
+        self.assertEqual({o.type for o in case.tf_graph.get_operations() if o.name in case.kept} - {'Placeholder', 'Const'},
+                         {op for op, _ in entries})
+
+    def test_what_has_enough_takes_no_time(self):
+        lacking = {('Neg', 'float32'), ('Abs', 'int32'), ('Select', 'bool')}
+        cells = coverage.registered(coverage.compiled_operations(OPS))
+        with tempfile.NamedTemporaryFile('w') as table:
+            for op, dtype in sorted({(op, d) for op in cells for d in cells[op]} - lacking):
+                # of one half all that there is was explained
+                table.write('%s\t%s\t20\n' % ((op, dtype) if len(op) % 2 else ('@explained', '%s %s' % (op, dtype))))
+            table.flush()
+            rarest = tf_fuzz_rarest.Rarest(table.name, None, OPS, goal=20)
+        drawn = [case for case in (rarest.draw(seed, 8) for seed in range(1, 9)) if case and case.parts]
+        self.assertTrue(drawn)
+        for case in drawn:
+            self.assertLessEqual({p.entry for p in case.parts}, lacking)
+
     def test_rare_sizes_come_often(self):
         counts = [sum(1000 in graphs.tf_fuzz_nodes.some(graphs.Gen(np.random.default_rng(s), rare), 1) for s in range(300))
                   for rare in ((), (1000,))]
         self.assertGreater(counts[1], 3 * counts[0])
+
+
+class Unreached(unittest.TestCase):
+    def test_it_is_told_why_nothing_is_taken(self):
+        self.assertIn('index_type', unreached.refusal('TopK', 'float32'))
+        self.assertIn('list of allowed values', unreached.refusal('MatrixInverse', 'int32'))
+        self.assertIsNone(unreached.refusal('Neg', 'float32'))
+
+    def test_a_reason_is_one_line(self):
+        told = unreached.told("Graph execution error:\n\nDetected at node 'x'\n  File 1\nNode: 'x'\nNo | of it\n\t [[{{node x}}]]")
+        self.assertEqual(told, 'No   of it')
 
 
 if __name__ == '__main__':
