@@ -6,6 +6,7 @@
 #include "passes/codegen/element/LongSums.h"
 #include "passes/codegen/library/Library.h"
 #include "passes/codegen/library/Running.h"
+#include "passes/codegen/library/Selected.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -129,51 +130,72 @@ LogicalResult emitReduceWindow(Operation *op, KernelBuilder &b) {
   return ok;
 }
 
+SelectedWindows::SelectedWindows(hlo::SelectAndScatterOp s) {
+  const size_t rank = tensorType(s.getOperand()).getRank();
+  size = hlo::getListOr(s.getWindowDimensions(), rank, 1);
+  stride = hlo::getListOr(s.getWindowStrides(), rank, 1);
+  for (auto [before, after] : hlo::getPadding(cast_or_null<DenseIntElementsAttr>(s.getPaddingAttr()), rank))
+    low.push_back(before);
+}
+
+FailureOr<Value> emitSelected(KernelBuilder &b, hlo::SelectAndScatterOp s, const SelectedWindows &windows, Value init, ValueRange inSizes,
+                              ValueRange index) {
+  const Type elem = elementType(s.getOperand());
+  const size_t rank = inSizes.size();
+  LogicalResult ok = success();
+  // state: position of the selected element (-1: none yet) and its value
+  SmallVector<Value> at(rank);
+  std::function<SmallVector<Value>(size_t, ValueRange)> nest = [&](size_t i, ValueRange a) -> SmallVector<Value> {
+    if (i == rank) {
+      Value pos = b.linearize(at, inSizes), v = b.loadElem(elem, b.operands[0], pos);
+      Value keep = b.ifElse(b.lt(a[0], b.i64(0)), b.getI1Type(), [&] { return SmallVector<Value>{b.cstI(b.getI1Type(), 0)}; },
+                            [&] {
+                              auto kept = emitScalarBody(b, s.getSelect().front(), {a[1], v});
+                              if (succeeded(kept))
+                                return *kept;
+                              ok = failure();
+                              return SmallVector<Value>{b.cstI(b.getI1Type(), 0)};
+                            })[0];
+      return {b.select(keep, a[0], pos), b.select(keep, a[1], v)};
+    }
+    return b.loop(b.i64(0), b.i64(windows.size[i]), b.i64(1), a, [&](Value k, ValueRange acc) {
+      Value pos = b.sub(b.add(b.mul(index[i], b.i64(windows.stride[i])), k), b.i64(windows.low[i]));
+      return b.ifElse(b.inRange(pos, b.i64(0), inSizes[i]), TypeRange{acc[0].getType(), acc[1].getType()}, [&] {
+        at[i] = pos;
+        return nest(i + 1, acc);
+      }, [&] { return SmallVector<Value>(acc); });
+    });
+  };
+  Value chosen = nest(0, ValueRange{b.i64(-1), init})[0];
+  if (failed(ok))
+    return failure();
+  return chosen;
+}
+
 LogicalResult emitSelectAndScatter(Operation *op, KernelBuilder &b) {
   auto s = cast<hlo::SelectAndScatterOp>(op);
   auto in = tensorType(s.getOperand()), source = tensorType(s.getSource());
   Type elem = in.getElementType();
-  size_t rank = in.getRank();
-  SmallVector<int64_t> size = hlo::getListOr(s.getWindowDimensions(), rank, 1),
-                       stride = hlo::getListOr(s.getWindowStrides(), rank, 1);
-  auto padding = hlo::getPadding(cast_or_null<DenseIntElementsAttr>(s.getPaddingAttr()), rank);
+  const SelectedWindows windows(s);
   SmallVector<Value> inDims = b.dims(in), sourceDims = b.dims(source);
   LogicalResult ok = success();
-  auto run = [&](Block &body, ValueRange args) -> Value {
-    auto r = emitScalarBody(b, body, args);
-    if (failed(r)) {
-      ok = failure();
-      return args[0];
-    }
-    return r->front();
-  };
   b.units([&](Value) {
     Value init = b.loadElem(elem, b.operands[2], b.i64(0));
     b.loop(b.i64(0), b.numElements(in), [&](Value i) { b.storeElem(elem, init, b.results[0], i); });
     b.nest(sourceDims, [&](ValueRange index) {
-      // state: position of the selected element (-1: none yet) and its value
-      SmallVector<Value> at(rank);
-      std::function<SmallVector<Value>(size_t, ValueRange)> nest = [&](size_t i, ValueRange a) -> SmallVector<Value> {
-        if (i == rank) {
-          Value pos = b.linearize(at, inDims), v = b.loadElem(elem, b.operands[0], pos);
-          Value keep = b.ifElse(b.lt(a[0], b.i64(0)), b.getI1Type(),
-                                [&] { return SmallVector<Value>{b.cstI(b.getI1Type(), 0)}; },
-                                [&] { return SmallVector<Value>{run(s.getSelect().front(), {a[1], v})}; })[0];
-          return {b.select(keep, a[0], pos), b.select(keep, a[1], v)};
-        }
-        return b.loop(b.i64(0), b.i64(size[i]), b.i64(1), a, [&](Value k, ValueRange acc) {
-          Value pos = b.sub(b.add(b.mul(index[i], b.i64(stride[i])), k), b.i64(padding[i].first));
-          return b.ifElse(b.inRange(pos, b.i64(0), inDims[i]), TypeRange{acc[0].getType(), acc[1].getType()}, [&] {
-            at[i] = pos;
-            return nest(i + 1, acc);
-          }, [&] { return SmallVector<Value>(acc); });
-        });
-      };
-      SmallVector<Value> chosen = nest(0, ValueRange{b.i64(-1), init});
-      b.ifThen(b.ge(chosen[0], b.i64(0)), [&] {
-        Value old = b.loadElem(elem, b.results[0], chosen[0]);
+      FailureOr<Value> chosen = emitSelected(b, s, windows, init, inDims, index);
+      if (failed(chosen)) {
+        ok = failure();
+        return;
+      }
+      b.ifThen(b.ge(*chosen, b.i64(0)), [&] {
+        Value old = b.loadElem(elem, b.results[0], *chosen);
         Value v = b.loadElem(elem, b.operands[1], b.linearize(index, sourceDims));
-        b.storeElem(elem, run(s.getScatter().front(), {old, v}), b.results[0], chosen[0]);
+        auto sum = emitScalarBody(b, s.getScatter().front(), {old, v});
+        if (failed(sum))
+          ok = failure();
+        else
+          b.storeElem(elem, sum->front(), b.results[0], *chosen);
       });
     });
   });

@@ -5,6 +5,8 @@
 #include "passes/codegen/element/ElementEmitter.h"
 #include "passes/codegen/element/LongSums.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
 #include <functional>
 
 using namespace mlir;
@@ -142,6 +144,21 @@ Convolution Convolution::of(hlo::ConvolutionOp op) {
   return c;
 }
 
+Value loadChannels(KernelBuilder &b, Type element, Value base, Value index, Value feature, int64_t each, unsigned lanes) {
+  if (each == 1 || lanes == 1)
+    return b.loadElem(element, base, index, lanes);
+  if (each % lanes == 0)
+    return b.splat(b.loadElem(element, base, index), lanes);
+  SmallVector<Value> values;
+  for (unsigned i = 0; i < lanes; ++i) {
+    if (lanes % each == 0) // whole channels
+      values.push_back(i % each ? values.back() : b.loadElem(element, base, b.add(index, b.i64(i / each))));
+    else
+      values.push_back(b.loadElem(element, base, b.add(index, b.divU(b.add(b.remU(feature, b.i64(each)), b.i64(i)), b.i64(each)))));
+  }
+  return vector::FromElementsOp::create(b, VectorType::get(lanes, values[0].getType()), values);
+}
+
 ConvolutionSum::ConvolutionSum(KernelBuilder &b, Convolution convolution)
     : b(b), what(std::move(convolution)), lhsSizes(b.dims(what.lhs)), rhsSizes(b.dims(what.rhs)),
       resultSizes(b.dims(what.result)),
@@ -156,8 +173,8 @@ std::optional<int64_t> ConvolutionSum::steps() const {
 Value ConvolutionSum::at(ValueRange index, unsigned lanes) {
   Value features = resultSizes[what.resultFeature], channels = rhsSizes[what.rhsInput];
   Value f = index[what.resultFeature];
-  const bool own = what.result.getDimSize(what.resultFeature) == what.groups;
-  assert((own || lanes == 1) && "neighbours of several groups");
+  const int64_t all = what.result.getDimSize(what.resultFeature), each = all > 0 ? all / what.groups : 1; // features of a group
+  const bool own = all == what.groups;
   Value group = own ? f : b.divU(b.mul(f, b.i64(what.groups)), features);
   // with batch groups a feature reads its own part of the batch
   Value part = b.divU(b.mul(f, b.i64(what.batchGroups)), features);
@@ -169,7 +186,8 @@ Value ConvolutionSum::at(ValueRange index, unsigned lanes) {
       return accumulator.loop(b.i64(0), channels, 1, sum, [&](Value c, Value s) {
         l[what.lhsFeature] = b.add(b.mul(group, channels), c);
         r[what.rhsInput] = c;
-        return accumulator.step(s, b.loadElem(what.lhs.getElementType(), b.operands[0], b.linearize(l, lhsSizes), lanes),
+        Value x = loadChannels(b, what.lhs.getElementType(), b.operands[0], b.linearize(l, lhsSizes), f, each, lanes);
+        return accumulator.step(s, x,
                                 b.loadElem(what.rhs.getElementType(), b.operands[1], b.linearize(r, rhsSizes), lanes));
       });
     const Convolution::Spatial &d = what.spatial[i];

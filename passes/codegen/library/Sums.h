@@ -71,10 +71,15 @@ struct Convolution {
   static Convolution of(hlo::ConvolutionOp op);
 };
 
+/// What `lanes` neighbouring features from `feature` on read of a tensor, where each channel has `each` of them. `index`: of the first one's
+/// element. Where `each` is more than one, `feature` is a multiple of `lanes`.
+mlir::Value loadChannels(KernelBuilder &b, mlir::Type element, mlir::Value base, mlir::Value index, mlir::Value feature, int64_t each,
+                         unsigned lanes);
+
 class ConvolutionSum {
 public:
   ConvolutionSum(KernelBuilder &b, Convolution what);
-  /// `lanes`: of as many neighbours from `index` on. Features have to be last everywhere, each a group of its own.
+  /// `lanes`: of as many neighbours from `index` on, a multiple of `lanes`. Features have to be last everywhere, groups of one channel.
   mlir::Value at(mlir::ValueRange index, unsigned lanes = 1);
   std::optional<int64_t> steps() const;
 

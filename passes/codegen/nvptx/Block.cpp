@@ -63,12 +63,18 @@ void BlockFrame::barrier() {
   LLVM::CallIntrinsicOp::create(b, b.getStringAttr("llvm.nvvm.barrier.cta.sync.aligned.all"), ValueRange{i32(b, 0)});
 }
 
-Value BlockFrame::exchange(Value v, int64_t distance) { return shuffle(v, "llvm.nvvm.shfl.sync.bfly.i32", distance); }
+Value BlockFrame::exchange(Value v, int64_t distance) { return shuffle(v, "llvm.nvvm.shfl.sync.bfly.i32", i32(b, distance)); }
 
-Value BlockFrame::broadcast(Value v) { return shuffle(v, "llvm.nvvm.shfl.sync.idx.i32", 0); }
+Value BlockFrame::broadcast(Value v, Value lane) { return shuffle(v, "llvm.nvvm.shfl.sync.idx.i32", lane ? lane : i32(b, 0)); }
+
+Value BlockFrame::ballot(Value condition) {
+  return intrinsic(b, "llvm.nvvm.vote.ballot.sync", b.getI32Type(), {i32(b, -1), condition});
+}
+
+void BlockFrame::warpBarrier() { LLVM::CallIntrinsicOp::create(b, b.getStringAttr("llvm.nvvm.bar.warp.sync"), ValueRange{i32(b, -1)}); }
 
 // The instruction moves 32 bits.
-Value BlockFrame::shuffle(Value v, StringRef how, int64_t which) {
+Value BlockFrame::shuffle(Value v, StringRef how, Value which) {
   Type type = v.getType(), word = b.getI32Type();
   if (auto parts = dyn_cast<VectorType>(type)) { // a complex number
     SmallVector<Value> moved;
@@ -76,7 +82,7 @@ Value BlockFrame::shuffle(Value v, StringRef how, int64_t which) {
       moved.push_back(shuffle(vector::ExtractOp::create(b, v, i), how, which));
     return vector::FromElementsOp::create(b, parts, moved);
   }
-  auto move = [&](Value x) { return intrinsic(b, how, word, {i32(b, -1), x, i32(b, which), i32(b, 31)}); };
+  auto move = [&](Value x) { return intrinsic(b, how, word, {i32(b, -1), x, which, i32(b, 31)}); };
   const unsigned bits = type.getIntOrFloatBitWidth();
   Type whole = b.getIntegerType(bits);
   Value raw = type == whole ? v : arith::BitcastOp::create(b, whole, v).getResult(), result;

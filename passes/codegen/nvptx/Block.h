@@ -36,11 +36,15 @@ public:
   void barrier();
   /// The value that the thread has whose number in the warp differs in the bits of `distance`. All threads of the warp take part.
   mlir::Value exchange(mlir::Value v, int64_t distance);
-  /// The value that the warp's first thread has. All threads of the warp take part.
-  mlir::Value broadcast(mlir::Value v);
+  /// The value that the warp's first thread has, or that with this number, an i32. All threads of the warp take part.
+  mlir::Value broadcast(mlir::Value v, mlir::Value lane = {});
+  /// An i32 with a bit for each thread of the warp for which `condition` holds. All of them take part.
+  mlir::Value ballot(mlir::Value condition);
+  /// All threads of the warp must reach it.
+  void warpBarrier();
 
 private:
-  mlir::Value shuffle(mlir::Value v, llvm::StringRef how, int64_t which);
+  mlir::Value shuffle(mlir::Value v, llvm::StringRef how, mlir::Value which);
   mlir::Value memory;
   mlir::Operation *global = nullptr;
 };

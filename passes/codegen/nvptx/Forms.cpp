@@ -25,6 +25,8 @@ static constexpr Form forms[] = {
     {"strip", whyNoStrip, emitStrip},
     {"wide", whyNoWide, emitWide},
     {"move", whyNoMove, emitMove},
+    {"owned", whyNoScatter, emitScatter},
+    {"owned", whyNoSelect, emitSelect},
 };
 
 const Form *findForm(Operation *op) {

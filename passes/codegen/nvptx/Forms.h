@@ -61,6 +61,11 @@ mlir::LogicalResult emitWide(mlir::Operation *op, codegen::KernelBuilder &b);
 // what moves elements and is neither (Moves.cpp)
 std::string whyNoMove(mlir::Operation *op);
 mlir::LogicalResult emitMove(mlir::Operation *op, codegen::KernelBuilder &b);
+// scatters, and what selects elements of windows (Scatter.cpp)
+std::string whyNoScatter(mlir::Operation *op);
+mlir::LogicalResult emitScatter(mlir::Operation *op, codegen::KernelBuilder &b);
+std::string whyNoSelect(mlir::Operation *op);
+mlir::LogicalResult emitSelect(mlir::Operation *op, codegen::KernelBuilder &b);
 
 /// Why neighbours along the last dimension of `values`, of an op's region or its results, are not made of neighbours of the op's
 /// operands; empty if they are. `computes` is set where an elementwise op is among what makes them, `bytes` is at least those of the

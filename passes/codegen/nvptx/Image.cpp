@@ -171,6 +171,7 @@ bool isSelectable(const IntrinsicInst &call) {
   case Intrinsic::experimental_noalias_scope_decl:
   case Intrinsic::nvvm_read_ptx_sreg_ctaid_x: case Intrinsic::nvvm_read_ptx_sreg_tid_x:
   case Intrinsic::nvvm_barrier_cta_sync_aligned_all: case Intrinsic::nvvm_shfl_sync_bfly_i32: case Intrinsic::nvvm_shfl_sync_idx_i32:
+  case Intrinsic::nvvm_vote_ballot_sync: case Intrinsic::nvvm_bar_warp_sync:
   case Intrinsic::nvvm_f2tf32_rna: case Intrinsic::nvvm_prmt:
   case Intrinsic::nvvm_mma_m16n8k8_row_col_tf32: case Intrinsic::nvvm_mma_m16n8k16_row_col_bf16:
   case Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32: case Intrinsic::nvvm_mma_m16n8k32_row_col_s8:

@@ -97,6 +97,20 @@ static void tellOfPrecision(Operation *op, const codegen::Processor &wish, Strin
     remark::missed(op->getLoc(), options) << remark::reason("{0}", why);
 }
 
+/// A remark for a kernel that has much to do for few threads.
+static void tellOfFewThreads(Operation *op, codegen::KernelBuilder &b) {
+  constexpr int64_t enough = 4096, much = 1 << 14, each = 64;
+  const int64_t threads = b.func->hasAttr("kernel.extent") ? b.attribute("kernel.extent") : 1;
+  int64_t elements = 0;
+  for (Type t : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
+    if (auto type = dyn_cast<RankedTensorType>(t); type && type.hasStaticShape())
+      elements = std::max(elements, type.getNumElements());
+  if (threads <= 0 || threads >= enough || elements < std::max(much, each * threads))
+    return;
+  const remark::RemarkOpts options = remark::RemarkOpts::name("threads").category("kernel").function(b.func.getName());
+  remark::missed(op->getLoc(), options) << remark::reason("{0} threads for {1} elements", threads, elements);
+}
+
 bool NvptxBackend::wantsHopper() const {
   return llvm::is_contained(processor.archs, hopperArch) || llvm::is_contained(processor.cubins, hopperArch);
 }
@@ -123,6 +137,8 @@ FailureOr<codegen::EmittedKernel> NvptxBackend::emitKernel(Operation *op, Module
                                                : codegen::emitLibraryOp(op, b);
   if (failed(finish(emitted, op, b, module)))
     return failure();
+  if (!form)
+    tellOfFewThreads(op, b);
   if (form && form->emitHopper && wantsHopper() && form->whyNotHopper(op).empty()) {
     codegen::KernelBuilder hopper(op, module, (name + hopperSuffix).str(), target);
     if (failed(finish(form->emitHopper(op, hopper), op, hopper, module)))

@@ -28,7 +28,8 @@ struct Windows {
 
 struct Strip {
   Windows down, across;
-  int64_t channels;
+  int64_t channels, inputChannels;
+  int64_t each() const { return channels / inputChannels; } ///< results of a channel
   int64_t pixels;               ///< of a strip
   SmallVector<int64_t> columns; ///< that a strip reads, from the first of its first pixel's window on, in order
   int64_t bandRows;             ///< neighbouring rows of the result, whose strips follow each other
@@ -111,7 +112,8 @@ static std::string plan(Operation *op, Strip &s) {
     return "a dilated input";
   s.down = windowsOf(op, 0);
   s.across = windowsOf(op, 1);
-  s.channels = in.getDimSize(3);
+  s.channels = out.getDimSize(3);
+  s.inputChannels = in.getDimSize(3);
   constexpr int64_t manyTaps = 64; // longer sums are made in blocks, see LongSums.h
   if (s.down.taps < 1 || s.across.taps < 1 || s.down.taps > manyTaps || s.across.taps > manyTaps / s.down.taps)
     return "windows of many elements, or none";
@@ -122,7 +124,7 @@ static std::string plan(Operation *op, Strip &s) {
   for (const Windows &w : {s.down, s.across})
     if (w.stride > far || w.dilation > far || std::abs(w.low) > far)
       return "windows far apart";
-  if (s.down.in > large / s.channels / s.across.in)
+  if (s.down.in > large / s.inputChannels / s.across.in)
     return "large images";
   // Each thread has the work of several pixels: a device needs enough of them.
   constexpr int64_t fewest = 132 * 1024, fourBlocks = 13, twoBlocks = 20;
@@ -174,7 +176,6 @@ private:
   Value inside(const Windows &w, int64_t lastResult, int64_t offset, Value pixel);
   /// Adds so many rows of the window from `first` on. `rows`: which of them are in the image; empty if all are.
   SmallVector<Value> add(int64_t first, int64_t count, ArrayRef<Value> rows, ValueRange sums);
-  Value load(Value tensor, Value pointer, Value index) { return b.loadElem(hlo::elementType(tensor), pointer, index, lanes); }
   size_t column(int64_t pixel, int64_t tap) const {
     return llvm::find(s.columns, pixel * s.across.stride + tap * s.across.dilation) - s.columns.begin();
   }
@@ -186,6 +187,7 @@ private:
   const Strip &s;
   std::optional<codegen::Accumulator> products; ///< of a convolution
   std::optional<plain::Pooling> pooling;
+  Value feature;       ///< the first one's number
   Value pixel, filter; ///< pointers: where the first pixel's window begins, but for the padding, and the filter of the channels
   SmallVector<Value> columnInside;
 };
@@ -226,13 +228,16 @@ SmallVector<Value> StripEmitter::add(int64_t first, int64_t count, ArrayRef<Valu
     for (auto [offset, column] : llvm::zip(s.columns, columnInside)) {
       Value row = rows.empty() ? Value() : rows[t - first], in = row && column ? b.both(row, column) : row ? row : column;
       const int64_t apart = (t * s.down.dilation - s.down.low) * s.across.in + offset - s.across.low;
-      auto get = [&] { return SmallVector<Value>{load(image, pixel, b.i64(apart * s.channels))}; };
+      auto get = [&] {
+        Value place = b.i64(apart * s.inputChannels);
+        return SmallVector<Value>{codegen::loadChannels(b, hlo::elementType(image), pixel, place, feature, s.each(), lanes)};
+      };
       // what is not in the image is not loaded: one instruction whose predicate is false
       Value x = in ? b.ifElse(in, type, get, [&] { return SmallVector<Value>{b.cstI(type, 0)}; })[0] : get()[0];
       places.push_back({x, in});
     }
     for (int64_t u = 0; products && u < s.across.taps; ++u)
-      weights.push_back(load(op->getOperand(1), filter, b.i64((t * s.across.taps + u) * s.channels)));
+      weights.push_back(b.loadElem(hlo::elementType(op->getOperand(1)), filter, b.i64((t * s.across.taps + u) * s.channels), lanes));
   }
   if (pooling)
     for (Place &p : places) { // what is outside changes nothing
@@ -256,7 +261,9 @@ SmallVector<Value> StripEmitter::add(int64_t first, int64_t count, ArrayRef<Valu
 SmallVector<Value> StripEmitter::at(ArrayRef<Value> index) {
   auto scaled = [&](const Windows &w, Value result) { return b.mul(result, b.i64(w.stride)); };
   Value y = scaled(s.down, index[1]), x = scaled(s.across, index[2]), in = op->getOperand(0);
-  pixel = b.ptrAt(b.operands[0], hlo::elementType(in), b.linearize({index[0], y, x, index[3]}, b.dims(hlo::tensorType(in))));
+  feature = index[3];
+  Value channel = b.divU(feature, b.i64(s.each()));
+  pixel = b.ptrAt(b.operands[0], hlo::elementType(in), b.linearize({index[0], y, x, channel}, b.dims(hlo::tensorType(in))));
   filter = products ? b.ptrAt(b.operands[1], hlo::elementType(op->getOperand(1)), index[3]) : Value();
   columnInside.clear();
   for (int64_t offset : s.columns)

@@ -19,6 +19,8 @@ namespace lathe::nvptx {
 
 using codegen::KernelBuilder;
 
+constexpr int64_t processors = 132; // multiprocessors that tiles are chosen for
+
 int64_t tileEdge(int64_t rows, int64_t columns, int64_t batch, bool large) {
   constexpr int64_t unknown = 1024,
                     enough = 96; // blocks that keep a device of a hundred multiprocessors busy
@@ -61,7 +63,7 @@ constexpr TileChoice singles[] = {{{64, 64, 16, 4, 4}, 0.60}, {{32, 32, 16, 4, 4
 // products have small tiles, and no tile is chosen whose last round leaves most multiprocessors without work. A device of another size
 // has other shares, but the same bits.
 TileShape chooseTile(int64_t rows, int64_t columns, int64_t depth, int64_t batch, Type sum, bool large) {
-  constexpr int64_t unknown = 1024, processors = 132, mostThreads = 512; // the last: of a multiprocessor, by their registers
+  constexpr int64_t unknown = 1024, mostThreads = 512; // the last: of a multiprocessor, by their registers
   rows = rows < 0 ? unknown : rows;
   columns = columns < 0 ? unknown : columns;
   batch = batch < 0 ? 1 : batch;
@@ -368,8 +370,11 @@ LogicalResult Tile::emit() {
   lhs = makeSide(p.lhs, shape.rows, 0, p.tileRow, p.rows);
   const int64_t lhsBytes = lhs.pitch * shape.depth * bytes;
   rhs = makeSide(p.rhs, shape.columns, lhsBytes, p.tileColumn, p.columns);
+  const int64_t blocks = b.attribute("kernel.extent") / frame.threads;
   if (frame.threads < 256) // registers for three blocks in place of two of these
     frame.setResidents(3 * 128 / frame.threads);
+  else if (shape.parts > 1 && blocks > 0 && blocks <= processors) // no two share a multiprocessor, and two would lack registers
+    frame.setResidents(1);
   stageBytes = lhsBytes + rhs.pitch * shape.depth * bytes;
   const int64_t results = shape.rows / groups(shape.threadRows) * (shape.columns + wide) * bytes;
   memory = frame.shared(shape.parts * std::max(2 * stageBytes, results));

@@ -89,8 +89,8 @@ static std::string whyNoChannels(Operation *op) {
       return "elements of more than 32 bits, or bits";
     if (conv.getBatchGroups() != 1)
       return "groups of the batch";
-    if (lastDim(conv.getInput()) != conv.getAccType().getShape().back() || lastDim(conv.getFilter()) != lastDim(conv.getInput()))
-      return "several results a channel";
+    if (lastDim(conv.getInput()) <= 0 || lastDim(conv.getFilter()) != conv.getAccType().getShape().back())
+      return "channels whose number is known at run time only, or none";
   }
   return whyNoEpilogue(op);
 }

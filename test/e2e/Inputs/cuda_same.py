@@ -1,5 +1,5 @@
 """cuda_same.py A B [PREFIX=BOUND...]: whether two files hold the same arrays up to roundings of sums. The bound is in terms of an array's
-largest element; arrays whose names begin with a prefix have one of their own, or are to be the same bits (PREFIX=bits)."""
+largest element; arrays whose names begin with a prefix have one of their own, or are to be the same bits (PREFIX=bits), but for what is no number."""
 import sys
 
 import numpy as np
@@ -7,10 +7,16 @@ import numpy as np
 a, b = np.load(sys.argv[1]), np.load(sys.argv[2])
 bounds = dict(arg.split("=") for arg in sys.argv[3:])
 bad = sorted(a) != sorted(b)
+
+
+def bits(x):
+    return (np.where(np.isnan(x), x.dtype.type(np.nan), x) if np.issubdtype(x.dtype, np.inexact) else x).tobytes()
+
+
 for name in set(a) & set(b):
     usual = 1e-12 if a[name].dtype == np.float64 else 2e-6
     if any(name.startswith(prefix) and v == "bits" for prefix, v in bounds.items()):
-        if a[name].shape != b[name].shape or a[name].dtype != b[name].dtype or a[name].tobytes() != b[name].tobytes():
+        if a[name].shape != b[name].shape or a[name].dtype != b[name].dtype or bits(a[name]) != bits(b[name]):
             print(name, "has other bits")
             bad = True
         continue

@@ -80,13 +80,13 @@ for dtype in ("DT_FLOAT", "DT_HALF", "DT_DOUBLE"):
     image = [int(random.integers(1, 4)), int(random.integers(5, 9)), int(random.integers(5, 9)), row]
     x = node(name + "_small", "Tanh", [given(name + "_x", image, dtype)], **t)
     case(name + "_mean", "AvgPool", [x], dtype, row, True, ksize=four(1, 3, 3, 1), strides=four(1, 2, 2, 1), padding='s: "SAME"', **t)
-    taps, many = int(random.integers(1, 6)), int(random.choice([1, 1, 2]))
+    taps, many = int(random.integers(1, 6)), int(random.choice([1, 1, 2, 3, 4, 6]))
     w = given(name + "_w", [taps, 3, row, many], dtype, free=False)
     w = node(name + "_filter", "Tanh", [w], **t)
     stride = int(random.integers(1, 3))
     y = node(name + "_deep", "DepthwiseConv2dNative", [x, w], strides=four(1, stride, stride, 1), padding='s: "SAME"', **t)
     y = node(name + "_biased", "BiasAdd", [y, node(name + "_b", "Tanh", [given(name + "_bias", [row * many], dtype, free=False)], **t)], **t)
-    case(name + "_out", "Relu", [y], dtype, row, True, **t)
+    case(name + "_out", "Relu", [y], dtype, row * many, True, **t)
 
 if known:
     x, at = given("exact_many_x", [512, 64], "DT_FLOAT"), given("exact_many_at", [1024], "DT_INT32", 0, 512)

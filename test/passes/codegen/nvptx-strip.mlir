@@ -50,6 +50,18 @@ func.func @few_pixels(%x: tensor<8x14x14x192xf32>, %w: tensor<3x3x1x192xf32>) ->
 
 // -----
 
+// several results a channel
+// CHECK: launches = [{has_scratch = 0 : i64, name = "k0_depthwise_conv_strip", threads = 256
+func.func @several(%x: tensor<64x56x56x33xf32>, %w: tensor<3x3x1x132xf32>) -> tensor<64x56x56x132xf32> {
+  %0 = kernel.depthwise_conv(%x, %w) {groups = 33 : i64, strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<64x56x56x33xf32>, tensor<3x3x1x132xf32>) -> tensor<64x56x56x132xf32> {
+  ^bb0(%sum: tensor<64x56x56x132xf32>):
+    kernel.yield %sum : tensor<64x56x56x132xf32>
+  }
+  return %0 : tensor<64x56x56x132xf32>
+}
+
+// -----
+
 // zeros between the pixels
 // CHECK: launches = [{has_scratch = 0 : i64, name = "k0_depthwise_conv_wide"
 func.func @dilated(%x: tensor<64x28x28x128xf32>, %w: tensor<3x3x1x128xf32>) -> tensor<64x55x55x128xf32> {
