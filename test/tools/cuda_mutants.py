@@ -1,8 +1,10 @@
-"""cuda_mutants.py --lathe LATHE --driver LIBCUDA --work FOLDER [--arch sm_90a] [--each N] [--least SHARE] [--ptxas PTXAS]
+"""cuda_mutants.py --lathe LATHE --driver LIBCUDA --work FOLDER [--graph small|rows|large|warpgroups] [--each N] [--least SHARE] [--ptxas PTXAS]
 
 Who tests the emulated driver: damages the PTX of some 20 kernels, one thing at a time, and looks whether the emulator says so or the
 results do. What is damaged: a barrier, fence or wait is removed; the mask of a shuffle loses a lane; a test that branches ahead is removed;
-an offset of an address, an added constant or a comparison's is one more or less. With --arch sm_90a the kernels are products of warpgroups.
+an offset of an address, an added constant or a comparison's is one more or less. Which kernels they are --graph says: products, convolutions,
+reductions and what is elementwise (small); rows that are kept, moves, scatters, windows (rows); those that only many elements have (large); products
+of warpgroups, in an image for sm_90a (warpgroups).
 A mutant counts if ptxas takes it and makes other
 machine code of it (without ptxas: always), and if it is not proved to compute the same. Prints those that nobody finds;
 fails where fewer than SHARE of them are found.
@@ -18,10 +20,11 @@ import sys
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e", "Inputs"))
-from cuda_graph import cast, conv, elementwise, feeds, given, node, product, reduce, softmax, transpose, write  # noqa: E402
+from cuda_graph import (bits, cast, concatenate, conv, elementwise, feeds, given, integers, node, norm, product, product_of_bytes,  # noqa: E402
+                        reduce, scatter, softmax, transpose, update, windows, write)  # fmt: skip
 
 
-def graph(out):
+def small(out):
     product("tile", 40, 24, 36, bias=True)
     product("tile_across", 36, 20, 33, ta=True, tb=True)
     product("tile_any", 33, 16, 40, free=0)
@@ -49,12 +52,56 @@ def graph(out):
     write(out)
 
 
+def rows(out):
+    softmax("kept", [5, 136])
+    softmax("kept_block", [2, 1152])
+    norm("kept_norm", [3, 384], [1])
+    reduce("columns_four", "Sum", [70, 72], [0])
+    concatenate("joined", [[5, 3], [5, 4]], 1)
+    update("updated", [6, 7, 9], [2, 3, 4], [100, 2, -1], free=0)
+    bits("bits", [3, 10], "DT_DOUBLE", "DT_INT32")
+    scatter("scatter", 12, [36], 90)
+    scatter("scatter_narrow", 20, [3], 90, "TensorScatterMax")
+    scatter("scatter_wide", 9, [300], 100)
+    x = given("pool_x", [1, 9, 8, 3])
+    t = windows("MaxPool", [3, 3], 2)
+    y = node("pool_y", "MaxPool", [x], **t)
+    node("select", "MaxPoolGrad", [x, y, node("select_y", "Sin", [y], T="type: DT_FLOAT")], **t)
+    rows_of = given("gather_x", [7, 3, 8], free=1)
+    axis = node("gather_axis", "Const", dtype="type: DT_INT32", value="tensor { dtype: DT_INT32 tensor_shape {} int_val: 0 }")
+    node("gather", "GatherV2", [rows_of, integers("gather_at", [5], 0, 7), axis], Tparams="type: DT_FLOAT", Tindices="type: DT_INT32", Taxis="type: DT_INT32")
+    w = given("wide_w", [2, 3, 4, 2])
+    node("wide", "DepthwiseConv2dNative", [given("wide_x", [2, 7, 6, 4], free=0), w], **windows("Depthwise", [2, 3], 1))
+    write(out)
+
+
+def large(out):
+    """What threads with several vectors, and squares of 64x64, are for, with edges."""
+    t = {"T": "type: DT_FLOAT"}
+    transpose("square", [1028, 1024], [1, 0])
+    node("two", "Sub", [given("two_x", [2113, 1024]), given("two_r", [1024])], **t)
+    for name, size, channels in ("several", [18, 13, 9], 64), ("one", [4, 15, 14], 60):
+        w = given(name + "_w", [3, 3, channels, 1])
+        node(name, "DepthwiseConv2dNative", [given(name + "_x", [size[0] * (14 if name == "several" else 1), *size[1:], channels]), w],
+             **windows("Depthwise", [3, 3], 1))  # fmt: skip
+    node("most", "MaxPool", [given("most_x", [5, 13, 14, 64])], **windows("MaxPool", [3, 2], 1))
+    write(out)
+
+
 def warpgroups(out):
-    """Tiles of 64x64 and 128x256, of what is copied and of what is rounded."""
+    """Tiles of 64x64, 128x64 and 128x256, of what is copied, turned and rounded."""
     product("small", 64, 136, 72, batch=(25,), dtype="DT_HALF")
     product("small_across", 72, 40, 64, True, True, batch=(25,))
     product("wide", 40, 200, 248, batch=(120,), dtype="DT_HALF")
+    product_of_bytes("bytes", 72, 144, 112, False, False, 24)
+    product("thin", 12288, 264, 56, dtype="DT_HALF")
+    product("wide_rounded", 64, 72, 256, True, True, batch=(120,))
     write(out)
+
+
+GRAPHS = {f.__name__: f for f in (small, rows, large, warpgroups)}
+# what is around the kernels of `rows`: tests of indices, none of which is wrong
+AROUND = re.compile(r"_(check|loop|size|pool)$")
 
 
 def entriesOf(lines):
@@ -115,6 +162,11 @@ def proved(lines, start, kernel, kind, at, new):
     limit = int(bound.group(1)) if bound else 1
     if kind == "constant" and kernel.endswith("_dot_tile") and limit % 4 == 0 and new.endswith(f" {limit + 1};"):
         return "steps are loaded by four, from multiples of four on"
+    if kind == "test" and re.search(r"and\.b64 .*, -4294967296;$", lines[at - 2]):
+        return "division of what has 32 bits, which is all that there is here"
+    places = re.match(r"\s*setp\.lt\.u32\s.*, (\d+);$", lines[at])
+    if kind == "constant" and kernel.endswith("_scatter_owned") and places and new.endswith(f" {int(places.group(1)) + 1};"):
+        return "a kernel before this one fails where an index is none of so many places"
     return ""
 
 
@@ -137,7 +189,7 @@ def main():
     p.add_argument("--lathe", required=True)
     p.add_argument("--driver", required=True)
     p.add_argument("--work", required=True)
-    p.add_argument("--arch", default="sm_80", choices=["sm_80", "sm_90a"])
+    p.add_argument("--graph", default="small", choices=sorted(GRAPHS))
     p.add_argument("--each", type=int, default=3, help="of a kind and kernel, at most")
     p.add_argument("--least", type=float, default=0.95)
     p.add_argument("--ptxas", default=os.environ.get("LATHE_PTXAS") or shutil.which("ptxas"))
@@ -145,11 +197,12 @@ def main():
     a = p.parse_args()
     os.makedirs(a.work, exist_ok=True)
     stem = os.path.join(a.work, "graph")
-    own = a.arch != "sm_80"
-    (warpgroups if own else graph)(stem)
+    own = a.graph == "warpgroups"
+    arch = "sm_90a" if own else "sm_80"
+    GRAPHS[a.graph](stem)
     subprocess.run([a.lathe, "compile", stem + ".pbtxt", "--backend", "cuda", "--sanitize", "address", "-o", stem, "--emit", "so,ptx",
-                    *(["--arch", a.arch, "--precision", "tf32"] if own else [])], check=True, capture_output=True)
-    with open(f"{stem}.{a.arch}.ptx" if own else stem + ".ptx") as f:
+                    *(["--arch", arch, "--precision", "tf32"] if own else [])], check=True, capture_output=True)
+    with open(f"{stem}.{arch}.ptx" if own else stem + ".ptx") as f:
         lines = f.read().splitlines()
     changed = os.path.join(a.work, "changed.ptx")
 
@@ -176,9 +229,9 @@ def main():
     head = [l for l in lines[: next(i for i, l in enumerate(lines) if ".entry" in l)]]
     total = found = equal = refused = same = 0
     for name, start, end in entriesOf(lines):
-        if not re.search(a.only, name):
+        if not re.search(a.only, name) or (a.graph == "rows" and AROUND.search(name)):
             continue
-        whole = machineCode(a.ptxas, a.arch, head, lines[start:end], a.work)
+        whole = machineCode(a.ptxas, arch, head, lines[start:end], a.work)
         kinds = {}
         for kind, at, new in mutants(lines, start, end):
             kinds.setdefault(kind, []).append((at, new))
@@ -190,7 +243,7 @@ def main():
                     same += 1
                     continue
                 text = lines[:at] + ([] if new is None else [new]) + lines[at + 1 :]
-                code = machineCode(a.ptxas, a.arch, head, text[start : end - (new is None)], a.work)
+                code = machineCode(a.ptxas, arch, head, text[start : end - (new is None)], a.work)
                 if code is None or code == whole:
                     refused, equal = refused + (code is None), equal + (code == whole)
                     continue

@@ -71,8 +71,6 @@ Value BlockFrame::ballot(Value condition) {
   return intrinsic(b, "llvm.nvvm.vote.ballot.sync", b.getI32Type(), {i32(b, -1), condition});
 }
 
-void BlockFrame::warpBarrier() { LLVM::CallIntrinsicOp::create(b, b.getStringAttr("llvm.nvvm.bar.warp.sync"), ValueRange{i32(b, -1)}); }
-
 // The instruction moves 32 bits.
 Value BlockFrame::shuffle(Value v, StringRef how, Value which) {
   Type type = v.getType(), word = b.getI32Type();

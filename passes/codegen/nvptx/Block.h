@@ -40,8 +40,6 @@ public:
   mlir::Value broadcast(mlir::Value v, mlir::Value lane = {});
   /// An i32 with a bit for each thread of the warp for which `condition` holds. All of them take part.
   mlir::Value ballot(mlir::Value condition);
-  /// All threads of the warp must reach it.
-  void warpBarrier();
 
 private:
   mlir::Value shuffle(mlir::Value v, llvm::StringRef how, mlir::Value which);

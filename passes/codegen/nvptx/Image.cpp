@@ -75,8 +75,8 @@ void addEntry(Module &m, codegen::Launch &launch, int together, int64_t extent, 
   if (together) { // barriers are in them
     body->setConvergent();
     entry->setConvergent();
-    // two blocks leave 128 registers a thread
-    if (int64_t blocks = residents.value_or(together == 256 ? 2 : 1); blocks > 1)
+    // two blocks leave 128 registers a thread; where nothing is said ptxas has a number of its own, and may spill to reach it
+    if (int64_t blocks = residents.value_or(together == 256 ? 2 : 1); blocks > 1 || residents)
       entry->addFnAttr("nvvm.minctasm", std::to_string(blocks));
   }
   for (unsigned i = 0; i <= err && !inTable; ++i)
@@ -97,8 +97,14 @@ void addEntry(Module &m, codegen::Launch &launch, int together, int64_t extent, 
     worker = b.CreateMul(worker, b.getInt64(blockThreads), "", true, true);
     worker = b.CreateAdd(worker, special(Intrinsic::nvvm_read_ptx_sreg_tid_x), "", true, true);
     // the number itself where there is one: indices that are small then divide in 32 bits, several times as fast
-    Value *last = extent >= 0 && !launch.hasScratch ? b.getInt64(extent) : threads;
-    b.CreateCondBr(b.CreateICmpSLT(worker, last), work, done);
+    const bool known = extent >= 0 && !launch.hasScratch;
+    Value *exists = b.CreateICmpSLT(worker, known ? b.getInt64(extent) : threads);
+    if (known && extent > 0 && extent % blockThreads == 0) { // of whole blocks each thread has a unit
+      b.CreateAssumption(exists);
+      b.CreateBr(work);
+    } else {
+      b.CreateCondBr(exists, work, done);
+    }
   }
   b.SetInsertPoint(work);
   SmallVector<Value *> args;
@@ -171,7 +177,7 @@ bool isSelectable(const IntrinsicInst &call) {
   case Intrinsic::experimental_noalias_scope_decl:
   case Intrinsic::nvvm_read_ptx_sreg_ctaid_x: case Intrinsic::nvvm_read_ptx_sreg_tid_x:
   case Intrinsic::nvvm_barrier_cta_sync_aligned_all: case Intrinsic::nvvm_shfl_sync_bfly_i32: case Intrinsic::nvvm_shfl_sync_idx_i32:
-  case Intrinsic::nvvm_vote_ballot_sync: case Intrinsic::nvvm_bar_warp_sync:
+  case Intrinsic::nvvm_vote_ballot_sync:
   case Intrinsic::nvvm_f2tf32_rna: case Intrinsic::nvvm_prmt:
   case Intrinsic::nvvm_mma_m16n8k8_row_col_tf32: case Intrinsic::nvvm_mma_m16n8k16_row_col_bf16:
   case Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32: case Intrinsic::nvvm_mma_m16n8k32_row_col_s8:

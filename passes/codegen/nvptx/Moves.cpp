@@ -25,7 +25,9 @@ std::string whyNoMove(Operation *op) {
     return op->getNumOperands() <= many ? "" : "more operands than are told apart";
   if (isa<hlo::BitcastConvertOp>(op))
     return bitsOf(op->getOperand(0)) < 8 || bitsOf(op->getResult(0)) < 8 ? "elements below a byte" : "";
-  return isa<hlo::DynamicUpdateSliceOp>(op) ? "" : "no op that moves elements";
+  if (isa<hlo::DynamicUpdateSliceOp>(op))
+    return op->hasAttr("kernel.inplace") ? "" : "a result of its own";
+  return "no op that moves elements";
 }
 
 /// What elements are moved as, and how many of these one is.
@@ -88,16 +90,8 @@ static LogicalResult emitBitcast(hlo::BitcastConvertOp op, KernelBuilder &b) {
   return success();
 }
 
-// In place a unit is an element of the update; else one of the result, as in loops.
+// A unit an element of the update.
 static LogicalResult emitUpdate(hlo::DynamicUpdateSliceOp op, KernelBuilder &b) {
-  LogicalResult ok = success();
-  if (!op->hasAttr("kernel.inplace")) {
-    plain::Nest nest = plain::elementNest(b, plain::bindOperands(op, b));
-    b.setExtent(nest.units);
-    b.setWork(nest.work);
-    b.units([&](Value unit) { ok = nest.emit(unit); });
-    return ok;
-  }
   RankedTensorType type = hlo::tensorType(op.getOperand()), part = hlo::tensorType(op.getUpdate());
   const std::pair<Type, int64_t> moved = carrierOf(b, codegen::elemBytes(type.getElementType()));
   const Type carrier = moved.first;
@@ -114,7 +108,7 @@ static LogicalResult emitUpdate(hlo::DynamicUpdateSliceOp op, KernelBuilder &b) 
     Value place = b.add(b.mul(b.linearize(to, sizes), b.i64(words)), b.remU(unit, b.i64(words)));
     b.storeElem(carrier, b.loadElem(carrier, b.operands[1], unit), b.results[0], place);
   });
-  return ok;
+  return success();
 }
 
 LogicalResult emitMove(Operation *op, KernelBuilder &b) {

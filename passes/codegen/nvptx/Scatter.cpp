@@ -1,7 +1,7 @@
 // Scatters, and the gradients of poolings that select an element. Each element of a result belongs to one thread, which goes over all that is
 // written there in the order in which one thread alone would: so bits are the same, whatever indices repeat.
 //
-// Of a scatter a warp has some rows of the result, and of these 32 neighbours or vectors. It looks where 32 updates go at a time, and does those
+// Of a scatter, whose result begins as its operand, a warp has some rows, and of these 32 neighbours or vectors. It looks where 32 updates go at a time, and does those
 // that go to its rows one after the other.
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
@@ -38,7 +38,6 @@ struct Scattered {
 struct ScatterShares {
   int64_t lanes = 1; ///< neighbours of a thread
   int64_t parts = 1; ///< rows with the same remainder by it are one warp's
-  bool narrow = false; ///< few of a warp's threads have elements of a row
 };
 
 } // namespace
@@ -61,6 +60,8 @@ std::string whyNoScatter(Operation *op) {
     return "no scatter";
   if (!plain::foreignForm(op).empty())
     return "prepared for another backend";
+  if (!op->hasAttr("kernel.inplace"))
+    return "a result of its own";
   const Scattered what(s);
   if (llvm::any_of(what.window, [&](int64_t d) { return llvm::is_contained(what.numbers.getScatterDimsToOperandDims(), d); }))
     return "windows that begin within rows";
@@ -91,7 +92,6 @@ static ScatterShares sharesOf(hlo::ScatterOp s, const Scattered &what) {
   const int64_t chunks = std::max<int64_t>(1, llvm::divideCeil(row, warpThreads * shares.lanes));
   shares.parts = llvm::PowerOf2Ceil(std::max<int64_t>(1, warps / chunks));
   shares.parts = std::min<int64_t>(shares.parts, llvm::PowerOf2Ceil(std::max<int64_t>(1, elementsOf(what.type, what.placed, manyRows))));
-  shares.narrow = row < warpThreads / 2 * shares.lanes;
   return shares;
 }
 
@@ -107,8 +107,6 @@ private:
   SmallVector<Value> sizesOf(RankedTensorType type, ArrayRef<int64_t> dims);
   /// The row where update number `n` goes; -1 if that is none.
   Value rowOf(Value n);
-  void copy(Value row, Value column);
-  void copyRows(Value part, Value column);
   /// Applies update number `n` to the row at this thread's elements.
   void apply(Value row, Value n, Value column);
   /// The place in the operand of an element of a row.
@@ -121,7 +119,7 @@ private:
   const ScatterShares shares;
   const unsigned inputs;
   SmallVector<Value> sizes, placedSizes, windowSizes, updateSizes, updatePlacedSizes, updateWindowSizes, indexSizes;
-  Value rows, updates, columns; ///< rows of the result, updates, and vectors of a row
+  Value updates, columns; ///< updates, and vectors of a row
   Value mine;                   ///< whether this thread has elements of a row; null: it has
   LogicalResult ok = success();
 };
@@ -139,7 +137,6 @@ ScatterEmitter::ScatterEmitter(hlo::ScatterOp s, BlockFrame &frame)
       all = b.mul(all, f);
     return all;
   };
-  rows = product(placedSizes);
   updates = product(updatePlacedSizes);
   columns = b.divU(product(windowSizes), b.i64(shares.lanes));
 }
@@ -181,32 +178,6 @@ Value ScatterEmitter::placeOf(Value row, ArrayRef<Value> inWindow) {
   for (auto [d, v] : llvm::zip(what.window, inWindow))
     at[d] = v;
   return b.linearize(at, sizes);
-}
-
-void ScatterEmitter::copy(Value row, Value column) {
-  Value place = placeOf(row, b.delinearize(b.mul(column, b.i64(shares.lanes)), windowSizes));
-  for (unsigned k = 0; k < inputs; ++k) {
-    Type type = hlo::elementType(s.getInputs()[k]);
-    b.storeElem(type, b.loadElem(type, b.operands[k], place, shares.lanes), b.results[k], place);
-  }
-}
-
-// Where rows are narrow, a thread copies rows that others of its warp then write.
-void ScatterEmitter::copyRows(Value part, Value column) {
-  Value step = b.i64(shares.parts);
-  if (!shares.narrow) {
-    b.loop(part, rows, step, [&](Value row) {
-      if (mine)
-        b.ifThen(mine, [&] { copy(row, column); });
-      else
-        copy(row, column);
-    });
-    return;
-  }
-  Value lane = b.remU(frame.thread, b.i64(warpThreads));
-  b.loop(b.add(part, b.mul(lane, step)), rows, b.i64(warpThreads * shares.parts),
-         [&](Value row) { b.loop(b.i64(0), columns, [&](Value at) { copy(row, at); }); });
-  frame.warpBarrier();
 }
 
 void ScatterEmitter::apply(Value row, Value n, Value column) {
@@ -257,8 +228,6 @@ LogicalResult ScatterEmitter::emit() {
     Value column = b.add(b.mul(b.remU(number, across), b.i64(warpThreads)), warp.member);
     if (auto known = codegen::constantOf(columns); !known || *known % warpThreads != 0)
       mine = b.lt(column, columns);
-    if (!s->hasAttr("kernel.inplace"))
-      copyRows(part, column);
     b.loop(b.i64(0), updates, b.i64(warpThreads), [&](Value first) {
       Value n = b.add(first, warp.member);
       Value row = b.ifElse(b.lt(n, updates), b.getI64Type(), [&] { return SmallVector<Value>{rowOf(n)}; },

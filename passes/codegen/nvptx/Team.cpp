@@ -125,7 +125,7 @@ void Team::eachOf(AffineExpr count, llvm::function_ref<void(Value)> body) {
   const int64_t together = frame.threads / size;
   frame.setBlocks(count.ceilDiv(together));
   Value mine = b.add(b.mul(frame.block(), b.i64(together)), number);
-  if (together == 1)
+  if (std::optional<int64_t> known = hlo::constantValue(count); together == 1 || (known && *known % together == 0))
     body(mine);
   else
     b.ifThen(b.lt(mine, b.dim(count)), [&] { body(mine); });

@@ -36,6 +36,20 @@ def product(name, m, k, n, ta=False, tb=False, batch=(), free=None, dtype="DT_FL
         node(name + "_out", "Relu", [y], **t)
 
 
+def integers(name, dims, low, high, dtype="DT_INT32"):
+    types = {"DT_INT32": np.int32, "DT_INT8": np.int8}
+    feeds[name] = random.integers(low, high, dims).astype(types[dtype])
+    return node(name, "Placeholder", dtype=f"type: {dtype}", shape=shape(dims))
+
+
+def product_of_bytes(name, m, k, n, ta, tb, batch):
+    """A product of signed bytes with sums of int32."""
+    a = integers(name + "_a", [batch, k, m] if ta else [batch, m, k], -128, 128, "DT_INT8")
+    b = integers(name + "_b", [batch, n, k] if tb else [batch, k, n], -128, 128, "DT_INT8")
+    node(name, "BatchMatMulV3", [a, b], Ta="type: DT_INT8", Tb="type: DT_INT8", Tout="type: DT_INT32", adj_x=f"b: {str(ta).lower()}",
+         adj_y=f"b: {str(tb).lower()}")
+
+
 def constant(name, values):
     dims = " ".join(f"dim {{ size: {d} }}" for d in values.shape)
     text = "".join(f"\\{byte:03o}" for byte in values.astype(np.float32).tobytes())
@@ -59,6 +73,18 @@ def reduce(name, op, dims, over, free=None):
     x = given(name + "_x", dims, free=free)
     feeds[x] = np.abs(feeds[x])  # sums that do not cancel have a bound in terms of themselves
     node(name, op, [x, axes(name + "_over", over)], T="type: DT_FLOAT", Tidx="type: DT_INT32", keep_dims="b: false")
+
+
+def windows(op, window, stride, padding="SAME", dtype="DT_FLOAT"):
+    """The attributes of a pooling or, but for its own, of a convolution."""
+    four = lambda v, w: f"list {{ i: 1 i: {v} i: {w} i: 1 }}"
+    attrs = {"T": f"type: {dtype}", "strides": four(stride, stride), "padding": f's: "{padding}"'}
+    return attrs if op.startswith("Depthwise") else {"ksize": four(*window), **attrs}
+
+
+def scatter(name, places, row, updates, op="TensorScatterAdd"):
+    at = integers(name + "_at", [updates, 1], 0, places)
+    node(name, op, [given(name + "_x", [places, *row]), at, given(name + "_y", [updates, *row])], T="type: DT_FLOAT", Tindices="type: DT_INT32")
 
 
 def softmax(name, dims, free=None):

@@ -2,22 +2,7 @@
 and 128x256). OUT.pbtxt: of halves and bytes; OUT_f32.pbtxt: of f32, for --precision. OUT.npz and OUT_f32.npz: values for their inputs."""
 import sys
 
-import numpy as np
-from cuda_graph import cast, conv, feeds, given, node, nodes, product, random, shape, write
-
-
-def bools(ta, tb):
-    return {"adj_x": f"b: {str(ta).lower()}", "adj_y": f"b: {str(tb).lower()}"}
-
-
-def whole(name, m, k, n, ta, tb, batch):
-    """A product of signed bytes with sums of int32."""
-    sides = {"a": [batch, k, m] if ta else [batch, m, k], "b": [batch, n, k] if tb else [batch, k, n]}
-    for side, dims in sides.items():
-        feeds[f"{name}_{side}"] = random.integers(-128, 128, dims, dtype=np.int8)
-        node(f"{name}_{side}", "Placeholder", dtype="type: DT_INT8", shape=shape(dims))
-    node(name, "BatchMatMulV3", [f"{name}_{side}" for side in sides], Ta="type: DT_INT8", Tb="type: DT_INT8", Tout="type: DT_INT32", **bools(ta, tb))
-
+from cuda_graph import cast, conv, feeds, given, node, nodes, product, product_of_bytes, write
 
 # operands across and along; 128x256 takes 120 tiles, a column of which not all have
 product("halves_wide", 96, 72, 248, batch=(120,), dtype="DT_HALF")
@@ -27,16 +12,16 @@ product("halves_square_10", 72, 72, 120, True, False, batch=(96,), dtype="DT_HAL
 for ta in False, True:
     for tb in False, True:
         product(f"halves_small_{ta:d}{tb:d}", 72, 40, 120, ta, tb, batch=(24,), dtype="DT_HALF")
-        whole(f"bytes_small_{ta:d}{tb:d}", 72, 48, 112, ta, tb, 24)
+        product_of_bytes(f"bytes_small_{ta:d}{tb:d}", 72, 48, 112, ta, tb, 24)
 # turns of all stages; fewer steps than one has; pieces of eight bytes; an epilogue; a size known at run time
 product("halves_turns", 64, 320, 64, batch=(96,), dtype="DT_HALF")
 product("halves_short", 100, 8, 128, batch=(96,), dtype="DT_HALF")
 product("halves_narrow", 64, 36, 132, batch=(48,), dtype="DT_HALF")
 product("halves_epilogue", 1280, 16, 1280, dtype="DT_HALF", bias=True)
 product("halves_free", 1152, 16, 1280, dtype="DT_HALF", free=0)
-whole("bytes_wide", 128, 144, 256, False, True, 120)
-whole("bytes_square", 104, 144, 112, False, False, 96)
-whole("bytes_turned", 124, 132, 252, True, False, 120)
+product_of_bytes("bytes_wide", 128, 144, 256, False, True, 120)
+product_of_bytes("bytes_square", 104, 144, 112, False, False, 96)
+product_of_bytes("bytes_turned", 124, 132, 252, True, False, 120)
 product("halves_thin", 12288, 264, 56, dtype="DT_HALF")
 sides = [cast(f"bfloats_{side}_cast", given(f"bfloats_{side}", dims), "DT_FLOAT", "DT_BFLOAT16")
          for side, dims in (("p", [1408, 72]), ("q", [72, 2816]))]
