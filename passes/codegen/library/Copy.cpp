@@ -3,6 +3,7 @@
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/element/Expr.h"
 #include "passes/codegen/element/Lanes.h"
+#include "passes/codegen/library/Joined.h"
 #include "passes/codegen/library/Library.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -33,30 +34,42 @@ Value bytesOf(KernelBuilder &b, Value tensor) {
 /// From here on the inputs of a concatenate go through a table: code for each would take LLVM's time squared.
 static constexpr size_t kTableFrom = 33;
 
-// A row of the result a unit: the inputs' pieces one after the other, as plain bits. What lies there already
-// is left alone.
-LogicalResult emitConcatenate(Operation *op, KernelBuilder &b) {
-  auto c = cast<hlo::ConcatenateOp>(op);
-  auto out = tensorType(c.getResult());
+Joined::Joined(hlo::ConcatenateOp op, KernelBuilder &b) {
+  auto out = tensorType(op.getResult());
   auto dims = hlo::getDims(out);
-  int64_t d = c.getDimension(), bytes = elemBytes(out.getElementType());
-  int64_t width = std::min<int64_t>(bytes, 8);
-  Type carrier = IntegerType::get(b.getContext(), width * 8);
-  AffineExpr outer = b.getAffineConstantExpr(1), inner = b.getAffineConstantExpr(bytes / width);
+  const int64_t along = op.getDimension(), bytes = elemBytes(out.getElementType());
+  wordBytes = std::min<int64_t>(bytes, 8);
+  carrier = IntegerType::get(b.getContext(), wordBytes * 8);
+  AffineExpr inner = b.getAffineConstantExpr(bytes / wordBytes), offset = b.getAffineConstantExpr(0);
+  rows = b.getAffineConstantExpr(1);
+  copied = offset;
   for (int64_t i = 0; i < out.getRank(); ++i)
-    if (i != d)
-      (i < d ? outer : inner) = hlo::simplify((i < d ? outer : inner) * dims[i]);
+    if (i != along)
+      (i < along ? rows : inner) = hlo::simplify((i < along ? rows : inner) * dims[i]);
   // rows that lie apart are those of the last dimension, which is put together then
-  auto distanceOf = [&](int64_t apart, Value size) {
-    return apart ? b.mul(b.i64(apart), b.dim(inner)) : size;
-  };
-  Value rowSize =
-      distanceOf(kernel::resultRow(cast<OpResult>(c.getResult())), b.mul(b.dim(dims[d]), b.dim(inner)));
+  auto distance = [&](int64_t apart, AffineExpr size) { return hlo::simplify(apart ? inner * apart : size); };
+  for (OpOperand &in : op->getOpOperands()) {
+    const AffineExpr size = hlo::simplify(hlo::getDim(tensorType(in.get()), along) * inner);
+    if (!kernel::isJoined(in)) {
+      const unsigned n = in.getOperandNumber();
+      pieces.push_back({b.operands[n], size, distance(kernel::operandRow(op, n), size), offset, copied});
+      copied = hlo::simplify(copied + size);
+    }
+    offset = hlo::simplify(offset + size);
+  }
+  resultRow = distance(kernel::resultRow(cast<OpResult>(op.getResult())), offset);
+}
+
+// A row of the result a unit: the inputs' pieces one after the other, as plain bits.
+LogicalResult emitConcatenate(Operation *op, KernelBuilder &b) {
+  const Joined joined(cast<hlo::ConcatenateOp>(op), b);
+  const Type carrier = joined.carrier;
+  Value rowSize = b.dim(joined.resultRow);
   unsigned lanes = b.target.lanes(carrier);
   bool masked = b.target.hasMaskedMemory(carrier);
   auto copy = [&](Value source, Value size, Value to) {
-    if (outer == b.getAffineConstantExpr(1)) {
-      emitCopy(b, b.ptrAt(b.results[0], carrier, to), source, b.mul(size, b.i64(width)));
+    if (joined.rows == b.getAffineConstantExpr(1)) {
+      emitCopy(b, b.ptrAt(b.results[0], carrier, to), source, b.mul(size, b.i64(joined.wordBytes)));
       return;
     }
     (void)vectorLoop(b, b.i64(0), size, lanes, masked, [&](Value i, unsigned n, Value mask) {
@@ -64,26 +77,14 @@ LogicalResult emitConcatenate(Operation *op, KernelBuilder &b) {
       return success();
     });
   };
-  /// An input to be copied: the elements of its piece, those from one to the next, and those before it in a
-  /// row.
   struct Piece {
     Value source, size, distance, offset;
   };
   SmallVector<Piece> pieces;
-  Value offset = b.i64(0);
-  AffineExpr copied = b.getAffineConstantExpr(0);
-  for (OpOperand &in : op->getOpOperands()) {
-    const unsigned number = in.getOperandNumber();
-    AffineExpr extent = hlo::getDim(tensorType(in.get()), d);
-    Value size = b.mul(b.dim(extent), b.dim(inner));
-    if (!kernel::isJoined(in)) {
-      pieces.push_back({b.operands[number], size, distanceOf(kernel::operandRow(op, number), size), offset});
-      copied = copied + extent;
-    }
-    offset = b.add(offset, size);
-  }
-  b.setExtent(outer);
-  const double copiedElements = static_cast<double>(hlo::constantValue(hlo::simplify(copied * inner)).value_or(256));
+  for (const Joined::Piece &p : joined.pieces)
+    pieces.push_back({p.source, b.dim(p.size), b.dim(p.distance), b.dim(p.offset)});
+  b.setExtent(joined.rows);
+  const double copiedElements = static_cast<double>(hlo::constantValue(joined.copied).value_or(256));
   b.setWork(static_cast<int64_t>(b.target.copyWork * copiedElements));
   if (pieces.size() >= kTableFrom) {
     Type word = b.getI64Type();

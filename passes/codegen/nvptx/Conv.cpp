@@ -266,41 +266,24 @@ LogicalResult emitConv(Operation *op, KernelBuilder &b) {
                                    [](Type element) { return 4 * codegen::elemBytes(element); }));
 }
 
-/// The elements that tensor cores would multiply, or why they do not.
-static std::string mmaKindOf(kernel::ConvOp conv, MmaKind &kind) {
-  return chooseMmaKind(conv, hlo::elementType(conv.getInput()), hlo::elementType(conv.getFilter()),
-                       conv.getAccType().getElementType(), kind);
-}
-
 std::string whyNoMmaConv(Operation *op) {
   if (std::string why = whyNoConv(op); !why.empty())
     return why;
+  auto conv = cast<kernel::ConvOp>(op);
   MmaKind kind;
-  return mmaKindOf(cast<kernel::ConvOp>(op), kind);
+  return chooseMmaKind(op, hlo::elementType(conv.getInput()), hlo::elementType(conv.getFilter()), conv.getAccType().getElementType(), kind);
 }
 
-namespace {
-
-/// A convolution on tensor cores, and its tile.
-struct MmaConv {
-  MmaKind kind;
-  MmaShape shape;
-  bool wide; ///< see chooseMmaShape
-
-  explicit MmaConv(kernel::ConvOp op) {
-    mmaKindOf(op, kind);
-    const RankedTensorType filter = hlo::tensorType(op.getFilter());
-    const int64_t columns = columnsOf(op);
-    wide = isWide(op) && columns % 4 == 0;
-    shape = chooseMmaShape(kind, pixelsOf(op), columns, filter.getNumElements() / filter.getShape().back(), op.getGroups(), wide);
-  }
-};
-
-} // namespace
+static MmaPlan mmaPlan(kernel::ConvOp op) {
+  const RankedTensorType filter = hlo::tensorType(op.getFilter());
+  const int64_t columns = columnsOf(op);
+  return MmaPlan(op, hlo::elementType(op.getInput()), filter.getElementType(), op.getAccType().getElementType(), pixelsOf(op), columns,
+                 filter.getNumElements() / filter.getShape().back(), op.getGroups(), isWide(op) && columns % 4 == 0);
+}
 
 LogicalResult emitMmaConv(Operation *op, KernelBuilder &b) {
   auto conv = cast<kernel::ConvOp>(op);
-  const MmaConv mma(conv);
+  const MmaPlan mma = mmaPlan(conv);
   ConvProduct product(conv, b);
   b.setWork(mma.shape.rows * mma.shape.columns * 16);
   BlockFrame frame(b, mma.shape.threads());
@@ -312,13 +295,13 @@ LogicalResult emitMmaConv(Operation *op, KernelBuilder &b) {
 std::string whyNoWgmmaConv(Operation *op) {
   if (std::string why = whyNoMmaConv(op); !why.empty())
     return why;
-  const MmaConv mma(cast<kernel::ConvOp>(op));
+  const MmaPlan mma = mmaPlan(cast<kernel::ConvOp>(op));
   return whyNoWgmmaTile(mma.kind, mma.shape, mma.wide);
 }
 
 LogicalResult emitWgmmaConv(Operation *op, KernelBuilder &b) {
   auto conv = cast<kernel::ConvOp>(op);
-  const MmaConv mma(conv);
+  const MmaPlan mma = mmaPlan(conv);
   ConvProduct product(conv, b);
   const bool copied = isWgmmaCopied(mma.kind, hlo::elementType(conv.getInput()), /*alongDepth=*/true) &&
                       isWgmmaCopied(mma.kind, hlo::elementType(conv.getFilter()), /*alongDepth=*/false);

@@ -91,6 +91,12 @@ MmaShape chooseMmaShape(MmaKind kind, int64_t rows, int64_t columns, int64_t dep
   }
 }
 
+MmaPlan::MmaPlan(Operation *op, Type lhs, Type rhs, Type sum, int64_t rows, int64_t columns, int64_t depth, int64_t batch, bool wide)
+    : wide(wide) {
+  chooseMmaKind(op, lhs, rhs, sum, kind);
+  shape = chooseMmaShape(kind, rows, columns, depth, batch, wide);
+}
+
 Value roundMmaElements(KernelBuilder &b, MmaKind kind, const TileOperand &operand, Value x) {
   if (isMmaElement(kind, operand.element))
     return x;

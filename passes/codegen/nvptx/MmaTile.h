@@ -53,6 +53,17 @@ struct MmaShape {
 /// one, need more registers than there are. Negative sizes are known at run time only.
 MmaShape chooseMmaShape(MmaKind kind, int64_t rows, int64_t columns, int64_t depth, int64_t batch, bool wide);
 
+/// A product on tensor cores, and its tile.
+struct MmaPlan {
+  MmaKind kind;
+  MmaShape shape;
+  bool wide; ///< see chooseMmaShape
+
+  /// Of an op that chooseMmaKind takes.
+  MmaPlan(mlir::Operation *op, mlir::Type lhs, mlir::Type rhs, mlir::Type sum, int64_t rows, int64_t columns, int64_t depth, int64_t batch,
+          bool wide);
+};
+
 /// Emits the work of one block.
 mlir::LogicalResult emitMmaTile(BlockFrame &frame, MmaKind kind, const MmaShape &shape,
                                 const TileProduct &product);

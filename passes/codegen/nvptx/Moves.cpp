@@ -3,6 +3,7 @@
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
 #include "dialects/kernel/Kernel.h"
+#include "passes/codegen/library/Joined.h"
 #include "passes/codegen/library/Library.h"
 #include "passes/codegen/nvptx/Forms.h"
 
@@ -36,46 +37,22 @@ static std::pair<Type, int64_t> carrierOf(KernelBuilder &b, int64_t bytes) {
   return {IntegerType::get(b.getContext(), width * 8), bytes / width};
 }
 
-// A unit an element that is copied: those of one operand in a row of the result, then those of the next. What lies in the result
-// already is left alone.
+// A unit a word that is copied: those of one operand in a row of the result, then those of the next.
 static LogicalResult emitConcatenate(hlo::ConcatenateOp op, KernelBuilder &b) {
-  RankedTensorType out = hlo::tensorType(op.getResult());
-  const SmallVector<AffineExpr> dims = hlo::getDims(out);
-  const int64_t along = op.getDimension();
-  const std::pair<Type, int64_t> moved = carrierOf(b, codegen::elemBytes(out.getElementType()));
-  const Type carrier = moved.first;
-  const int64_t words = moved.second;
-  AffineExpr outer = b.getAffineConstantExpr(1), inner = b.getAffineConstantExpr(words);
-  for (int64_t i = 0; i < out.getRank(); ++i)
-    if (i != along)
-      (i < along ? outer : inner) = hlo::simplify((i < along ? outer : inner) * dims[i]);
-  // rows that lie apart are those of the last dimension, which is put together then
-  auto distance = [&](int64_t apart, AffineExpr size) { return b.dim(hlo::simplify(apart ? inner * apart : size)); };
-  struct Piece {
-    Value source, size, distance, offset, begin; ///< in words; offset in a row of the result, begin among what a row copies
-  };
-  SmallVector<Piece> pieces;
-  AffineExpr offset = b.getAffineConstantExpr(0), copied = offset;
-  for (OpOperand &in : op->getOpOperands()) {
-    const AffineExpr size = hlo::simplify(hlo::getDim(hlo::tensorType(in.get()), along) * inner);
-    if (!kernel::isJoined(in)) {
-      const unsigned n = in.getOperandNumber();
-      pieces.push_back({b.operands[n], b.dim(size), distance(kernel::operandRow(op, n), size), b.dim(offset), b.dim(copied)});
-      copied = hlo::simplify(copied + size);
-    }
-    offset = hlo::simplify(offset + size);
-  }
-  b.setExtent(hlo::simplify(outer * copied));
+  const codegen::Joined joined(op, b);
+  b.setExtent(hlo::simplify(joined.rows * joined.copied));
   b.setWork(8);
-  Value resultRow = distance(kernel::resultRow(cast<OpResult>(op.getResult())), offset), inRow = b.dim(copied);
+  Value resultRow = b.dim(joined.resultRow), inRow = b.dim(joined.copied);
   b.units([&](Value unit) {
     Value row = b.divU(unit, inRow), at = b.remU(unit, inRow);
-    for (const Piece &p : pieces)
-      b.ifThen(b.inRange(at, p.begin, b.add(p.begin, p.size)), [&] {
-        Value in = b.sub(at, p.begin);
-        Value v = b.loadElem(carrier, p.source, b.add(b.mul(row, p.distance), in));
-        b.storeElem(carrier, v, b.results[0], b.add(b.mul(row, resultRow), b.add(p.offset, in)));
+    for (const codegen::Joined::Piece &p : joined.pieces) {
+      Value begin = b.dim(p.begin);
+      b.ifThen(b.inRange(at, begin, b.add(begin, b.dim(p.size))), [&] {
+        Value in = b.sub(at, begin);
+        Value v = b.loadElem(joined.carrier, p.source, b.add(b.mul(row, b.dim(p.distance)), in));
+        b.storeElem(joined.carrier, v, b.results[0], b.add(b.mul(row, resultRow), b.add(b.dim(p.offset), in)));
       });
+    }
   });
   return success();
 }

@@ -230,28 +230,16 @@ std::string whyNoMmaProduct(Operation *op) {
   return chooseMmaKind(op, c.lhs.getElementType(), c.rhs.getElementType(), sumTypeOf(c.result), kind);
 }
 
-namespace {
-
-/// A product on tensor cores, and its tile.
-struct MmaProduct {
-  MmaKind kind;
-  MmaShape shape;
-  bool wide; ///< see chooseMmaShape
-
-  MmaProduct(Operation *op, const codegen::Contraction &c, int64_t rows, int64_t columns, int64_t depth, int64_t batch) {
-    chooseMmaKind(op, c.lhs.getElementType(), c.rhs.getElementType(), sumTypeOf(c.result), kind);
-    wide = llvm::all_of(ArrayRef{c.lhs, c.rhs}, [&](RankedTensorType type) {
-      return widestVector(type.getShape().back(), type.getElementType(), 16) > 2;
-    });
-    shape = chooseMmaShape(kind, rows, columns, depth, batch, wide);
-  }
-};
-
-} // namespace
+static MmaPlan mmaPlan(Operation *op, const codegen::Contraction &c, int64_t rows, int64_t columns, int64_t depth, int64_t batch) {
+  const bool wide = llvm::all_of(ArrayRef{c.lhs, c.rhs}, [](RankedTensorType type) {
+    return widestVector(type.getShape().back(), type.getElementType(), 16) > 2;
+  });
+  return MmaPlan(op, c.lhs.getElementType(), c.rhs.getElementType(), sumTypeOf(c.result), rows, columns, depth, batch, wide);
+}
 
 LogicalResult emitMmaProduct(Operation *op, KernelBuilder &b) {
   DenseProduct product(op, b);
-  const MmaProduct mma(op, product.roles.what, product.rows(), product.columns(), product.roles.depth(), product.batch());
+  const MmaPlan mma = mmaPlan(op, product.roles.what, product.rows(), product.columns(), product.roles.depth(), product.batch());
   b.setWork(mma.shape.rows * mma.shape.columns * 16);
   BlockFrame frame(b, mma.shape.threads());
   auto widest = [&](Type element) { return mmaAccess(mma.kind, element); };
@@ -264,13 +252,13 @@ std::string whyNoWgmmaProduct(Operation *op) {
   const Roles roles = *rolesOf(op);
   const codegen::Contraction &c = roles.what;
   const RankedTensorType out = hlo::tensorType(accumulatorOf(op));
-  const MmaProduct mma(op, c, out.getDimSize(roles.row), out.getDimSize(roles.column), roles.depth(), batchOf(out, roles));
+  const MmaPlan mma = mmaPlan(op, c, out.getDimSize(roles.row), out.getDimSize(roles.column), roles.depth(), batchOf(out, roles));
   return whyNoWgmmaTile(mma.kind, mma.shape, mma.wide);
 }
 
 LogicalResult emitWgmmaProduct(Operation *op, KernelBuilder &b) {
   DenseProduct product(op, b);
-  const MmaProduct mma(op, product.roles.what, product.rows(), product.columns(), product.roles.depth(), product.batch());
+  const MmaPlan mma = mmaPlan(op, product.roles.what, product.rows(), product.columns(), product.roles.depth(), product.batch());
   const codegen::Contraction &c = product.roles.what;
   auto isCopied = [&](RankedTensorType type, int64_t depth) {
     return isWgmmaCopied(mma.kind, type.getElementType(), depth == type.getRank() - 1);
