@@ -272,8 +272,8 @@ private:
       d.start = from;
     } else {
       Value lowest = from;
-      if (d.stride < 0)
-        lowest = c.max(c.sub(from, c.mul(c.sub(count, c.scalarInt(1, t)), c.scalarInt(by, t))), zero);
+      if (d.stride < 0) // a stride behind `from` where nothing is read, which may lie beyond the dimension
+        lowest = c.min(c.max(c.sub(from, c.mul(c.sub(count, c.scalarInt(1, t)), c.scalarInt(by, t))), zero), n);
       AffineExpr symbol = countSymbol(c, lowest, size);
       d.first = d.stride > 0 ? symbol : hlo::simplify(symbol + (d.count - 1) * by);
     }
