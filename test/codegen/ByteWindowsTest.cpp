@@ -1,5 +1,5 @@
 // Depthwise convolutions of bytes, whose taps are multiplied several at once, with epilogues that end in
-// bytes.
+// bytes or numbers of 32 bits.
 #include "Text.h"
 
 #include <random>
@@ -12,7 +12,7 @@ struct Window {
   int64_t images = 1, channels = 16, cropLow = 0,
           cropHigh = 0; ///< pixels left out at the ends of each dimension; below 0: zeros added
   std::string input = "i8", filter = "i8", result = "i8";
-  std::string rounding = "fast"; ///< of the epilogue: fast (f32), exact (f64), none (the sums themselves)
+  std::string rounding = "fast"; ///< of the epilogue: fast (f32), exact (f64), none (the sums themselves), real (times the factors)
   int64_t low = -128, high = 127, zeroPoint = -3;
 
   int64_t results(size_t i) const {
@@ -30,10 +30,10 @@ std::string textOf(const Window &w) {
   in.push_back(w.channels);
   out.push_back(w.channels);
   filter.insert(filter.end(), {1, w.channels});
-  const bool isFast = w.rounding != "exact", isPlain = w.rounding == "none";
+  const bool isFast = w.rounding != "exact", isPlain = w.rounding == "none", isReal = w.rounding == "real";
   const char *real = isFast ? "f32" : "f64";
   const std::string x = type(in, w.input.c_str()), f = type(filter, w.filter.c_str()),
-                    sums = type(out, "i32"), y = type(out, isPlain ? "i32" : w.result.c_str());
+                    sums = type(out, "i32"), y = type(out, isPlain ? "i32" : isReal ? "f32" : w.result.c_str());
   const std::string bias = type({w.channels}, "i32"), factors = type({w.channels}, real),
                     reals = type(out, real);
   const std::string dims = " {broadcast_dimensions = array<i64: " + std::to_string(out.size() - 1) + ">} : (";
@@ -42,6 +42,9 @@ std::string textOf(const Window &w) {
                      "\n%s = \"hlo.add\"(%acc, %b) : (" + sums + ", " + sums + ") -> " + sums + "\n";
   if (isPlain) {
     body += "kernel.yield %s : " + sums;
+  } else if (isReal) {
+    body += "%r = \"hlo.convert\"(%s) : (" + sums + ") -> " + reals + "\n%m = \"hlo.broadcast_in_dim\"(%factors)" + dims + factors + ") -> " +
+            reals + "\n%p = \"hlo.multiply\"(%r, %m) : (" + reals + ", " + reals + ") -> " + reals + "\nkernel.yield %p : " + y;
   } else {
     auto limit = [&](int64_t v) {
       return splat + std::to_string(v) + "> : " + sums + "} : () -> " + sums + "\n";
@@ -134,7 +137,10 @@ TEST(ByteWindows, TypesAndLimits) {
       check({{5, 6}, {3, 3}, {1, 1}, {1, 1}, 1, 80, 0, 0, input, filter, "i8", "exact"}, ++seed);
       check({{5, 6}, {3, 3}, {1, 2}, {1, 1}, 1, 40, 0, 0, input, filter, "ui8", "fast", 0, 255, 100}, ++seed);
     }
-  check({{5, 6}, {3, 3}, {1, 1}, {1, 1}, 1, 64, 0, 0, "i8", "i8", "i8", "none"}, ++seed);
+  for (const char *rounding : {"none", "real"})
+    for (const char *filter : {"i8", "i16"})
+      for (int64_t channels : {24, 64, 100})
+        check({{5, 6}, {3, 3}, {1, 1}, {1, 1}, 1, channels, 0, 0, "i8", filter, "i8", rounding}, ++seed);
   check({{5, 6}, {3, 3}, {1, 1}, {1, 1}, 1, 64, 0, 0, "i8", "i8", "i8", "fast", -3, 90}, ++seed);
   check({{5, 6}, {3, 3}, {1, 1}, {1, 1}, 1, 64, 0, 0, "i8", "i8", "ui8", "fast", 7, 90, 12}, ++seed);
   check({{9, 9}, {3, 3}, {1, 1}, {2, 2}, 1, 64}, ++seed);
@@ -173,6 +179,8 @@ TEST(ByteWindows, Random) {
       w.zeroPoint = below(256);
     }
     w.rounding = below(3) ? "fast" : "exact";
+    if (below(3) == 0)
+      w.rounding = below(2) ? "none" : "real";
     check(w, 1000 + i);
   }
 }

@@ -38,15 +38,26 @@ BlockArgument biasOf(Block &body) {
   return arg && isPerChannel(arg, cast<RankedTensorType>(acc.getType())) ? arg : BlockArgument();
 }
 
+bool isWord(Type elem) { return elem.isF32() || elem.isSignlessInteger(32); }
+
+/// What is computed in vectors of 32 bits: a result of such, or what bytes are made of; null where these are made otherwise.
+Value rootOf(Operation *op) {
+  Block &body = op->getRegion(0).front();
+  return isWord(hlo::elementType(op->getResult(0))) ? body.getTerminator()->getOperand(0) : Narrowing::of(body).wide;
+}
+
 } // namespace
 
 WhyNot NarrowEpilogue::whyNot(Operation *op) {
   Block &body = op->getRegion(0).front();
   auto acc = cast<RankedTensorType>(body.getArgument(0).getType());
-  if (op->getNumResults() != 1 || !hlo::elementType(op->getResult(0)).isInteger(8))
-    return WhyNot::notMeant("its result is not one of bytes");
-  const Narrowing n = Narrowing::of(body);
-  if (!n.wide)
+  if (op->getNumResults() != 1)
+    return WhyNot::notMeant("it has several results");
+  Type elem = hlo::elementType(op->getResult(0));
+  if (!elem.isInteger(8) && !isWord(elem))
+    return WhyNot::notMeant("its result is not one of bytes or of 32 bits");
+  const Value root = rootOf(op);
+  if (!root)
     return WhyNot::notMeant("its result is not clamped to bytes");
   for (BlockArgument arg : body.getArguments().drop_front())
     if (auto type = cast<RankedTensorType>(arg.getType());
@@ -58,7 +69,7 @@ WhyNot NarrowEpilogue::whyNot(Operation *op) {
           : !isa<hlo::BroadcastInDimOp, hlo::ReshapeOp, hlo::BitcastConvertOp>(o) &&
                 !codegen::isElementwise(&o))
       return WhyNot::lacks("the epilogue has more than functions of single elements");
-  if (!ElementEmitter::canVectorize(n.wide))
+  if (!ElementEmitter::canVectorize(root))
     return WhyNot::lacks("the epilogue has functions that vectors do not");
   return WhyNot::none();
 }
@@ -119,7 +130,7 @@ Value NarrowEpilogue::start(UnpackedOrder how, unsigned v) const {
 
 LogicalResult NarrowEpilogue::emit(UnpackedOrder how, ArrayRef<Value> index, ValueRange accs) {
   order = how;
-  auto values = codegen::emitTogether(emitter, narrowing.wide, how.vectors, how.lanes, [&](unsigned i) {
+  auto values = codegen::emitTogether(emitter, rootOf(op), how.vectors, how.lanes, [&](unsigned i) {
     vector = i;
     current = accs[i];
     return index;
@@ -129,6 +140,17 @@ LogicalResult NarrowEpilogue::emit(UnpackedOrder how, ArrayRef<Value> index, Val
   SmallVector<Value> four;
   for (ArrayRef<Value> v : *values)
     four.push_back(v.front());
+  Type elem = hlo::elementType(op->getResult(0));
+  Value at = b.linearize(index, resultDims);
+  if (isWord(elem)) { // four channels lie together
+    for (auto [v, vector] : llvm::enumerate(four))
+      for (unsigned part = 0; part < how.lanes / 4; ++part) {
+        SmallVector<int64_t> pick = llvm::to_vector(llvm::seq<int64_t>(4 * part, 4 * part + 4));
+        Value few = mlir::vector::ShuffleOp::create(b, vector, vector, pick);
+        b.storeElem(elem, few, b.results[0], b.add(at, b.i64(how.firstChannel(v, part))));
+      }
+    return success();
+  }
   Value bytes = narrowing.pack(b, four);
   if (!how.bytes && how.lanes > 4) { // the halves lie in turn
     SmallVector<int64_t> pick;
@@ -138,7 +160,7 @@ LogicalResult NarrowEpilogue::emit(UnpackedOrder how, ArrayRef<Value> index, Val
           pick.push_back(16 * part + 8 * half + i);
     bytes = mlir::vector::ShuffleOp::create(b, bytes, bytes, pick);
   }
-  b.storeElem(hlo::elementType(op->getResult(0)), bytes, b.results[0], b.linearize(index, resultDims));
+  b.storeElem(elem, bytes, b.results[0], at);
   return success();
 }
 

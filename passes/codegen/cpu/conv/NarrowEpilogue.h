@@ -1,5 +1,5 @@
-// Epilogues that end in bytes, for generators whose accumulators hold the channels in the order in which
-// instructions interleave and pack them: four vectors of sums become one of bytes without a permutation.
+// Epilogues that end in bytes or in numbers of 32 bits, for generators whose accumulators hold the channels in the order in which
+// instructions interleave and pack them: four vectors of sums become one of bytes without a permutation, or are stored by fours.
 #ifndef LATHE_PASSES_CODEGEN_CPU_CONV_NARROWEPILOGUE_H
 #define LATHE_PASSES_CODEGEN_CPU_CONV_NARROWEPILOGUE_H
 
@@ -25,7 +25,7 @@ struct UnpackedOrder {
 class NarrowEpilogue {
 public:
   NarrowEpilogue(KernelBuilder &b, mlir::Operation *op);
-  /// What keeps the op's epilogue from this form: its only result is of bytes, clamped to what they hold, and
+  /// What keeps the op's epilogue from this form: its only result is of f32, i32 or bytes, clamped to what they hold, and
   /// made of the accumulators, numbers for each channel and constants.
   static WhyNot whyNot(mlir::Operation *op);
 
