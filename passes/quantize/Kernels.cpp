@@ -1,5 +1,7 @@
 #include "passes/quantize/Kernels.h"
 
+#include "passes/legalize/quant/ByteProducts.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -57,6 +59,7 @@ QuantizedRows quantizeRows(Emitter &e, Value x, ArrayRef<int64_t> axes, bool asy
     Value rounded = e.unary<hlo::RoundOp>(e.mul(x, inverse));
     rows.values = e.convert(e.max(e.min(rounded, e.like(rounded, 127)), e.like(rounded, -127)), i8);
     rows.zeroPoints = e.likeInt(e.convert(zero, i32), 0);
+    rows.centred = true;
     return rows;
   }
   low = e.min(low, zero);
@@ -75,6 +78,38 @@ QuantizedRows quantizeRows(Emitter &e, Value x, ArrayRef<int64_t> axes, bool asy
   rows.scales = e.convert(scale, f32);
   rows.zeroPoints = e.convert(zeroPoint, i32);
   return rows;
+}
+
+Value convolveRows(Emitter &e, const QuantizedRows &rows, Value filter, const hlo::ConvWindow &window, hlo::ConvDimensionNumbersAttr numbers,
+                   int64_t groups) {
+  const AffineExpr images = e.dim(rows.values, numbers.getInputBatchDimension());
+  legalize::Offset image{rows.values, {}};
+  hlo::ConvWindow w = window;
+  if (rows.centred) {
+    image.zero = e.scalarInt(0, e.b.getI32Type());
+  } else if (legalize::constantOf(images) == 1) {
+    image.zero = e.reshape(rows.zeroPoints, ArrayRef<AffineExpr>{});
+  } else {
+    image.zero = e.reshape(rows.zeroPoints, ArrayRef<AffineExpr>{images});
+    image.axis = numbers.getOutputBatchDimension();
+    if (llvm::any_of(window.padding, [](auto p) { return p.first || p.second; })) {
+      // a pad has one number for all images: it says what is inside of them
+      Type i8 = e.b.getI8Type();
+      legalize::Dims dims = e.dims(rows.values), plane(dims.size(), e.size(1));
+      for (int64_t d : numbers.getInputSpatialDimensions())
+        plane[d] = dims[d];
+      Value zero = e.scalarInt(0, i8);
+      hlo::ConvWindow again = w;
+      Value inside = legalize::padImage(e, e.splatInt(1, plane, i8), zero, numbers.getInputSpatialDimensions(), again);
+      Value padded = legalize::padImage(e, rows.values, zero, numbers.getInputSpatialDimensions(), w);
+      dims = e.dims(padded);
+      Value isInside = e.broadcastTo(e.compare(legalize::Compare::NE, inside, e.likeInt(inside, 0)), dims);
+      image.q = e.select(isInside, padded, e.broadcastTo(e.convert(rows.zeroPoints, i8), dims));
+    }
+  }
+  // zero points are bytes, so that padding with them is padding with 0
+  return legalize::offsetConvolution(e, image, {filter, e.scalarInt(0, e.b.getI32Type())}, w, numbers, groups, 1,
+                                     legalize::Padding::ZeroAsByte);
 }
 
 Value scaleSums(Emitter &e, Value sums, Value rowScales, Value weightScales, bool weightsFirst) {

@@ -19,9 +19,14 @@ SmallVector<int64_t> functionTable(Params in, Range from, Params out, Range to, 
 /// Rows as i8 values with a scale (and zero point, i32) each; scales and zero points keep the reduced axes as size 1.
 struct QuantizedRows {
   Value values, scales, zeroPoints;
+  bool centred = false; ///< all zero points are 0
 };
 /// Quantizes x (f32) over `axes`: into [-128, 127] with a zero point, or into [-127, 127] around 0.
 QuantizedRows quantizeRows(Emitter &e, Value x, ArrayRef<int64_t> axes, bool asymmetric);
+/// The sums (i32) of the products of rows, each an image, less their zero points with an int8 filter under a window: of bytes, padded with
+/// each image's zero point.
+Value convolveRows(Emitter &e, const QuantizedRows &rows, Value filter, const hlo::ConvWindow &window, hlo::ConvDimensionNumbersAttr numbers,
+                   int64_t groups);
 /// Integer sums as real numbers, by scales of rows and of weights (broadcast to the sums): the kernels multiply the scales with each other
 /// and then the sums; those of convolutions with a scale for each channel multiply the sums by that first.
 Value scaleSums(Emitter &e, Value sums, Value rowScales, Value weightScales, bool weightsFirst = false);

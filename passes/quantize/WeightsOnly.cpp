@@ -63,14 +63,11 @@ Value dynamicDot(Emitter &e, hlo::DotGeneralOp op, const Weights &w) {
 Value dynamicConvolution(Emitter &e, hlo::ConvolutionOp op, const Weights &w) {
   const int64_t rank = Emitter::rank(op.getLhs()), spatial = rank - 2;
   QuantizedRows rows = quantizeRows(e, op.getLhs(), llvm::to_vector(llvm::seq<int64_t>(1, rank)), true);
-  Type i16 = e.b.getIntegerType(16);
   hlo::ConvWindow window;
   window.strides = hlo::getListOr(op.getWindowStrides(), spatial, 1);
   window.rhsDilation = hlo::getListOr(op.getRhsDilation(), spatial, 1);
   window.padding = hlo::getPadding(op.getPaddingAttr(), spatial);
-  Value x = e.sub(e.convert(rows.values, i16), e.convert(rows.zeroPoints, i16));
-  Value sums = e.make<hlo::ConvolutionOp>(x, e.convert(e.constant(w.values), i16), window, op.getDimensionNumbers(),
-                                          int64_t(op.getFeatureGroupCount()), int64_t(1), e.b.getI32Type());
+  Value sums = convolveRows(e, rows, e.constant(w.values), window, op.getDimensionNumbers(), int64_t(op.getFeatureGroupCount()));
   // what a file says as DEPTHWISE_CONV_2D has a kernel of another order
   const bool depthwise = op.getFeatureGroupCount() > 1 &&
                          Emitter::type(op.getRhs()).getDimSize(op.getDimensionNumbers().getKernelInputFeatureDimension()) == 1;

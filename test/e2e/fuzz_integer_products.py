@@ -67,7 +67,7 @@ class Fuzz:
         return ins, dict(scale=scale, zero=self.scales(kind)["zero"])
 
     def conv(self, f):
-        kind, depthwise = self.pick("i8", "i8", "i8", "u8", "i16"), self.r.random() < 0.3
+        kind, depthwise = self.pick("i8", "i8", "i8", "u8", "u8", "i16", "hybrid", "hybrid"), self.r.random() < 0.3
         if self.floats:
             kind = "f32"
         n, h, w = int(self.r.integers(1, 3)), int(self.r.integers(1, 20)), int(self.r.integers(1, 20))
@@ -76,7 +76,7 @@ class Fuzz:
         if stride > 1:
             dilation = 1
         pad = P.SAME if (kh - 1) * dilation >= h or (kw - 1) * dilation >= w else self.pick(P.SAME, P.VALID)
-        groups = 1 if depthwise or kind == "u8" or self.r.random() < 0.8 else int(self.r.integers(2, 5))
+        groups = 1 if depthwise or kind in ("u8", "hybrid") or self.r.random() < 0.8 else int(self.r.integers(2, 5))
         ci = groups * int(self.pick(self.r.integers(1, 9), self.r.integers(1, 70), 64, 200 if kh * kw < 10 else 16))
         m = self.pick(1, 1, 2) if depthwise else 1
         co = ci * m if depthwise else groups * int(self.pick(self.r.integers(1, 9), self.r.integers(1, 70), 64, 33))
@@ -84,14 +84,22 @@ class Fuzz:
             return -(-x // stride) if pad == P.SAME else (x - (k - 1) * dilation - 1) // stride + 1
         out = (n, size(h, kh), size(w, kw), co)
         shape = (1, kh, kw, co) if depthwise else (co, kh, kw, ci // groups)
-        x = f.input(self.quant((n, h, w, ci), kind), kind, **self.scales(kind))
-        ins, scale = self.weights(f, x, kind, shape, co, 3 if depthwise else 0, kh * kw * (1 if depthwise else ci // groups), biased=True)
+        if kind == "hybrid":
+            x = f.input(self.r.normal(self.pick(0, 0, 3), 2, (n, h, w, ci)), "f32")
+            each = depthwise or self.r.random() < 0.5  # a scale for each channel, and a zero point for each image
+            ins = [x, f.tensor(shape, "i8", self.r.integers(-127, 128, shape), scale=self.r.uniform(0.001, 0.02, co) if each else 0.01, axis=3 if depthwise else 0),
+                   f.tensor((co,), "f32", self.r.normal(0, 1, co))]
+            kind, scale, version = "f32", {}, (6 if depthwise else 5) if each else 2
+        else:
+            x = f.input(self.quant((n, h, w, ci), kind), kind, **self.scales(kind))
+            ins, scale = self.weights(f, x, kind, shape, co, 3 if depthwise else 0, kh * kw * (1 if depthwise else ci // groups), biased=True)
+            version = {"f32": 1, "u8": 1, "i8": 3, "i16": 5 if depthwise else 4}[kind]
         o = dict(padding=pad, strideH=stride, strideW=stride, dilationHFactor=dilation, dilationWFactor=dilation,
                  fusedActivationFunction=self.pick(*ACTS))
         o = options("DepthwiseConv2D", depthMultiplier=m, **o) if depthwise else options("Conv2D", **o)
         f.op("DEPTHWISE_CONV_2D" if depthwise else "CONV_2D", ins, [f.output(out, kind, **({**scale, "zero": 0} if kind == "i16" else scale))], o,
-             {"f32": 1, "u8": 1, "i8": 3, "i16": 5 if depthwise else 4}[kind])
-        self.told.append(f"{'depthwise' if depthwise else 'conv'} {kind} {n}x{h}x{w}x{ci} by {kh}x{kw}x{co}, groups {groups}, stride {stride}, dilation {dilation}")
+             version)
+        self.told.append(f"{'depthwise' if depthwise else 'conv'} {kind} by {'f32' if self.floats else 'u8' if kind == 'u8' else 'i8'} {n}x{h}x{w}x{ci} by {kh}x{kw}x{co}, groups {groups}, stride {stride}, dilation {dilation}")
 
     def product(self, f):
         kind = "f32" if self.floats else self.pick("i8", "i8", "u8", "i16", "hybrid", "asym")

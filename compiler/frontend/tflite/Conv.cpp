@@ -2,6 +2,7 @@
 #include "compiler/frontend/tflite/Hybrid.h"
 #include "compiler/frontend/tflite/OpTable.h"
 #include "passes/legalize/nn/Window.h"
+#include "passes/legalize/quant/ByteProducts.h"
 
 using namespace mlir;
 
@@ -67,13 +68,20 @@ LogicalResult setGroups(OpContext &c, Conv &conv) {
   return success();
 }
 
-Value convolve(OpContext &c, const Conv &conv, Value input, Value filter, Type result, bool padded) {
+hlo::ConvWindow windowOf(const Conv &conv) {
   hlo::ConvWindow window;
   for (const WindowDim &d : conv.dims) {
     window.strides.push_back(d.stride);
     window.rhsDilation.push_back(d.dilation);
-    window.padding.push_back(padded ? std::pair<int64_t, int64_t>(0, 0) : std::pair<int64_t, int64_t>(d.low, d.high));
+    window.padding.push_back({d.low, d.high});
   }
+  return window;
+}
+
+Value convolve(OpContext &c, const Conv &conv, Value input, Value filter, Type result, bool padded) {
+  hlo::ConvWindow window = windowOf(conv);
+  if (padded)
+    window.padding.assign(conv.dims.size(), {0, 0});
   return c.make<hlo::ConvolutionOp>(input, filter, window, numbers(c, conv.dims.size()), conv.groups, int64_t(1), result);
 }
 
@@ -114,9 +122,8 @@ LogicalResult quantized(OpContext &c, const Conv &conv, unsigned input, unsigned
       less = c.mul(sums, c.likeInt(sums, in->second));
     }
   } else {
-    Type i16 = c.b.getIntegerType(16);
-    sum = convolve(c, conv, widen(c, padWith(c, conv, in->second), -in->second, i16),
-                   widen(c, conv.filter, -weights.zeroPoints[0], i16), i32, true);
+    sum = legalize::offsetConvolution(c, {conv.input, c.scalarInt(in->second, i32)}, {conv.filter, c.scalarInt(weights.zeroPoints[0], i32)},
+                                      windowOf(conv), numbers(c, conv.dims.size()), conv.groups, 1, legalize::Padding::ZeroAsByte);
   }
   return c.setResult(0, finishSums(c, sum, bias, *factors, *out, *range, less));
 }
@@ -132,9 +139,7 @@ LogicalResult lower(OpContext &c, const Conv &conv, unsigned filterInput, unsign
     auto scales = weightScales(c, filterInput, conv.channelAxis, Emitter::rank(conv.input) - 1);
     if (failed(scales))
       return failure();
-    Type i16 = c.b.getIntegerType(16);
-    Value sums = convolve(c, conv, c.sub(c.convert(rows.values, i16), c.convert(rows.zeroPoints, i16)),
-                          c.convert(conv.filter, i16), c.b.getI32Type(), false);
+    Value sums = convolveRows(c, rows, conv.filter, windowOf(conv), numbers(c, conv.dims.size()), conv.groups);
     const bool weightsFirst = c.code != Op::DEPTHWISE_CONV_2D && !c.inputInfo(filterInput).quantization.perTensor();
     result = scaleSums(c, sums, rows.scales, *scales, weightsFirst);
   } else {

@@ -19,6 +19,7 @@ Value finishSums(OpContext &c, Value sums, unsigned bias, ArrayRef<Multiplier> f
 /// sums + bias - less, where the two become one constant.
 Value addBias(OpContext &c, Value sums, unsigned bias, Value less);
 
+using quantize::convolveRows;
 using quantize::quantizeRows;
 using quantize::QuantizedRows;
 using quantize::scaleSums;

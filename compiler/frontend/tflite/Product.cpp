@@ -1,6 +1,7 @@
 // Products of matrices, and what they share with convolutions (Hybrid.h).
 #include "compiler/frontend/tflite/Hybrid.h"
 #include "compiler/frontend/tflite/OpTable.h"
+#include "passes/legalize/quant/ByteProducts.h"
 
 #include <cmath>
 
@@ -117,7 +118,7 @@ LogicalResult quantizedFullyConnected(OpContext &c, Value x, Value weights, cons
     return failure();
   const int64_t weightZero = c.inputInfo(1).quantization.zeroPoints[0];
   const bool is16 = c.inputInfo(0).type == tfl::TensorType::INT16;
-  Type i32 = c.b.getI32Type(), i16 = c.b.getIntegerType(16);
+  Type i32 = c.b.getI32Type();
   Value sums, less;
   if (is16) {
     sums = typedDot(c, x, weights, {}, 1, 1, sumType16(c, 2));
@@ -128,7 +129,9 @@ LogicalResult quantizedFullyConnected(OpContext &c, Value x, Value weights, cons
       less = c.mul(each, c.likeInt(each, in->second));
     }
   } else {
-    sums = typedDot(c, widen(c, x, -in->second, i16), widen(c, weights, -weightZero, i16), {}, 1, 1, i32);
+    if (!c.ctx.unify(c.dim(x, 1), c.dim(weights, 1), c.nodeName))
+      return c.error("inner dimensions differ");
+    sums = legalize::offsetProduct(c, {x, c.scalarInt(in->second, i32)}, {weights, c.scalarInt(weightZero, i32)}, 1, 1);
   }
   return c.setResult(0, c.reshape(finishReal(c, sums, 2, *factors, *out, *range, less), resultDims));
 }

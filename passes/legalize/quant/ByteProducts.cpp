@@ -5,12 +5,12 @@ using namespace mlir;
 namespace lathe::legalize {
 namespace {
 
-Type i32Of(NodeContext &c) { return c.b.getI32Type(); }
+Type i32Of(Emitter &c) { return c.b.getI32Type(); }
 
 bool isByte(Value v) { return v && Emitter::elementType(v).isInteger(8); }
 
 /// A zero that is one number, known now.
-std::optional<int64_t> knownZero(NodeContext &c, const Offset &x) {
+std::optional<int64_t> knownZero(Emitter &c, const Offset &x) {
   auto t = x.zero ? c.ctx.fold(x.zero) : std::nullopt;
   if (!t || t->numElements() == 0)
     return std::nullopt;
@@ -18,14 +18,23 @@ std::optional<int64_t> knownZero(NodeContext &c, const Offset &x) {
   return llvm::all_equal(ArrayRef(zeros, t->numElements())) ? std::optional<int64_t>(zeros[0]) : std::nullopt;
 }
 
-/// x - zero in 32 bits, the entries of zero along `axis` of x.
-Value centred(NodeContext &c, const Offset &x, int64_t axis) {
-  Value zero = x.axis < 0 ? x.zero : c.broadcastInDim(x.zero, c.dims(x.q), {axis});
-  return c.sub(c.convert(x.q, i32Of(c)), zero);
+/// x - zero in integers of this type, the entries of zero along `axis` of x.
+Value centred(Emitter &c, const Offset &x, int64_t axis, Type type) {
+  Value zero = c.convert(x.zero, type);
+  return c.sub(c.convert(x.q, type), x.axis < 0 ? zero : c.broadcastInDim(zero, c.dims(x.q), {axis}));
+}
+
+/// The type for both operands around their zeros: 16 bits, which processors multiply two by two, where these are known to do.
+Type wordOf(Emitter &c, const Offset &x, const Offset &y) {
+  auto fits = [&](const Offset &o) {
+    const std::optional<int64_t> zero = knownZero(c, o);
+    return isByte(o.q) && zero && *zero >= -128 && *zero <= 255;
+  };
+  return fits(x) && fits(y) ? c.b.getIntegerType(16) : i32Of(c);
 }
 
 /// Bytes without sign as signed ones: what instructions multiply on the right.
-Offset asSigned(NodeContext &c, const Offset &x) {
+Offset asSigned(Emitter &c, const Offset &x) {
   if (!Emitter::isUnsigned(x.q))
     return x;
   Value flipped = c.binary<hlo::XorOp>(x.q, c.likeInt(x.q, 128));
@@ -34,7 +43,7 @@ Offset asSigned(NodeContext &c, const Offset &x) {
 
 /// sums - zero(y) * sums of x - zero(x) * (sums of y - steps * zero(y)), each spread over the result. Sums of one operand may be null,
 /// where the other's zero is 0; `sumsOfX` has its dimensions `xAxes` of the result.
-Value withoutZeros(NodeContext &c, Value sums, const Offset &x, const Offset &y, Value sumsOfX, ArrayRef<int64_t> xAxes, Value sumsOfY,
+Value withoutZeros(Emitter &c, Value sums, const Offset &x, const Offset &y, Value sumsOfX, ArrayRef<int64_t> xAxes, Value sumsOfY,
                    int64_t yAxis, Value steps) {
   const Dims dims = c.dims(sums);
   auto spread = [&](const Offset &o) { return o.axis < 0 ? o.zero : c.broadcastInDim(o.zero, dims, {o.axis}); };
@@ -50,14 +59,14 @@ Value withoutZeros(NodeContext &c, Value sums, const Offset &x, const Offset &y,
   return sums;
 }
 
-Value sumOf(NodeContext &c, Value v, ArrayRef<int64_t> axes) { return c.reduceSum(c.convert(v, i32Of(c)), axes); }
+Value sumOf(Emitter &c, Value v, ArrayRef<int64_t> axes) { return c.reduceSum(c.convert(v, i32Of(c)), axes); }
 
 } // namespace
 
-Value offsetProduct(NodeContext &c, const Offset &x, const Offset &y, int64_t xContract, int64_t yContract) {
+Value offsetProduct(Emitter &c, const Offset &x, const Offset &y, int64_t xContract, int64_t yContract) {
   auto numbers = hlo::DotDimensionNumbersAttr::get(c.b.getContext(), {}, {}, {xContract}, {yContract});
   if (!isByte(x.q) || !isByte(y.q))
-    return c.make<hlo::DotGeneralOp>(centred(c, x, 1 - xContract), centred(c, y, 1 - yContract), numbers, i32Of(c));
+    return c.make<hlo::DotGeneralOp>(centred(c, x, 1 - xContract, i32Of(c)), centred(c, y, 1 - yContract, i32Of(c)), numbers, i32Of(c));
   const Offset right = asSigned(c, y);
   Value sums = c.make<hlo::DotGeneralOp>(x.q, right.q, numbers, i32Of(c));
   Value sumsOfX = knownZero(c, right) == 0 ? Value() : sumOf(c, x.q, {xContract});
@@ -65,7 +74,7 @@ Value offsetProduct(NodeContext &c, const Offset &x, const Offset &y, int64_t xC
   return withoutZeros(c, sums, x, right, sumsOfX, {0}, sumsOfY, 1, c.sizeValue(c.dim(x.q, xContract), i32Of(c)));
 }
 
-Value padImage(NodeContext &c, Value image, Value with, ArrayRef<int64_t> space, hlo::ConvWindow &w) {
+Value padImage(Emitter &c, Value image, Value with, ArrayRef<int64_t> space, hlo::ConvWindow &w) {
   SmallVector<int64_t> low(Emitter::rank(image), 0), high(low), interior(low);
   for (auto [i, axis] : llvm::enumerate(space)) {
     if (!w.padding.empty())
@@ -81,7 +90,7 @@ namespace {
 
 /// A convolution, and what is known of it.
 struct Windows {
-  NodeContext &c;
+  Emitter &c;
   const Offset &image, &filter;
   hlo::ConvWindow window;
   hlo::ConvDimensionNumbersAttr numbers;
@@ -92,7 +101,8 @@ struct Windows {
   }
 
   Value inWords() const {
-    return convolve(centred(c, image, numbers.getInputBatchDimension()), centred(c, filter, numbers.getKernelOutputFeatureDimension()), window);
+    Type type = wordOf(c, image, filter);
+    return convolve(centred(c, image, numbers.getInputBatchDimension(), type), centred(c, filter, numbers.getKernelOutputFeatureDimension(), type), window);
   }
 
   static bool isPadded(const hlo::ConvWindow &w) {
@@ -141,7 +151,7 @@ struct Windows {
     if (isPadded(window) && !isZero)
       x = padImage(c, x, c.convert(image.zero, Emitter::elementType(x)), numbers.getInputSpatialDimensions(), w);
     Value sums = convolve(x, right.q, w);
-    Value sumsOfX, sumsOfY, steps;
+    Value sumsOfX, sumsOfY;
     SmallVector<int64_t> xAxes, filterAxes;
     if (knownZero(c, right) != 0) {
       sumsOfX = sumsOfWindows(x, w);
@@ -176,7 +186,7 @@ struct Windows {
 
 } // namespace
 
-Value offsetConvolution(NodeContext &c, const Offset &image, const Offset &filter, const hlo::ConvWindow &window,
+Value offsetConvolution(Emitter &c, const Offset &image, const Offset &filter, const hlo::ConvWindow &window,
                         hlo::ConvDimensionNumbersAttr numbers, int64_t groups, int64_t batchGroups, Padding padding) {
   const Windows w{c, image, filter, window, numbers, groups, batchGroups};
   if (!isByte(image.q) || !isByte(filter.q))

@@ -3,7 +3,7 @@
 #ifndef LATHE_PASSES_LEGALIZE_QUANT_BYTEPRODUCTS_H
 #define LATHE_PASSES_LEGALIZE_QUANT_BYTEPRODUCTS_H
 
-#include "passes/legalize/NodeContext.h"
+#include "passes/legalize/Emitter.h"
 
 namespace lathe::legalize {
 
@@ -15,10 +15,10 @@ struct Offset {
 
 /// The sums (i32, which wrap) of the products of x - zero and y - zero: a matrix x by a matrix y over these dimensions. Entries of
 /// x's zero belong to rows of the result (axis 0), those of y's to its columns (axis 1).
-Value offsetProduct(NodeContext &c, const Offset &x, const Offset &y, int64_t xContract, int64_t yContract);
+Value offsetProduct(Emitter &c, const Offset &x, const Offset &y, int64_t xContract, int64_t yContract);
 
 /// An image with what its window adds to it, `with`; the window has none of that any more. `space`: the image's dimensions that it goes over.
-Value padImage(NodeContext &c, Value image, Value with, llvm::ArrayRef<int64_t> space, hlo::ConvWindow &w);
+Value padImage(Emitter &c, Value image, Value with, llvm::ArrayRef<int64_t> space, hlo::ConvWindow &w);
 
 /// How the padding of a convolution, and the gaps of a dilated input, are filled.
 enum class Padding {
@@ -27,7 +27,7 @@ enum class Padding {
 };
 
 /// The sums (i32, which wrap) of the products of image - zero and filter - zero under a window.
-Value offsetConvolution(NodeContext &c, const Offset &image, const Offset &filter, const hlo::ConvWindow &window,
+Value offsetConvolution(Emitter &c, const Offset &image, const Offset &filter, const hlo::ConvWindow &window,
                         hlo::ConvDimensionNumbersAttr numbers, int64_t groups, int64_t batchGroups, Padding padding);
 
 } // namespace lathe::legalize

@@ -2,6 +2,7 @@
 #ifndef LATHE_PASSES_LEGALIZE_QUANT_FUSED_H
 #define LATHE_PASSES_LEGALIZE_QUANT_FUSED_H
 
+#include "passes/legalize/NodeContext.h"
 #include "passes/legalize/quant/ByteProducts.h"
 
 namespace lathe::legalize {

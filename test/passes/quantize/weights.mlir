@@ -38,7 +38,8 @@ func.func @dot(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
 // CHECK-LABEL: @convolution
 // CHECK: dense<0xFF800000> : tensor<f32>
 // CHECK: hlo.reduce{{.*}}
-// CHECK: "hlo.convolution"({{.*}}: (tensor<2x4x4x1xi16>, tensor<2x2x1x1xi16>) -> tensor<2x3x3x1xi32>
+// CHECK: "hlo.convolution"({{.*}}: (tensor<2x4x4x1xi8>, tensor<2x2x1x1xi8>) -> tensor<2x3x3x1xi32>
+// CHECK: hlo.subtract
 // HALF-LABEL: @convolution
 // HALF-NOT: f16
 // HALF: "hlo.convolution"(%arg0
@@ -46,4 +47,28 @@ func.func @convolution(%x: tensor<2x4x4x1xf32>) -> tensor<2x3x3x1xf32> {
   %w = hlo.constant dense<[[[[1.0]], [[127000.0]]], [[[-2.0]], [[2.0]]]]> : tensor<2x2x1x1xf32>
   %0 = "hlo.convolution"(%x, %w) {dimension_numbers = #hlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>, feature_group_count = 1 : i64, batch_group_count = 1 : i64} : (tensor<2x4x4x1xf32>, tensor<2x2x1x1xf32>) -> tensor<2x3x3x1xf32>
   return %0 : tensor<2x3x3x1xf32>
+}
+
+// -----
+
+// Each image is padded with its own zero point; one alone has one for the pad.
+// CHECK-LABEL: @padded
+// CHECK-DAG: %[[IN:.*]] = hlo.pad {{.*}}tensor<1x4x4x1xi8>{{.*}} -> tensor<1x5x5x1xi8>
+// CHECK-DAG: %[[X:.*]] = hlo.pad {{.*}}tensor<2x4x4x1xi8>{{.*}} -> tensor<2x5x5x1xi8>
+// CHECK: %[[P:.*]] = hlo.select {{.*}}, %[[X]], {{.*}}tensor<2x5x5x1xi8>
+// CHECK: "hlo.convolution"(%[[P]], {{.*}}: (tensor<2x5x5x1xi8>, tensor<2x2x1x1xi8>) -> tensor<2x4x4x1xi32>
+// CHECK-LABEL: @one
+// CHECK: %[[Z:.*]] = hlo.convert {{.*}} -> tensor<i8>
+// CHECK: %[[X:.*]] = hlo.pad {{.*}}%[[Z]]{{.*}} -> tensor<1x5x5x1xi8>
+// CHECK-NOT: hlo.select
+// CHECK: "hlo.convolution"(%[[X]], {{.*}}: (tensor<1x5x5x1xi8>, tensor<2x2x1x1xi8>) -> tensor<1x4x4x1xi32>
+func.func @padded(%x: tensor<2x4x4x1xf32>) -> tensor<2x4x4x1xf32> {
+  %w = hlo.constant dense<[[[[1.0]], [[127000.0]]], [[[-2.0]], [[2.0]]]]> : tensor<2x2x1x1xf32>
+  %0 = "hlo.convolution"(%x, %w) {dimension_numbers = #hlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>, padding = dense<[[0, 1], [0, 1]]> : tensor<2x2xi64>, feature_group_count = 1 : i64, batch_group_count = 1 : i64} : (tensor<2x4x4x1xf32>, tensor<2x2x1x1xf32>) -> tensor<2x4x4x1xf32>
+  return %0 : tensor<2x4x4x1xf32>
+}
+func.func @one(%x: tensor<1x4x4x1xf32>) -> tensor<1x4x4x1xf32> {
+  %w = hlo.constant dense<[[[[1.0]], [[127000.0]]], [[[-2.0]], [[2.0]]]]> : tensor<2x2x1x1xf32>
+  %0 = "hlo.convolution"(%x, %w) {dimension_numbers = #hlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>, padding = dense<[[0, 1], [0, 1]]> : tensor<2x2xi64>, feature_group_count = 1 : i64, batch_group_count = 1 : i64} : (tensor<1x4x4x1xf32>, tensor<2x2x1x1xf32>) -> tensor<1x4x4x1xf32>
+  return %0 : tensor<1x4x4x1xf32>
 }
