@@ -198,7 +198,7 @@ def run_batch(lathe, mode, root, names):
                 process.kill()
                 process.wait()
                 continue
-            time.sleep(.02)
+            time.sleep(.05)
         log.seek(0)
         text = log.read()
         shutil.rmtree(folder, ignore_errors=True)

@@ -69,7 +69,8 @@ def max_grad(g, d, op):
     w, out = window(g, shape)
     x = bounded(g, shape, d, -50, 50)
     y = call('MaxPool3D' if '3D' in op else 'MaxPool', input=x, **w)
-    grad = g.free(shape if 'GradGrad' in op else out, d)
+    # TensorFlow zeroes the second gradient's result in the memory of its operand before it reads it, where no other node needs that
+    grad = g.operand(shape, d) if 'GradGrad' in op else g.free(out, d)
     if op.endswith('V2'):
         w = dict(ksize=ints(w['ksize']), strides=ints(w['strides']), padding=w['padding'])
     return call(op, orig_input=x, orig_output=y, grad=grad, **w)
