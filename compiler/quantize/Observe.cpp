@@ -1,10 +1,15 @@
 #include "compiler/quantize/Observe.h"
 
+#include "compiler/quantize/Tail.h"
 #include "passes/quantize/Taps.h"
 
 #include "llvm/ADT/MapVector.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
+#include <tuple>
 
 using namespace mlir;
 
@@ -148,31 +153,57 @@ LogicalResult byHistogram(func::FuncOp function, ArrayRef<Feed> feeds, const Ses
 
 } // namespace
 
-LogicalResult observe(func::FuncOp function, ArrayRef<Feed> feeds, const Session &session) {
+LogicalResult observe(func::FuncOp function, ArrayRef<Feed> feeds, ArrayRef<Feed> others, const Session &session, double &outside) {
   OwningOpRef<ModuleOp> clone = function->getParentOfType<ModuleOp>().clone();
   func::FuncOp tapped = onlyFunction(*clone);
   const int own = function.getNumResults();
   std::vector<UnitTaps> taps = addRangeTaps(tapped);
-  std::vector<std::pair<double, double>> ranges((tapped.getNumResults() - own) / 2, {INFINITY, -INFINITY}), sums(ranges.size(), {0, 0});
-  std::vector<int64_t> counts(ranges.size(), 0);
-  auto take = [&](size_t, std::vector<Tensor> &results) {
-    for (size_t k = 0; k < ranges.size(); ++k) {
+  struct Seen {
+    std::vector<double> lowest, highest; ///< in each feed, of what is calibrated with
+    bool finite = true;
+    std::vector<std::pair<double, double>> others;
+  };
+  std::vector<Seen> seen((tapped.getNumResults() - own) / 2);
+  auto take = [&](size_t feed, std::vector<Tensor> &results) {
+    for (size_t k = 0; k < seen.size(); ++k) {
       const double low = results[own + 2 * k].data<float>()[0], high = results[own + 2 * k + 1].data<float>()[0];
-      if (std::isnan(low) || std::isnan(high)) {
-        ranges[k] = {-INFINITY, INFINITY};
+      if (feed >= feeds.size()) {
+        seen[k].others.push_back({low, high});
+      } else if (std::isnan(low) || std::isnan(high)) {
+        seen[k].finite = false;
       } else if (low <= high) {
-        ranges[k] = {std::min(ranges[k].first, low), std::max(ranges[k].second, high)};
-        sums[k] = {sums[k].first + low, sums[k].second + high};
-        ++counts[k];
+        seen[k].lowest.push_back(low);
+        seen[k].highest.push_back(high);
       }
     }
   };
-  if (failed(runOn(std::move(clone), feeds, session, take)))
+  std::vector<Feed> all(feeds.begin(), feeds.end());
+  all.insert(all.end(), others.begin(), others.end());
+  if (failed(runOn(std::move(clone), all, session, take)))
     return failure();
-  if (session.options.observer == "average")
-    for (size_t k = 0; k < ranges.size(); ++k)
-      if (counts[k] && std::isfinite(ranges[k].first) && std::isfinite(ranges[k].second))
-        ranges[k] = {sums[k].first / double(counts[k]), sums[k].second / double(counts[k])};
+  std::vector<std::pair<double, double>> ranges;
+  for (const Seen &s : seen) {
+    auto &[low, high] = ranges.emplace_back(INFINITY, -INFINITY);
+    if (!s.finite) {
+      std::tie(low, high) = std::make_pair(-INFINITY, INFINITY);
+    } else if (!s.lowest.empty()) {
+      low = *std::min_element(s.lowest.begin(), s.lowest.end());
+      high = *std::max_element(s.highest.begin(), s.highest.end());
+    }
+    if (!std::isfinite(low) || !std::isfinite(high))
+      continue;
+    const double n = static_cast<double>(s.lowest.size());
+    if (session.options.observer == "average") {
+      low = std::accumulate(s.lowest.begin(), s.lowest.end(), 0.0) / n;
+      high = std::accumulate(s.highest.begin(), s.highest.end(), 0.0) / n;
+    } else if (session.options.observer == "minmax" && session.options.maxError >= 0) {
+      std::vector<double> negated(s.lowest.size());
+      std::transform(s.lowest.begin(), s.lowest.end(), negated.begin(), std::negate<double>());
+      const double width = high - low;
+      low = -expectedEnd(negated, width);
+      high = expectedEnd(s.highest, width);
+    }
+  }
   if ((session.options.observer == "percentile" || session.options.observer == "entropy") &&
       failed(byHistogram(function, feeds, session, taps, ranges, own)))
     return failure();
@@ -187,6 +218,14 @@ LogicalResult observe(func::FuncOp function, ArrayRef<Feed> feeds, const Session
     put(tap.output);
     unit.last()->setAttr(rangesAttr, DenseF64ArrayAttr::get(function.getContext(), numbers));
   }
+  int64_t left = 0, compared = 0;
+  for (auto [range, s] : llvm::zip_equal(ranges, seen))
+    for (auto [low, high] : s.others)
+      if (low <= high) {
+        left += low < range.first || high > range.second;
+        ++compared;
+      }
+  outside = compared ? double(left) / double(compared) : 0;
   return success();
 }
 

@@ -13,8 +13,10 @@ mlir::LogicalResult runOn(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::ArrayR
                           llvm::function_ref<void(size_t, std::vector<Tensor> &)> seen, std::vector<KernelTime> *times = nullptr,
                           bool forTarget = false);
 
-/// Sets hlo.ranges on the chosen units of the module's function.
-mlir::LogicalResult observe(mlir::func::FuncOp function, llvm::ArrayRef<Feed> feeds, const Session &session);
+/// Sets hlo.ranges on the chosen units of the module's function, from `feeds`. `outside`: the share of ranges that one of `others` leaves, a
+/// mean over these. Where a bound on errors is asked for, extremes are those that are expected of inputs to come.
+mlir::LogicalResult observe(mlir::func::FuncOp function, llvm::ArrayRef<Feed> feeds, llvm::ArrayRef<Feed> others, const Session &session,
+                            double &outside);
 
 /// The ends of the range that an observer takes from a histogram of equal bins over [low, high].
 std::pair<double, double> percentileRange(llvm::ArrayRef<int64_t> bins, double low, double high, double share);

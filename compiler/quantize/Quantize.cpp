@@ -3,6 +3,7 @@
 
 #include "compiler/quantize/Feeds.h"
 #include "compiler/quantize/Observe.h"
+#include "compiler/quantize/Tail.h"
 #include "dialects/graph/Types.h"
 #include "dialects/hlo/Hlo.h"
 #include "passes/quantize/Passes.h"
@@ -26,7 +27,7 @@ double decibels(double signal, double noise) { return noise > 0 ? 10 * std::log1
 
 /// What compares results with those of the float model.
 struct Comparison {
-  double signal = 0, noise = 0, largest = 0, low = INFINITY, high = -INFINITY;
+  double signal = 0, noise = 0, largest = 0, low = 0, high = 0; ///< the range is that of all feeds
   int64_t differ = 0, count = 0;
   bool real = true;
   std::vector<double> peaks; ///< the largest difference of each feed
@@ -47,8 +48,6 @@ struct Comparison {
       signal += w * w;
       noise += d * d;
       peak = std::isnan(d) && !std::isnan(w) ? INFINITY : std::max(peak, std::abs(d));
-      low = std::min(low, w);
-      high = std::max(high, w);
     }
     largest = std::max(largest, peak);
   }
@@ -59,26 +58,13 @@ struct Comparison {
       return count ? double(differ) / double(count) : 0;
     return share(largest);
   }
-  /// What 99 of 100 inputs are expected to stay below, from the largest errors of so many feeds; with fewer than eight it is the largest.
-  /// Where these are of one size, they are taken to be log-normal. Where they are not, as with outputs of one or two numbers, whose error
-  /// often passes 0, the small ones say nothing of the large ones, and would spoil that estimate: then they are magnitudes of normal numbers.
-  double likelyError() const {
-    constexpr double ofOneSize = 0.5; // deviation of logarithms; both estimates meet there
-    const double n = static_cast<double>(peaks.size()), most = error();
-    if (!real || n < 8 || most == 0 || !std::isfinite(most))
-      return most;
-    double sum = 0, squares = 0, power = 0;
-    for (double peak : peaks) {
-      const double log = std::log(std::max(peak, 1e-3 * largest));
-      sum += log;
-      squares += log * log;
-      power += peak * peak;
-    }
-    // the quantiles are within 0.04 of those of Student's t from 8 samples on
-    const double mean = sum / n, deviation = std::sqrt(std::max(squares - n * mean * mean, 0.0) / (n - 1));
-    const double logNormal = std::exp(mean + (2.326 + 4.4 / (n - 1)) * deviation * std::sqrt(1 + 1 / n));
-    const double normal = (2.576 + 5 / n + 10 / (n * n)) * std::sqrt(power / n);
-    return std::max(most, share(deviation <= ofOneSize ? logNormal : normal));
+  /// What 99 of 100 inputs stay below.
+  ErrorLimit limit() const {
+    if (!real)
+      return {error()};
+    ErrorLimit l = errorLimit(peaks);
+    l.value = share(l.value);
+    return l;
   }
 
 private:
@@ -124,6 +110,7 @@ private:
   Report report;
   std::vector<Feed> calibration, heldOut;
   std::vector<std::vector<Tensor>> reference; ///< the float model's results on held-out feeds
+  std::vector<std::pair<double, double>> ends; ///< the lowest and highest number of each of its results on all feeds
   std::vector<KernelTime> floatTimes, times;  ///< of the float model and of the form that was accepted
   using Kept = std::vector<bool>;             ///< which units stay float
 
@@ -150,9 +137,9 @@ private:
       if (failed(keepReference()) || failed(runPasses(*clone, narrow)) || failed(compare(std::move(clone), report.outputs)))
         return failure();
       for (const OutputReport &o : report.outputs)
-        if (session.options.maxError >= 0 && !o.exact && o.largestError > session.options.maxError)
+        if (session.options.maxError >= 0 && !o.exact && o.likelyError > session.options.maxError)
           return emitError(module.getLoc()) << "--max-error " << session.options.maxError << ": output '" << o.name << "' is off by "
-                                            << o.largestError << " of its range; --quantize " << report.kind << " keeps no nodes float";
+                                            << o.likelyError << " of its range; --quantize " << report.kind << " keeps no nodes float";
     }
     if (!session.annotate && failed(runPasses(module, narrow)))
       return failure();
@@ -195,7 +182,7 @@ private:
 
   FailureOr<Report> quantize() {
     progress("calibrate");
-    if (failed(select(module)) || failed(observe(function, calibration, session)))
+    if (failed(select(module)) || failed(observe(function, calibration, heldOut, session, report.outside)))
       return failure();
     if (failed(keepReference()))
       return failure();
@@ -245,20 +232,33 @@ private:
     return order;
   }
 
-  /// The float model's results on the held-out feeds.
+  /// The float model's results on the held-out feeds, and their ranges on all of them.
   LogicalResult keepReference() {
-    auto keep = [&](size_t, std::vector<Tensor> &results) {
+    ends.assign(function.getNumResults(), {INFINITY, -INFINITY});
+    auto keep = [&](size_t i, std::vector<Tensor> &results) {
       results.resize(function.getNumResults());
-      for (Tensor &t : results)
-        t = t.clone();
-      reference.push_back(std::move(results));
+      for (auto [t, range] : llvm::zip_equal(results, ends)) {
+        if (t.dtype() == DType::Float32)
+          for (float v : ArrayRef(t.data<float>(), t.numElements()))
+            if (std::isfinite(v))
+              range = {std::min<double>(range.first, v), std::max<double>(range.second, v)};
+        if (i < heldOut.size())
+          t = t.clone();
+      }
+      if (i < heldOut.size())
+        reference.push_back(std::move(results));
     };
-    return runOn(OwningOpRef<ModuleOp>(module.clone()), heldOut, session, keep, &floatTimes);
+    std::vector<Feed> all = heldOut;
+    if (report.feeds > report.heldOut)
+      all.insert(all.end(), calibration.begin(), calibration.end());
+    return runOn(OwningOpRef<ModuleOp>(module.clone()), all, session, keep, &floatTimes);
   }
 
   /// Results of another form of the model against those.
   LogicalResult compare(OwningOpRef<ModuleOp> other, std::vector<OutputReport> &outputs, std::vector<KernelTime> *took = nullptr) {
     std::vector<Comparison> all(function.getNumResults());
+    for (auto [c, range] : llvm::zip_equal(all, ends))
+      std::tie(c.low, c.high) = range;
     auto take = [&](size_t i, std::vector<Tensor> &results) {
       for (size_t k = 0; k < all.size(); ++k)
         all[k].add(reference[i][k], results[k]);
@@ -267,7 +267,8 @@ private:
       return failure();
     for (auto [k, c] : llvm::enumerate(all)) {
       auto name = function.getResultAttrOfType<StringAttr>(k, "hlo.name");
-      outputs.push_back({name ? name.getValue().str() : std::to_string(k), decibels(c.signal, c.noise), c.error(), c.likelyError(), !c.real});
+      const ErrorLimit limit = c.limit();
+      outputs.push_back({name ? name.getValue().str() : std::to_string(k), decibels(c.signal, c.noise), c.error(), limit.value, limit.law, !c.real});
     }
     return success();
   }

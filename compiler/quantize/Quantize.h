@@ -46,8 +46,9 @@ struct UnitReport {
 struct OutputReport {
   std::string name;
   double sqnr = 0;
-  double largestError = 0; ///< as a share of the range of the float output over these feeds
-  double likelyError = 0;  ///< that 99 of 100 inputs should stay below, at least the largest: what --max-error asks about
+  double largestError = 0; ///< as a share of the range of the float output over all feeds
+  double likelyError = 0;  ///< that 99 of 100 inputs stay below (Tail.h), at least the largest: what --max-error asks about
+  std::string law;         ///< the distribution that likelyError was taken from
   bool exact = false;      ///< of integers: largestError is the share of elements that differ
 };
 
@@ -62,6 +63,7 @@ struct Report {
   std::vector<UnitReport> units;
   std::vector<OutputReport> outputs;
   int64_t feeds = 0, heldOut = 0;
+  double outside = 0; ///< the share of ranges that a held-out feed leaves
   std::vector<Trial> trials; ///< in order; one without --max-error
   double floatSeconds = 0, seconds = 0; ///< of all kernels of the float model and of the final one
   /// The share of all multiply-adds that is computed in integers.

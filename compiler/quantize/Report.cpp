@@ -58,8 +58,8 @@ static std::string outputText(llvm::ArrayRef<OutputReport> outputs) {
     if (o.exact)
       os << llvm::format("output '%s': %.3g of its elements differ\n", o.name.c_str(), o.largestError);
     else
-      os << llvm::format("output '%s': largest error %.3g of its range, 99 of 100 inputs below %.3g, SQNR %s dB\n", o.name.c_str(), o.largestError,
-                         o.likelyError, decibelText(o.sqnr).c_str());
+      os << llvm::format("output '%s': largest error %.3g of its range, 99 of 100 inputs below %.3g (%s), SQNR %s dB\n", o.name.c_str(), o.largestError,
+                         o.likelyError, o.law.c_str(), decibelText(o.sqnr).c_str());
   }
   return all;
 }
@@ -87,6 +87,7 @@ std::string Report::text() const {
   }
   os << llvm::format("%s: %.1f %% of the multiply-adds in integers, weights %.2f MB instead of %.2f MB; errors over %lld of %lld feeds\n", kind.c_str(),
                      100 * share(), double(after) / 1e6, double(before) / 1e6, (long long)heldOut, (long long)feeds);
+  os << llvm::format("a feed that was held out leaves %.2g %% of the ranges\n", 100 * outside);
   if (seconds > 0)
     os << llvm::format("kernels on this machine, one thread: %.1f us, float %.1f us\n", seconds * 1e6, floatSeconds * 1e6);
   if (trials.size() > 1) {
@@ -119,6 +120,7 @@ std::string Report::json() const {
     } else {
       line["largest_error"] = number(o.largestError);
       line["likely_error"] = number(o.likelyError);
+      line["likely_error_from"] = o.law;
       line["sqnr_db"] = number(o.sqnr);
     }
     results.push_back(std::move(line));
@@ -128,7 +130,7 @@ std::string Report::json() const {
     tried.push_back(llvm::json::Object{{"kept", t.kept}, {"largest_error", number(t.largestError)}, {"likely_error", number(t.likelyError)}});
   std::string text;
   llvm::raw_string_ostream(text) << llvm::json::Value(llvm::json::Object{
-      {"kind", kind}, {"nodes", std::move(nodes)}, {"outputs", std::move(results)}, {"integer_share", share()}, {"feeds", feeds}, {"held_out", heldOut},
+      {"kind", kind}, {"nodes", std::move(nodes)}, {"outputs", std::move(results)}, {"integer_share", share()}, {"feeds", feeds}, {"held_out", heldOut}, {"outside", outside},
       {"seconds", seconds}, {"float_seconds", floatSeconds},
       {"trials", std::move(tried)}});
   return text;
