@@ -122,9 +122,10 @@ Type poolAccumulator(Type type) {
 
 } // namespace
 
-Value averageWindows(NodeContext &c, const Pool &pool, Value x) {
+Value averageWindows(NodeContext &c, const Pool &pool, Value x, Type type) {
   const Dims input = c.dims(x);
-  return divideByCounts(c, pool, input, sumWindows(c, x, shapeOf(pool, input.size())));
+  Value sums = sumWindows(c, x, shapeOf(pool, input.size()));
+  return divideByCounts(c, pool, input, type ? c.convert(sums, type) : sums);
 }
 
 namespace {

@@ -24,8 +24,8 @@ struct PoolShape {
 /// The windows over something of the sizes `input`: of attributes, or of two inputs from `firstSizeInput` on (-1: none).
 FailureOr<Pool> poolOf(NodeContext &c, const Dims &input, int64_t firstSizeInput);
 PoolShape shapeOf(const Pool &pool, int64_t rank);
-/// The mean of each window over what of it lies in the input, in the type of `x`.
-Value averageWindows(NodeContext &c, const Pool &pool, Value x);
+/// The mean of each window over what of it lies in the input: summed up in the type of `x`, divided in `type` (null: that of `x`).
+Value averageWindows(NodeContext &c, const Pool &pool, Value x, Type type = {});
 
 /// MaxPoolWithArgmax, its gradients, and the second derivatives of max pooling.
 void registerPoolArgmax(HandlerTable &);

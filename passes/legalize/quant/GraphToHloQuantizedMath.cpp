@@ -110,7 +110,7 @@ LogicalResult lowerAvgPool(NodeContext &c) {
   auto pool = poolOf(c, c.dims(x), -1);
   if (failed(pool))
     return failure();
-  Value mean = c.unary<hlo::RoundNearestEvenOp>(averageWindows(c, *pool, c.convert(x, c.b.getF32Type())));
+  Value mean = c.unary<hlo::RoundNearestEvenOp>(averageWindows(c, *pool, c.convert(x, c.b.getI32Type()), c.b.getF32Type()));
   return setBoth(c, c.convert(mean, Emitter::elementType(x)), *range);
 }
 

@@ -71,3 +71,16 @@ graph.func @hybrid(%x: tensor<2x3x6x5xf32> {graph.name = "x"}, %w: tensor<4x3x3x
   %y, %c = graph.node "UniformQuantizedConvolutionHybrid"(%x, %w, %scale, %zero) {padding = "SAME", window_strides = [], lhs_dilation = [], rhs_dilation = [], explicit_padding = [], Tout = f32} : (tensor<2x3x6x5xf32>, tensor<4x3x3x3xi8>, tensor<f32>, tensor<i32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// Averages sum integers, and divide in floats.
+// CHECK-LABEL: func.func @average
+// CHECK: "hlo.reduce_window"
+// CHECK: (tensor<1x6x6x8xi32>, tensor<i32>) -> tensor<1x5x5x8xi32>
+// CHECK: hlo.convert {{.*}} : (tensor<1x5x5x8xi32>) -> tensor<1x5x5x8xf32>
+// CHECK: hlo.round_nearest_even
+graph.func @average(%x: tensor<1x6x6x8xui8> {graph.name = "x"}, %low: tensor<f32> {graph.name = "low"}, %high: tensor<f32> {graph.name = "high"}) -> (tensor<*xui8> {graph.name = "y"}) {
+  %y:3, %c = graph.node "QuantizedAvgPool"(%x, %low, %high) {ksize = [1, 2, 2, 1], strides = [1, 1, 1, 1], padding = "VALID", T = ui8} : (tensor<1x6x6x8xui8>, tensor<f32>, tensor<f32>) -> (tensor<*xui8>, tensor<*xf32>, tensor<*xf32>)
+  graph.return %y#0 : tensor<*xui8>
+}
