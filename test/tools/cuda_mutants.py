@@ -1,10 +1,10 @@
-"""cuda_mutants.py --lathe LATHE --driver LIBCUDA --work FOLDER [--graph small|rows|large|warpgroups] [--each N] [--least SHARE] [--ptxas PTXAS]
+"""cuda_mutants.py --lathe LATHE --driver LIBCUDA --work FOLDER [--graph small|rows|large|warpgroups|turned] [--each N] [--least SHARE] [--ptxas PTXAS]
 
 Who tests the emulated driver: damages the PTX of some 20 kernels, one thing at a time, and looks whether the emulator says so or the
 results do. What is damaged: a barrier, fence or wait is removed; the mask of a shuffle loses a lane; a test that branches ahead is removed;
 an offset of an address, an added constant or a comparison's is one more or less. Which kernels they are --graph says: products, convolutions,
 reductions and what is elementwise (small); rows that are kept, moves, scatters, windows (rows); those that only many elements have (large); products
-of warpgroups, in an image for sm_90a (warpgroups).
+of warpgroups, in an image for sm_90a (warpgroups, turned).
 A mutant counts if ptxas takes it and makes other
 machine code of it (without ptxas: always), and if it is not proved to compute the same. Prints those that nobody finds;
 fails where fewer than SHARE of them are found.
@@ -89,17 +89,22 @@ def large(out):
 
 
 def warpgroups(out):
-    """Tiles of 64x64, 128x64 and 128x256, of what is copied, turned and rounded."""
+    """Tiles of 64x64 and 128x256, of what is copied and of what is rounded."""
     product("small", 64, 136, 72, batch=(25,), dtype="DT_HALF")
     product("small_across", 72, 40, 64, True, True, batch=(25,))
     product("wide", 40, 200, 248, batch=(120,), dtype="DT_HALF")
-    product_of_bytes("bytes", 72, 144, 112, False, False, 24)
-    product("thin", 12288, 264, 56, dtype="DT_HALF")
-    product("wide_rounded", 64, 72, 256, True, True, batch=(120,))
     write(out)
 
 
-GRAPHS = {f.__name__: f for f in (small, rows, large, warpgroups)}
+def turned(out):
+    """Tiles of 64x64, 128x64 and 128x256, of what is turned on its way, bytes and rounded words; the tile of 64 columns is of what is copied."""
+    product_of_bytes("bytes", 72, 144, 112, False, False, 24)
+    product("thin", 12288, 456, 56, dtype="DT_HALF")
+    product("wide_rounded", 64, 136, 256, True, True, batch=(120,))
+    write(out)
+
+
+GRAPHS = {f.__name__: f for f in (small, rows, large, warpgroups, turned)}
 # what is around the kernels of `rows`: tests of indices, none of which is wrong
 AROUND = re.compile(r"_(check|loop|size|pool)$")
 
@@ -197,7 +202,7 @@ def main():
     a = p.parse_args()
     os.makedirs(a.work, exist_ok=True)
     stem = os.path.join(a.work, "graph")
-    own = a.graph == "warpgroups"
+    own = a.graph in ("warpgroups", "turned")
     arch = "sm_90a" if own else "sm_80"
     GRAPHS[a.graph](stem)
     subprocess.run([a.lathe, "compile", stem + ".pbtxt", "--backend", "cuda", "--sanitize", "address", "-o", stem, "--emit", "so,ptx",
@@ -215,7 +220,7 @@ def main():
                    LATHE_EMU_LOG=os.path.join(a.work, "findings"), LATHE_EMU_MAX_BRANCHES="2000000", LATHE_CUDA_GRAPHS="0", LATHE_EMU_ARCH="90" if own else "80")
         try:
             r = subprocess.run([a.lathe, "run", stem + ".so", "--feeds", stem + ".npz", "--out", out], capture_output=True, env=env,
-                               timeout=60)
+                               timeout=180)
         except subprocess.TimeoutExpired:
             return None
         if r.returncode:

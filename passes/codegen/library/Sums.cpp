@@ -160,9 +160,8 @@ Value loadChannels(KernelBuilder &b, Type element, Value base, Value index, Valu
 }
 
 ConvolutionSum::ConvolutionSum(KernelBuilder &b, Convolution convolution)
-    : b(b), what(std::move(convolution)), lhsSizes(b.dims(what.lhs)), rhsSizes(b.dims(what.rhs)),
-      resultSizes(b.dims(what.result)),
-      accumulator(b, what.lhs.getElementType(), what.rhs.getElementType(), what.result.getElementType()) {}
+    : accumulator(b, convolution.lhs.getElementType(), convolution.rhs.getElementType(), convolution.result.getElementType()), b(b),
+      what(std::move(convolution)), lhsSizes(b.dims(what.lhs)), rhsSizes(b.dims(what.rhs)), resultSizes(b.dims(what.result)) {}
 
 std::optional<int64_t> ConvolutionSum::steps() const {
   if (!what.rhs.hasStaticShape())
@@ -170,45 +169,78 @@ std::optional<int64_t> ConvolutionSum::steps() const {
   return what.rhs.getNumElements() / std::max<int64_t>(1, what.rhs.getDimSize(what.rhsOutput));
 }
 
-Value ConvolutionSum::at(ValueRange index, unsigned lanes) {
-  Value features = resultSizes[what.resultFeature], channels = rhsSizes[what.rhsInput];
-  Value f = index[what.resultFeature];
-  const int64_t all = what.result.getDimSize(what.resultFeature), each = all > 0 ? all / what.groups : 1; // features of a group
-  const bool own = all == what.groups;
+ConvolutionSum::Start ConvolutionSum::startOf(ValueRange index) {
+  Value features = resultSizes[what.resultFeature], channels = rhsSizes[what.rhsInput], f = index[what.resultFeature];
+  const bool own = what.result.getDimSize(what.resultFeature) == what.groups;
   Value group = own ? f : b.divU(b.mul(f, b.i64(what.groups)), features);
   // with batch groups a feature reads its own part of the batch
   Value part = b.divU(b.mul(f, b.i64(what.batchGroups)), features);
-  SmallVector<Value> l(what.lhs.getRank()), r(what.rhs.getRank());
-  l[what.lhsBatch] = b.add(index[what.resultBatch], b.mul(part, resultSizes[what.resultBatch]));
-  r[what.rhsOutput] = f;
+  Start start{SmallVector<Value>(what.lhs.getRank()), SmallVector<Value>(what.rhs.getRank()), b.mul(group, channels)};
+  start.lhs[what.lhsBatch] = b.add(index[what.resultBatch], b.mul(part, resultSizes[what.resultBatch]));
+  start.rhs[what.rhsOutput] = f;
+  return start;
+}
+
+Value ConvolutionSum::setTap(Start &start, const Convolution::Spatial &d, ValueRange index, Value k) {
+  Value pos = b.sub(b.add(b.mul(index[d.result], b.i64(d.stride)), b.mul(k, b.i64(d.rhsDilation))), b.i64(d.padLow));
+  Value inside = b.ge(pos, b.i64(0));
+  if (d.lhsDilation != 1) {
+    Value step = b.i64(d.lhsDilation);
+    inside = b.both(inside, b.eq(arith::RemUIOp::create(b, pos, step), b.i64(0)));
+    pos = arith::DivUIOp::create(b, pos, step);
+  }
+  start.lhs[d.lhs] = pos;
+  start.rhs[d.rhs] = d.reversed ? b.sub(b.sub(rhsSizes[d.rhs], b.i64(1)), k) : k;
+  return b.both(inside, b.lt(pos, lhsSizes[d.lhs]));
+}
+
+Value ConvolutionSum::addProduct(const Start &start, Value feature, Value sum, unsigned lanes) {
+  const int64_t all = what.result.getDimSize(what.resultFeature), each = all > 0 ? all / what.groups : 1; // features of a group
+  Value x = loadChannels(b, what.lhs.getElementType(), b.operands[0], b.linearize(start.lhs, lhsSizes), feature, each, lanes);
+  return accumulator.step(sum, x, b.loadElem(what.rhs.getElementType(), b.operands[1], b.linearize(start.rhs, rhsSizes), lanes));
+}
+
+Value ConvolutionSum::count() {
+  Value n = rhsSizes[what.rhsInput];
+  for (const Convolution::Spatial &d : what.spatial)
+    n = b.mul(n, rhsSizes[d.rhs]);
+  return n;
+}
+
+Value ConvolutionSum::addStep(ValueRange index, Value number, Value sum) {
+  SmallVector<Value> sizes;
+  for (const Convolution::Spatial &d : what.spatial)
+    sizes.push_back(rhsSizes[d.rhs]);
+  sizes.push_back(rhsSizes[what.rhsInput]);
+  const SmallVector<Value> at = b.delinearize(number, sizes);
+  Start start = startOf(index);
+  Value inside = b.cstI(b.getI1Type(), 1);
+  for (auto [d, k] : llvm::zip(what.spatial, at))
+    inside = b.both(inside, setTap(start, d, index, k));
+  start.lhs[what.lhsFeature] = b.add(start.firstChannel, at.back());
+  start.rhs[what.rhsInput] = at.back();
+  return b.ifElse(inside, sum.getType(), [&] { return SmallVector<Value>{addProduct(start, index[what.resultFeature], sum, 1)}; },
+                  [&] { return SmallVector<Value>{sum}; })[0];
+}
+
+Value ConvolutionSum::at(ValueRange index, unsigned lanes) {
+  Start start = startOf(index);
+  Value channels = rhsSizes[what.rhsInput];
   std::function<Value(size_t, Value)> nest = [&](size_t i, Value sum) -> Value {
     if (i == what.spatial.size())
       return accumulator.loop(b.i64(0), channels, 1, sum, [&](Value c, Value s) {
-        l[what.lhsFeature] = b.add(b.mul(group, channels), c);
-        r[what.rhsInput] = c;
-        Value x = loadChannels(b, what.lhs.getElementType(), b.operands[0], b.linearize(l, lhsSizes), f, each, lanes);
-        return accumulator.step(s, x,
-                                b.loadElem(what.rhs.getElementType(), b.operands[1], b.linearize(r, rhsSizes), lanes));
+        start.lhs[what.lhsFeature] = b.add(start.firstChannel, c);
+        start.rhs[what.rhsInput] = c;
+        return addProduct(start, index[what.resultFeature], s, lanes);
       });
     const Convolution::Spatial &d = what.spatial[i];
-    Value taps = rhsSizes[d.rhs];
     SmallVector<Value> within{channels};
     for (const Convolution::Spatial &more : llvm::drop_begin(what.spatial, i + 1))
       within.push_back(rhsSizes[more.rhs]);
-    return accumulator.loop(b.i64(0), taps, additionsIn(within), sum, [&](Value k, Value s) -> Value {
-      Value pos = b.sub(b.add(b.mul(index[d.result], b.i64(d.stride)), b.mul(k, b.i64(d.rhsDilation))), b.i64(d.padLow));
-      Value inside = b.ge(pos, b.i64(0));
-      if (d.lhsDilation != 1) {
-        Value step = b.i64(d.lhsDilation);
-        inside = b.both(inside, b.eq(arith::RemUIOp::create(b, pos, step), b.i64(0)));
-        pos = arith::DivUIOp::create(b, pos, step);
-      }
-      inside = b.both(inside, b.lt(pos, lhsSizes[d.lhs]));
-      return b.ifElse(inside, s.getType(), [&] {
-        l[d.lhs] = pos;
-        r[d.rhs] = d.reversed ? b.sub(b.sub(taps, b.i64(1)), k) : k;
-        return SmallVector<Value>{nest(i + 1, s)};
-      }, [&] { return SmallVector<Value>{s}; })[0];
+    return accumulator.loop(b.i64(0), rhsSizes[d.rhs], additionsIn(within), sum, [&](Value k, Value s) -> Value {
+      Value inside = setTap(start, d, index, k);
+      return b.ifElse(inside, s.getType(), [&] { return SmallVector<Value>{nest(i + 1, s)}; },
+                      [&] { return SmallVector<Value>{s}; })[0];
     });
   };
   return accumulator.finish(nest(0, accumulator.zero(lanes)));

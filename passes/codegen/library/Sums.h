@@ -83,11 +83,25 @@ public:
   mlir::Value at(mlir::ValueRange index, unsigned lanes = 1);
   std::optional<int64_t> steps() const;
 
+  // the same of parts that a caller adds up: the accumulator, the sum's steps, and what one of them adds at `index`
+  Accumulator accumulator;
+  mlir::Value count();
+  mlir::Value addStep(mlir::ValueRange index, mlir::Value number, mlir::Value sum);
+
 private:
+  /// Where a result's features and batch are read.
+  struct Start {
+    mlir::SmallVector<mlir::Value> lhs, rhs;
+    mlir::Value firstChannel;
+  };
+  Start startOf(mlir::ValueRange index);
+  /// Sets the places along spatial dimension `d` at tap `k`; whether that of lhs exists.
+  mlir::Value setTap(Start &start, const Convolution::Spatial &d, mlir::ValueRange index, mlir::Value k);
+  mlir::Value addProduct(const Start &start, mlir::Value feature, mlir::Value sum, unsigned lanes);
+
   KernelBuilder &b;
   Convolution what;
   mlir::SmallVector<mlir::Value> lhsSizes, rhsSizes, resultSizes;
-  Accumulator accumulator;
 };
 
 } // namespace lathe::codegen

@@ -17,6 +17,7 @@ static constexpr Form forms[] = {
     {"tile", whyNoProduct, emitProduct},
     {"skinny", whyNoSkinny, emitSkinny},
     {"tile", whyNoConv, emitConv},
+    {"team", whyNoTeamConv, emitTeamConv},
     {"kept", whyNoKeptRows, emitKeptRows},
     {"team", whyNoRows, emitRows},
     {"columns", whyNoReduceColumns, emitReduceColumns},

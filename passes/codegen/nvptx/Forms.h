@@ -39,6 +39,9 @@ mlir::LogicalResult emitSkinny(mlir::Operation *op, codegen::KernelBuilder &b);
 // kernel.conv as tiles (Conv.cpp)
 std::string whyNoConv(mlir::Operation *op);
 mlir::LogicalResult emitConv(mlir::Operation *op, codegen::KernelBuilder &b);
+// convolutions of few results (TeamConv.cpp)
+std::string whyNoTeamConv(mlir::Operation *op);
+mlir::LogicalResult emitTeamConv(mlir::Operation *op, codegen::KernelBuilder &b);
 // kernel.rows and reductions (Rows.cpp)
 std::string whyNoRows(mlir::Operation *op);
 mlir::LogicalResult emitRows(mlir::Operation *op, codegen::KernelBuilder &b);

@@ -75,6 +75,14 @@ def reduce(name, op, dims, over, free=None):
     node(name, op, [x, axes(name + "_over", over)], T="type: DT_FLOAT", Tidx="type: DT_INT32", keep_dims="b: false")
 
 
+def filter_gradient(name, op, image, filter, stride=1):
+    """Of a convolution of these images with padding, by its filter's values: few sums of many products."""
+    out = [image[0], *(-(-n // stride) for n in image[1:3]), filter[2] * filter[3] if op.startswith("Depthwise") else filter[3]]
+    four = lambda v: f"list {{ i: 1 i: {v} i: {v} i: 1 }}"
+    node(name, op, [given(name + "_x", image), axes(name + "_size", filter), given(name + "_y", out)], T="type: DT_FLOAT", strides=four(stride),
+         padding='s: "SAME"')
+
+
 def windows(op, window, stride, padding="SAME", dtype="DT_FLOAT"):
     """The attributes of a pooling or, but for its own, of a convolution."""
     four = lambda v, w: f"list {{ i: 1 i: {v} i: {w} i: 1 }}"

@@ -2,7 +2,7 @@
 the cuda backend has of its own (odd, prime, one, several tiles), and OUT.npz, values for its inputs."""
 import sys
 
-from cuda_graph import bits, concatenate, conv, elementwise, norm, product, reduce, softmax, transpose, update, write
+from cuda_graph import bits, concatenate, conv, elementwise, filter_gradient, norm, product, reduce, softmax, transpose, update, write
 
 product("one_tile", 33, 17, 31)
 product("deep", 40, 129, 67, bias=True)
@@ -44,6 +44,10 @@ conv("groups_of_many", [1, 12, 12, 64], [1, 1], 80, groups=2, padding="VALID")
 conv("groups_of_few", [1, 6, 6, 16], [3, 3], 16, groups=4)
 conv("channels_split", [1, 7, 7, 64], [3, 3], 40, frozen=True)
 conv("points", [1, 7, 7, 32], [1, 1], 64)
+conv("few_channels_out", [1, 9, 8, 40], [3, 3], 5)
+filter_gradient("filter_apart", "DepthwiseConv2dNativeBackpropFilter", [2, 21, 18, 6], [3, 3, 6, 1])
+filter_gradient("filter_apart_twice", "DepthwiseConv2dNativeBackpropFilter", [3, 40, 33, 4], [3, 2, 4, 2], stride=2)
+filter_gradient("filter_few", "Conv2DBackpropFilter", [2, 30, 17, 3], [5, 3, 3, 6])
 reduce("all", "Sum", [20011], [0])
 reduce("all_largest", "Max", [64, 640], [0, 1])
 reduce("columns_split", "Sum", [5000, 40], [0])
