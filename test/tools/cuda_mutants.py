@@ -39,8 +39,8 @@ def small(out):
     conv("conv_wide", [1, 5, 5, 16], [3, 3], 20, stride=2)
     conv("conv_bare", [1, 6, 6, 4], [1, 1], 12, padding="VALID")
     softmax("rows", [5, 70])
-    softmax("rows_long", [2, 1200])
-    softmax("rows_any", [2, 9000], free=1)
+    softmax("rows_long", [2, 1152])
+    softmax("rows_any", [2, 70000], free=1)
     reduce("all", "Sum", [3, 500], [0, 1])
     reduce("rows_sum", "Sum", [5, 100], [1])
     reduce("columns", "Sum", [70, 40], [0])
@@ -157,6 +157,9 @@ def proved(lines, start, kernel, kind, at, new):
     """Why a mutant computes the same as the kernel, "" if nothing is known."""
     threads = next(int(m.group(1)) for l in lines[start:] if (m := re.match(r"\.reqntid (\d+)", l.strip())))
     numbers = {m.group(1) for l in lines[start:at] if (m := re.match(r"\s*mov\.u32\s+(%r\d+), %tid\.x;", l))}
+    for line in lines[start:at]:  # the same in 64 bits and back
+        if (m := re.match(r"\s*cvt\.(?:u64\.u32|u32\.u64)\s+(%\w+), (%\w+);", line)) and m.group(2) in numbers:
+            numbers.add(m.group(1))
     setp = re.match(r"\s*setp\.gt\.u32\s+(%p\d+), (%r\d+), (\d+);", lines[at - (kind == "test")])
     if setp and setp.group(2) in numbers and int(setp.group(3)) >= threads - 1:
         if kind == "constant" and int(re.search(r"(\d+);$", new).group(1)) >= threads - 1:
@@ -167,6 +170,12 @@ def proved(lines, start, kernel, kind, at, new):
     limit = int(bound.group(1)) if bound else 1
     if kind == "constant" and kernel.endswith("_dot_tile") and limit % 4 == 0 and new.endswith(f" {limit + 1};"):
         return "steps are loaded by four, from multiples of four on"
+    if kind == "barrier":
+        for line in reversed(lines[start:at]):
+            if re.match(r"\$\w+:", line) or re.search(r"\b(ld\.(shared|global)|st|atom|red|cp)\.(?!.*\.nc\.)", line):
+                break
+            if re.match(r"\s*bar(rier)?(\.cta)?\.sync", line):
+                return "nothing was read or written since the barrier before this one"
     if kind == "test" and re.search(r"and\.b64 .*, -4294967296;$", lines[at - 2]):
         return "division of what has 32 bits, which is all that there is here"
     places = re.match(r"\s*setp\.lt\.u32\s.*, (\d+);$", lines[at])
