@@ -62,7 +62,8 @@ struct Comparison {
   ErrorLimit limit() const {
     if (!real)
       return {error()};
-    ErrorLimit l = errorLimit(peaks);
+    const double feeds = static_cast<double>(std::max<size_t>(peaks.size(), 1)), numbers = static_cast<double>(std::max<int64_t>(count, 1));
+    ErrorLimit l = errorLimit(peaks, noise / numbers, numbers / feeds);
     l.value = share(l.value);
     return l;
   }

@@ -8,6 +8,7 @@ namespace lathe::quantize {
 
 constexpr double inside = 2.3263479;    // standard deviations that 99 % of normal numbers stay below
 constexpr double bothSides = 2.5758293; // the same of their magnitudes
+constexpr double ofTwo = 2.8070338;     // the same of the larger one of two at least
 constexpr double sure = 1.2815516;      // the same for 90 %
 
 namespace {
@@ -35,16 +36,16 @@ double normalFactor(double n) {
   return (inside + std::sqrt(inside * inside - a * b)) / a;
 }
 
-/// The same for magnitudes, in root mean squares: the sum of n squares is chi-square, of which Wilson and
+/// By how much a root mean square has to be larger to be sure of the deviation: the sum of n squares is chi-square, of which Wilson and
 /// Hilferty's cube is the lower 5 %.
-double magnitudeFactor(double n) {
+double deviationFactor(double n) {
   const double part = 2 / (9 * n), root = 1 - part - sure * std::sqrt(part);
-  return bothSides / std::sqrt(root * root * root);
+  return 1 / std::sqrt(root * root * root);
 }
 
 } // namespace
 
-ErrorLimit errorLimit(llvm::ArrayRef<double> peaks) {
+ErrorLimit errorLimit(llvm::ArrayRef<double> peaks, double meanSquare, double numbers) {
   const double most = peaks.empty() ? 0 : *std::max_element(peaks.begin(), peaks.end());
   if (peaks.size() < fewestSamples || most == 0 || !std::isfinite(most))
     return {most, "largest"};
@@ -56,7 +57,8 @@ ErrorLimit errorLimit(llvm::ArrayRef<double> peaks) {
     power += peak / most * (peak / most) / n;
   }
   const Moments log = momentsOf(logs);
-  const double logNormal = std::exp(log.mean + normalFactor(n) * log.deviation), normal = magnitudeFactor(n) * most * std::sqrt(power);
+  const double logNormal = std::exp(log.mean + normalFactor(n) * log.deviation), pairs = ofTwo * std::sqrt(meanSquare),
+               normal = deviationFactor(n) * (numbers > 1 && numbers <= 2 ? pairs : bothSides * most * std::sqrt(power));
   const double limit = std::min(logNormal, normal);
   return {std::max(most, limit), limit < most ? "largest" : logNormal <= normal ? "log-normal" : "normal"};
 }
