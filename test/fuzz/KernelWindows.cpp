@@ -142,12 +142,13 @@ bool depthwise(KernelGraph &g, ArrayRef<StringRef> types, ArrayRef<int64_t> taps
   return g.conv(s);
 }
 
-/// A depthwise convolution of bytes whose sums become bytes again.
+/// A depthwise convolution of bytes whose sums become bytes again, or what `end` says.
 struct ByteWindows {
   int64_t channels = 0, multiplier = 1, mostTaps = 5;
   bool padded = false, empty = false;
-  bool narrowed = true, clamped = true, residual = false;
+  bool clamped = true, residual = false;
   StringRef filter;
+  enum { Bytes, Sums, Wide } end = Bytes; ///< Wide: numbers of 64 bits
 };
 
 bool byteWindows(KernelGraph &g, ByteWindows s) {
@@ -180,9 +181,11 @@ bool byteWindows(KernelGraph &g, ByteWindows s) {
   auto splat = [&](int64_t v) { return hlo::makeSplat(g.b, loc, v, g.last().type()); };
   if (s.residual && !keep(hlo::AddOp::create(g.b, g.last().value, g.fed(g.last().shape(), {}, i32).value)))
     return false;
-  if (!s.narrowed)
+  if (s.end == ByteWindows::Sums)
     return true;
   g.noEpilogue();
+  if (s.end == ByteWindows::Wide)
+    return keep(hlo::ConvertOp::create(g.b, g.last().value, g.typeOf("f64")));
   if (g.chance(70)) {
     Value real = hlo::ConvertOp::create(g.b, g.last().value, f32);
     Tensor factors = Tensor::allocate(DType::Float32, {c.oc});
@@ -460,6 +463,7 @@ void addWindowCases(std::vector<KernelCase> &cases) {
        [](G &g) {
          ByteWindows s;
          s.padded = g.chance(50);
+         s.end = g.chance(70) ? ByteWindows::Bytes : ByteWindows::Sums;
          return byteWindows(g, s);
        }},
       {"byte-windows", "operands are not bytes with sums of 32 bits", anyBatch,
@@ -470,10 +474,10 @@ void addWindowCases(std::vector<KernelCase> &cases) {
          s.filter = "i32";
          return byteWindows(g, s);
        }},
-      {"byte-windows", "its result is not one of bytes", exactKind,
+      {"byte-windows", "its result is not one of bytes or of 32 bits", exactKind,
        [](G &g) {
          ByteWindows s;
-         s.narrowed = false;
+         s.end = ByteWindows::Wide;
          return byteWindows(g, s);
        }},
       {"byte-windows", "its result is not clamped to bytes", exactKind,

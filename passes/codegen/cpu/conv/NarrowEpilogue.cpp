@@ -51,10 +51,8 @@ Value rootOf(Operation *op) {
 WhyNot NarrowEpilogue::whyNot(Operation *op) {
   Block &body = op->getRegion(0).front();
   auto acc = cast<RankedTensorType>(body.getArgument(0).getType());
-  if (op->getNumResults() != 1)
-    return WhyNot::notMeant("it has several results");
   Type elem = hlo::elementType(op->getResult(0));
-  if (!elem.isInteger(8) && !isWord(elem))
+  if (op->getNumResults() != 1 || (!elem.isInteger(8) && !isWord(elem)))
     return WhyNot::notMeant("its result is not one of bytes or of 32 bits");
   const Value root = rootOf(op);
   if (!root)
