@@ -58,8 +58,8 @@ static std::string outputText(llvm::ArrayRef<OutputReport> outputs) {
     if (o.exact)
       os << llvm::format("output '%s': %.3g of its elements differ\n", o.name.c_str(), o.largestError);
     else
-      os << llvm::format("output '%s': largest error %.3g of its range, 99 of 100 inputs below %.3g (%s), SQNR %s dB\n", o.name.c_str(), o.largestError,
-                         o.likelyError, o.law.c_str(), decibelText(o.sqnr).c_str());
+      os << llvm::format("output '%s': largest error %.3g of its range, 99 of 100 inputs below %.3g (%s), SQNR %s dB\n", o.name.c_str(),
+                         o.largestError, o.likelyError, o.law.c_str(), decibelText(o.sqnr).c_str());
   }
   return all;
 }
@@ -130,8 +130,8 @@ std::string Report::json() const {
     tried.push_back(llvm::json::Object{{"kept", t.kept}, {"largest_error", number(t.largestError)}, {"likely_error", number(t.likelyError)}});
   std::string text;
   llvm::raw_string_ostream(text) << llvm::json::Value(llvm::json::Object{
-      {"kind", kind}, {"nodes", std::move(nodes)}, {"outputs", std::move(results)}, {"integer_share", share()}, {"feeds", feeds}, {"held_out", heldOut}, {"outside", outside},
-      {"seconds", seconds}, {"float_seconds", floatSeconds},
+      {"kind", kind}, {"nodes", std::move(nodes)}, {"outputs", std::move(results)}, {"integer_share", share()}, {"feeds", feeds},
+      {"held_out", heldOut}, {"outside", outside}, {"seconds", seconds}, {"float_seconds", floatSeconds},
       {"trials", std::move(tried)}});
   return text;
 }

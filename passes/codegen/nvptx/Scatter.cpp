@@ -1,8 +1,8 @@
 // Scatters, and the gradients of poolings that select an element. Each element of a result belongs to one thread, which goes over all that is
 // written there in the order in which one thread alone would: so bits are the same, whatever indices repeat.
 //
-// Of a scatter, whose result begins as its operand, a warp has some rows, and of these 32 neighbours or vectors. It looks where 32 updates go at a time, and does those
-// that go to its rows one after the other.
+// Of a scatter, whose result begins as its operand, a warp has some rows, and of these 32 neighbours or vectors. It looks where 32 updates
+// go at a time, and does those that go to its rows one after the other.
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/element/ElementEmitter.h"
@@ -120,7 +120,7 @@ private:
   const unsigned inputs;
   SmallVector<Value> sizes, placedSizes, windowSizes, updateSizes, updatePlacedSizes, updateWindowSizes, indexSizes;
   Value updates, columns; ///< updates, and vectors of a row
-  Value mine;                   ///< whether this thread has elements of a row; null: it has
+  Value mine;             ///< whether this thread has elements of a row; null: it has
   LogicalResult ok = success();
 };
 

@@ -65,9 +65,10 @@ LogicalResult emitTeamConv(Operation *op, KernelBuilder &b) {
         stridedLoop(b, team.member, team.size, sum.count(), {zero}, isa<FloatType>(zero.getType()), [&](Value at, ValueRange now) {
           return FailureOr<SmallVector<Value>>(SmallVector<Value>{sum.addStep(index, at, now[0])});
         });
-    FailureOr<SmallVector<Value>> total = failed(parts) ? parts : team.total({zero.getType()}, *parts, /*commutes=*/true, [&](ValueRange x, ValueRange y) {
+    auto add = [&](ValueRange x, ValueRange y) {
       return FailureOr<SmallVector<Value>>(SmallVector<Value>{codegen::E(b, x[0]) + codegen::E(b, y[0])});
-    });
+    };
+    FailureOr<SmallVector<Value>> total = failed(parts) ? parts : team.total({zero.getType()}, *parts, /*commutes=*/true, add);
     if (failed(total)) {
       ok = failure();
       return;

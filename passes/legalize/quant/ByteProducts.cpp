@@ -102,7 +102,8 @@ struct Windows {
 
   Value inWords() const {
     Type type = wordOf(c, image, filter);
-    return convolve(centred(c, image, numbers.getInputBatchDimension(), type), centred(c, filter, numbers.getKernelOutputFeatureDimension(), type), window);
+    Value x = centred(c, image, numbers.getInputBatchDimension(), type);
+    return convolve(x, centred(c, filter, numbers.getKernelOutputFeatureDimension(), type), window);
   }
 
   static bool isPadded(const hlo::ConvWindow &w) {
