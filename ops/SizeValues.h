@@ -120,6 +120,8 @@ private:
         {"ZerosLike", {1, &A::template alike<0>}},
         {"Pack", {1, &A::pack}},
         {"Unpack", {1, &A::unpack}},
+        {"Split", {2, &A::split}},
+        {"SplitV", {3, &A::split}},
         {"Concat", {2, &A::concat}},
         {"ConcatV2", {2, &A::concat}},
         {"Gather", {2, &A::gather}},
@@ -289,6 +291,41 @@ private:
     if (!all || all->elements.size() != static_cast<size_t>(node.numOutputs()) || output >= node.numOutputs())
       return std::nullopt;
     return scalar(all->elements[static_cast<size_t>(output)]);
+  }
+
+  /// A part of a vector, whose parts are of one size or of the sizes given: one of them, -1, is what the others leave.
+  Result split() {
+    const bool given = node.op() == "SplitV";
+    Result all = vectorInput(given ? 0 : 1);
+    const auto count = static_cast<size_t>(node.numOutputs()), mine = static_cast<size_t>(output);
+    if (!all || mine >= count || !isFirstAxis(given ? 2 : 0))
+      return std::nullopt;
+    const int64_t n = all->shape[0];
+    std::vector<int64_t> parts(count, n / static_cast<int64_t>(count));
+    if (given) {
+      auto sizes = numbers(1);
+      if (!sizes || sizes->size() != count)
+        return std::nullopt;
+      parts = *std::move(sizes);
+    }
+    int64_t rest = n;
+    std::optional<size_t> free;
+    for (size_t i = 0; i < count; ++i) {
+      if (parts[i] == -1 && !free)
+        free = i;
+      else if (parts[i] < 0 || parts[i] > rest)
+        return std::nullopt;
+      else
+        rest -= parts[i];
+    }
+    if (free)
+      parts[*free] = rest;
+    else if (rest)
+      return std::nullopt;
+    int64_t begin = 0;
+    for (size_t i = 0; i < mine; ++i)
+      begin += parts[i];
+    return vector({all->elements.begin() + begin, all->elements.begin() + begin + parts[mine]});
   }
 
   /// Vectors, one behind the other.

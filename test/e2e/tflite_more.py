@@ -229,6 +229,45 @@ def control(f, r):
          options("StablehloWhile", condSubgraphIndex=f.subgraph(["f32"] * 2, condition), bodySubgraphIndex=f.subgraph(["f32"] * 2, doubled)))
 
 
+# ---- sizes
+
+@case
+def frames(f, r):
+    """What comes of a batch of signals when each is cut into frames: parts of a shape that only the run knows."""
+    x = real(r, 2, 24)
+    signal = f.input(x, "f32")
+    f.graph.tensors[signal].shapeSignature = [-1, 24]
+    i32 = lambda *shape: f.tensor(shape, "i32")
+    axis = const(f, 0, "i32")
+    for name, inputs, o in (("SPLIT_V", [const(f, [1, -1], "i32"), axis], options("SplitV", numSplits=2)), ("SPLIT", [], options("Split", numSplits=2))):
+        shape, batch, length, count, rest, whole, size = i32(2), i32(1), i32(1), i32(1), i32(1), i32(1), i32(3)
+        f.op("SHAPE", [signal], [shape], options("Shape", outType=S.TensorType.INT32))
+        f.op(name, [shape] + inputs if inputs else [axis, shape], [batch, length], o)
+        f.op("FLOOR_DIV", [length, const(f, [5], "i32")], [count], options("FloorDiv"))
+        f.op("MUL", [count, const(f, [5], "i32")], [whole], options("Mul"))
+        f.op("CONCATENATION", [batch, count, const(f, [5], "i32")], [size], options("Concatenation", axis=0))
+        end, part = i32(2), f.tensor((2, 20), "f32")
+        f.op("CONCATENATION", [batch, whole], [end], options("Concatenation", axis=0))
+        f.op("STRIDED_SLICE", [signal, const(f, [0, 0], "i32"), end, const(f, [1, 1], "i32")], [part], options("StridedSlice"))
+        f.op("RESHAPE", [part, size], [out(f, x[:, :20].reshape(2, 4, 5).copy(), "f32")], options("Reshape"))
+
+
+# ---- whole integers, several operators in one kernel
+
+@case
+def pooled(f, r):
+    """Sums of bytes that a window has taken the largest of."""
+    q = dict(scale=0.04, zero=3)
+    for n, kind in ((64, "i8"), (64, "u8"), (80, "i8")):
+        low = 0 if kind == "u8" else -128
+        x, y = r.integers(low, low + 256, (1, 9, 7, n)), r.integers(low, low + 256, (1, 5, 4, n))
+        most = f.tensor((1, 5, 4, n), kind, **q)
+        f.op("MAX_POOL_2D", [f.input(x, kind, **q)], [most], options("Pool2D", filterWidth=3, filterHeight=3, strideW=2, strideH=2), 2)
+        result = f.output((1, 5, 4, n), kind, scale=0.07, zero=-5 + low + 128)
+        f.wants[f.graph.tensors[result].name] = None
+        f.op("ADD", [f.input(y, kind, scale=0.09, zero=1), most], [result], options("Add"), 2)
+
+
 # ---- tables and random numbers
 
 @case

@@ -66,13 +66,18 @@ class File:
         return number
 
     def copy_of(f, outputs):
-        """The same file with only the operators whose first result is one of these outputs; None without any."""
+        """The same file with only the operators whose first result is one of these outputs, and what makes their inputs; None without any."""
         if not outputs:
             return None
         g, part = f.graph, copy.deepcopy(f)
         name = lambda i: g.tensors[i].name
-        part.graph.operators = [o for o in part.graph.operators if name(o.outputs[0]) in outputs]
-        part.graph.outputs = [i for o in part.graph.operators for i in o.outputs]
+        kept, read = [], set()
+        for o in reversed(part.graph.operators):
+            if name(o.outputs[0]) in outputs or read & set(o.outputs):
+                kept.insert(0, o)
+                read |= set(o.inputs)
+        part.graph.operators = kept
+        part.graph.outputs = [i for o in kept for i in o.outputs if i in g.outputs]
         used = {i for o in part.graph.operators for i in o.inputs}
         part.graph.inputs = [i for i in g.inputs if i in used]
         part.feeds = {name(i): f.feeds[name(i)] for i in part.graph.inputs}

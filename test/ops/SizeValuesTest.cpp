@@ -104,6 +104,21 @@ TEST(SizeValues, Pieces) {
   unpack.outputs = 2;
   EXPECT_EQ(text(unpack), "[]{5,}");
   EXPECT_EQ(text(unpack, 1), "[]{?,}");
+  TestNode split("Split", {scalar(0), list({5, unknown, 6, 7})});
+  split.outputs = 2;
+  EXPECT_EQ(text(split), "[2,]{5,?,}");
+  EXPECT_EQ(text(split, 1), "[2,]{6,7,}");
+  split.outputs = 3;
+  EXPECT_EQ(text(split), "none");
+  TestNode splitV("SplitV", {list({5, unknown, 6, 7}), list({1, -1, 0}), scalar(-1)});
+  splitV.outputs = 3;
+  EXPECT_EQ(text(splitV), "[1,]{5,}");
+  EXPECT_EQ(text(splitV, 1), "[3,]{?,6,7,}");
+  EXPECT_EQ(text(splitV, 2), "[0,]{}");
+  for (std::vector<Size> sizes : {std::vector<Size>{1, 2, 0}, {-1, -1, 4}, {5, -1, 0}, {-2, 3, 3}, {1, 3}, {1, unknown, 3}}) {
+    splitV.inputs[1] = list(sizes);
+    EXPECT_EQ(text(splitV, 1), "none");
+  }
   EXPECT_EQ(text({"ConcatV2", {list({1}), list({2, 3}), scalar(0)}}), "[3,]{1,2,3,}");
   EXPECT_EQ(text({"Concat", {scalar(0), list({1}), list({2, 3})}}), "[3,]{1,2,3,}");
   EXPECT_EQ(text({"ConcatV2", {list({1}), scalar(2), scalar(0)}}), "none");

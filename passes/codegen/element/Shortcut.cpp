@@ -39,7 +39,15 @@ static std::optional<JustAboveHalf> matchJustAboveHalf(hlo::SelectOp shortcut) {
 /// x - (x rounded to nearest, ties to even).
 static Value aboveNearest(KernelBuilder &b, Value x) {
   const unsigned lanes = lanesOf(x.getType());
-  if (!b.target.x86 || !b.target.avx512 || lanes < 4)
+  if (lanes > 16 && lanes % 16 == 0) { // elements of bytes, as many as a register has: several registers of floats
+    Value all = x;
+    for (unsigned i = 0; i < lanes; i += 16) {
+      Value part = vector::ExtractStridedSliceOp::create(b, x, ArrayRef<int64_t>(i), ArrayRef<int64_t>(16), ArrayRef<int64_t>(1));
+      all = vector::InsertStridedSliceOp::create(b, aboveNearest(b, part), all, ArrayRef<int64_t>(i), ArrayRef<int64_t>(1));
+    }
+    return all;
+  }
+  if (!b.target.x86 || !b.target.avx512 || (lanes != 4 && lanes != 8 && lanes != 16))
     return arith::SubFOp::create(b, x, math::RoundEvenOp::create(b, x));
   Type mask = b.getIntegerType(std::max(8u, lanes));
   SmallVector<Value> args{x, b.cstI(b.getI32Type(), 8), x, b.cstI(mask, -1)};
