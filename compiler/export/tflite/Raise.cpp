@@ -54,6 +54,13 @@ struct RaisePass : impl::TfliteRaiseBase<RaisePass> {
     bool ok = true;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       r.startFunction(function);
+      // products and convolutions are to find weights in f16 where they stand
+      function.walk([&](Operation *op) {
+        if (!isa<hlo::TransposeOp, hlo::ReshapeOp, hlo::ReverseOp>(op) || !widenedWeights(op->getOperand(0)))
+          return;
+        r.start(op);
+        (void)raiseOp(op, r);
+      });
       // inner blocks first: what they read from outside is hlo still
       SmallVector<Block *> blocks;
       // of reductions and the like a handler reads the body

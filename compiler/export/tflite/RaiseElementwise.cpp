@@ -132,6 +132,8 @@ LogicalResult convert(Operation *op, Raiser &r) {
   RankedTensorType type = resultType(op);
   Value x = op->getOperand(0);
   Type from = hlo::elementType(x), to = type.getElementType();
+  if (from.isF16() && to.isF32()) // of weights in f16 above all
+    return r.replace(op, r.makeMany("DEQUANTIZE", x, type)->getResult(0));
   if (to.isInteger(1) && !from.isInteger(1)) // CAST would keep the lowest bits
     return r.replace(op, r.binary("NOT_EQUAL", r.cast(x, workType(from, r)), r.scalar(0, workType(from, r)), type));
   if (!takesType("CAST", to))

@@ -67,7 +67,7 @@ Value raiseDot(hlo::DotGeneralOp op, Value bias, Raiser &r) {
     (void)r.refuse("products are of f32 only");
     return {};
   }
-  bool weights = lhs.batch.empty() && constantValue(rhs.value);
+  bool weights = lhs.batch.empty() && isWeights(rhs.value);
   if (bias && (!weights || rhs.own.size() != 1))
     return {};
   bool swapped;

@@ -207,12 +207,28 @@ Value Raiser::sizes(ArrayRef<AffineExpr> dims, bool forReshape) {
   return make("CONCATENATION", parts, RankedTensorType::get({static_cast<int64_t>(dims.size())}, b.getI32Type()), {{"axis", number(0)}});
 }
 
+hlo::ConvertOp widenedWeights(Value v) {
+  auto convert = definedBy<hlo::ConvertOp>(v);
+  return convert && hlo::elementType(v).isF32() && hlo::elementType(convert.getOperand()).isF16() && constantValue(convert.getOperand())
+             ? convert
+             : hlo::ConvertOp();
+}
+
+bool isWeights(Value v) { return constantValue(v) || widenedWeights(v); }
+
+/// What moves elements of widened weights moves them as they are stored.
+static Value widened(Value stored, Raiser &r) {
+  return stored ? Value(hlo::ConvertOp::create(r.b, r.loc, hlo::withElementType(hlo::tensorType(stored), r.b.getF32Type()), stored)) : Value();
+}
+
 Value Raiser::reshape(Value v, ArrayRef<AffineExpr> dims) {
   if (!v)
     return {};
   RankedTensorType from = hlo::tensorType(v), to = hlo::makeType(dims, from.getElementType());
   if (from == to)
     return v;
+  if (auto weights = widenedWeights(v))
+    return widened(reshape(weights.getOperand(), dims), *this);
   if (ElementsAttr value = constantValue(v)) {
     if (auto dense = dyn_cast<DenseElementsAttr>(value))
       return hlo::makeConstant(b, loc, dense.reshape(to));
@@ -260,6 +276,8 @@ static FailureOr<Tensor> rearranged(const Tensor &from, ArrayRef<int64_t> permut
 Value Raiser::reverse(Value v, ArrayRef<int64_t> dims) {
   if (!v || dims.empty())
     return v;
+  if (auto weights = widenedWeights(v))
+    return widened(reverse(weights.getOperand(), dims), *this);
   RankedTensorType type = hlo::tensorType(v);
   if (ElementsAttr value = constantValue(v))
     if (auto tensor = hlo::readConstant(value); succeeded(tensor))
@@ -338,6 +356,8 @@ Value Raiser::slice(Value v, ArrayRef<AffineExpr> start, RankedTensorType type, 
 Value Raiser::transpose(Value v, ArrayRef<int64_t> permutation) {
   if (!v || llvm::equal(permutation, llvm::seq<int64_t>(0, permutation.size())))
     return v;
+  if (auto weights = widenedWeights(v))
+    return widened(transpose(weights.getOperand(), permutation), *this);
   RankedTensorType from = hlo::tensorType(v);
   SmallVector<AffineExpr> dims;
   for (int64_t p : permutation)

@@ -128,6 +128,11 @@ Value raiseDot(hlo::DotGeneralOp op, Value bias, Raiser &r);
 /// A window over a tensor; `average`: a sum divided by the number of elements of the window. Null with a reason.
 Value raisePool(hlo::ReduceWindowOp op, bool average, Raiser &r);
 
+/// The conversion to f32 that gives weights stored in f16; null for anything else. The file keeps them as they are stored.
+hlo::ConvertOp widenedWeights(Value v);
+/// A tensor of the file as it stands, or widened weights.
+bool isWeights(Value v);
+
 /// The op of a value if it has one of this kind, a broadcast or reshape-free definition.
 template <typename Op>
 Op definedBy(Value v) {
