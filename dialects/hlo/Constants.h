@@ -14,8 +14,8 @@ namespace lathe::hlo {
 constexpr int64_t maxInlineElements = 64;
 
 using lathe::toElementType;
-/// DType::Invalid for element types that have none.
-inline DType toDType(mlir::Type elementType) { return elementDType(elementType); }
+/// DType::Invalid for element types that have none; that of their storage for quantized ones.
+inline DType toDType(mlir::Type elementType) { return elementDType(storageType(elementType)); }
 /// The type of a tensor; null if its dtype has no element type.
 RankedTensorType typeOfTensor(mlir::MLIRContext *context, const Tensor &tensor);
 

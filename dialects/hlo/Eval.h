@@ -159,6 +159,7 @@ void registerFft(HandlerTable &table);
 void registerNorm(HandlerTable &table);
 void registerControl(HandlerTable &table);
 void registerRandom(HandlerTable &table);
+void registerQuant(HandlerTable &table);
 
 //===----------------------------------------------------------------------===//
 // Region programs

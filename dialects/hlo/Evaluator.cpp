@@ -27,6 +27,7 @@ static const HandlerTable &handlers() {
     registerNorm(t);
     registerControl(t);
     registerRandom(t);
+    registerQuant(t);
     return t;
   }();
   return table;

@@ -57,6 +57,13 @@ constexpr const char *oneThreadAttr = "hlo.one_thread";
 mlir::Type elementType(mlir::Value value);
 RankedTensorType tensorType(mlir::Value value);
 
+/// Whether an element type is a number quantized per tensor or per axis, with storage and expressed type as hlo has them.
+bool isQuantized(mlir::Type elementType);
+/// The dimension whose elements have scales of their own; none for other types.
+std::optional<int64_t> quantizedAxis(mlir::Type elementType);
+/// The integers that hold a quantized element type's numbers; other types give themselves.
+mlir::Type storageType(mlir::Type elementType);
+
 } // namespace lathe::hlo
 
 #include "dialects/hlo/HloDialect.h.inc"
@@ -76,5 +83,7 @@ RankedTensorType tensorType(mlir::Value value);
 #include "dialects/hlo/HloControl.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/hlo/HloRandom.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/hlo/HloQuant.h.inc"
 
 #endif

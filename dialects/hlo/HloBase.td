@@ -21,6 +21,7 @@ def Hlo_Dialect : Dialect {
     `tensor<?x8xf32, affine_map<()[s0] -> (s0, 8)>>`. Symbol k is described by entry k of the module attribute
     `hlo.symbols`. A dynamic dimension without encoding is unknown and only legal before legalization ends.
   }];
+  let dependentDialects = ["::mlir::quant::QuantDialect"];
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
 }
@@ -34,10 +35,18 @@ def HLO_Int : AnyTypeOf<[I<4>, I<8>, I<16>, I<32>, I<64>, UI<4>, UI<8>, UI<16>, 
 def HLO_Float : AnyTypeOf<[F16, BF16, F32, F64, F8E4M3FN, F8E5M2], "float">;
 def HLO_Complex : AnyTypeOf<[Complex<F32>, Complex<F64>], "complex">;
 def HLO_Element : AnyTypeOf<[I1, HLO_Int, HLO_Float, HLO_Complex], "supported element">;
+// Integers of 4, 8, 16 or 32 bits whose type says which floats they stand for, by one scale and zero point or by those of an axis.
+def HLO_PerTensorQuantized : Type<CPred<"::lathe::hlo::isQuantized($_self) && !::lathe::hlo::quantizedAxis($_self)">, "number quantized per tensor">;
+def HLO_Quantized : Type<CPred<"::lathe::hlo::isQuantized($_self)">, "quantized number">;
 
 class HLO_TensorOf<list<Type> types, string summary> : RankedTensorOf<types, [], summary>;
 
 def HLO_Tensor : HLO_TensorOf<[HLO_Element], "ranked tensor of a supported element type">;
+// What ops that move elements, choose or compare them take, and what those take that an axis may go through.
+def HLO_MovedTensor : HLO_TensorOf<[HLO_Element, HLO_PerTensorQuantized], "ranked tensor of a supported element type or quantized per tensor">;
+def HLO_OpaqueTensor : HLO_TensorOf<[HLO_Element, HLO_Quantized], "ranked tensor of a supported or quantized element type">;
+def HLO_QuantizedTensor : HLO_TensorOf<[HLO_Quantized], "ranked tensor of quantized numbers">;
+def HLO_FpOrQuantizedTensor : HLO_TensorOf<[F16, BF16, F32, F64, HLO_Quantized], "ranked tensor of f16, bf16, f32, f64 or quantized numbers">;
 def HLO_FpTensor : HLO_TensorOf<[HLO_Float], "ranked tensor of floats">;
 def HLO_ComplexTensor : HLO_TensorOf<[HLO_Complex], "ranked tensor of complex numbers">;
 def HLO_FpOrComplexTensor : HLO_TensorOf<[HLO_Float, HLO_Complex], "ranked tensor of floats or complex numbers">;
@@ -69,6 +78,10 @@ def HLO_Precision : HLO_Enum<"Precision", [
   I32EnumCase<"DEFAULT", 0>, I32EnumCase<"HIGH", 1>, I32EnumCase<"HIGHEST", 2>]>;
 def HLO_PrecisionAttr : EnumAttr<Hlo_Dialect, HLO_Precision, "precision">;
 def HLO_PrecisionConfig : OptionalAttr<TypedArrayAttrBase<HLO_PrecisionAttr, "precision of each operand">>;
+
+def HLO_QuantizeRounding : HLO_Enum<"QuantizeRounding", [
+  I32EnumCase<"NEAREST_EVEN", 0>, I32EnumCase<"AWAY", 1>, I32EnumCase<"UP", 2>]>;
+def HLO_QuantizeRoundingAttr : EnumAttr<Hlo_Dialect, HLO_QuantizeRounding, "quantize_rounding">;
 
 def HLO_FftType : HLO_Enum<"FftType", [
   I32EnumCase<"FFT", 0>, I32EnumCase<"IFFT", 1>, I32EnumCase<"RFFT", 2>, I32EnumCase<"IRFFT", 3>]>;

@@ -1,8 +1,6 @@
 // Control flow and random numbers: inference and verification.
 #include "dialects/hlo/Infer.h"
 
-#include "mlir/Dialect/Quant/IR/QuantTypes.h"
-
 using namespace mlir;
 
 namespace lathe::hlo {

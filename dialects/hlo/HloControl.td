@@ -6,7 +6,7 @@ include "dialects/hlo/HloBase.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 
 def HLO_ReturnOp : HLO_Op<"return", [Pure, ReturnLike, Terminator]> {
-  let arguments = (ins Variadic<HLO_Tensor>:$results);
+  let arguments = (ins Variadic<HLO_OpaqueTensor>:$results);
   let builders = [OpBuilder<(ins), [{ (void)$_builder; }]>];
   let assemblyFormat = "($results^)? attr-dict (`:` type($results)^)?";
 }
@@ -14,7 +14,7 @@ def HLO_ReturnOp : HLO_Op<"return", [Pure, ReturnLike, Terminator]> {
 def HLO_IfOp : HLO_Op<"if", [RecursiveMemoryEffects]> {
   let arguments = (ins HLO_PredTensor:$pred);
   let regions = (region SizedRegion<1>:$true_branch, SizedRegion<1>:$false_branch);
-  let results = (outs Variadic<HLO_Tensor>);
+  let results = (outs Variadic<HLO_OpaqueTensor>);
   let hasRegionVerifier = 1;
 }
 
@@ -22,20 +22,20 @@ def HLO_CaseOp : HLO_Op<"case", [RecursiveMemoryEffects]> {
   let description = [{An index out of range takes the last branch.}];
   let arguments = (ins HLO_IntTensor:$index);
   let regions = (region VariadicRegion<SizedRegion<1>>:$branches);
-  let results = (outs Variadic<HLO_Tensor>);
+  let results = (outs Variadic<HLO_OpaqueTensor>);
   let hasRegionVerifier = 1;
 }
 
 def HLO_WhileOp : HLO_InferredOp<"while", [RecursiveMemoryEffects]> {
-  let arguments = (ins Variadic<HLO_Tensor>:$operand);
+  let arguments = (ins Variadic<HLO_OpaqueTensor>:$operand);
   let regions = (region SizedRegion<1>:$cond, SizedRegion<1>:$body);
-  let results = (outs Variadic<HLO_Tensor>);
+  let results = (outs Variadic<HLO_OpaqueTensor>);
   let hasRegionVerifier = 1;
 }
 
 def HLO_OptimizationBarrierOp : HLO_InferredOp<"optimization_barrier", [Pure]> {
-  let arguments = (ins Variadic<HLO_Tensor>:$operand);
-  let results = (outs Variadic<HLO_Tensor>:$result);
+  let arguments = (ins Variadic<HLO_OpaqueTensor>:$operand);
+  let results = (outs Variadic<HLO_OpaqueTensor>:$result);
 }
 
 def HLO_CheckOp : HLO_Op<"check"> {
@@ -43,10 +43,6 @@ def HLO_CheckOp : HLO_Op<"check"> {
   let arguments = (ins HLO_PredTensor:$pred, StrAttr:$message, DefaultValuedOptionalAttr<StrAttr, "\"\"">:$node);
   let assemblyFormat = "$pred `,` $message attr-dict `:` type($pred)";
 }
-
-// Operators of other formats take and make quantized numbers, whose type says what they stand for.
-def HLO_Quantized : Type<CPred<"::llvm::isa<::mlir::quant::QuantizedType>($_self)">, "quantized number">;
-def HLO_OpaqueTensor : HLO_TensorOf<[HLO_Element, HLO_Quantized], "ranked tensor of a supported or quantized element type">;
 
 def HLO_CustomCallOp : HLO_Op<"custom_call"> {
   let arguments = (ins Variadic<HLO_OpaqueTensor>:$inputs, StrAttr:$call_target_name,

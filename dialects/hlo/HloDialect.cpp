@@ -2,6 +2,7 @@
 #include "dialects/hlo/BlobNames.h"
 #include "dialects/hlo/Hlo.h"
 
+#include "mlir/Dialect/Quant/IR/Quant.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -43,6 +44,10 @@ void HloDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/hlo/HloRandom.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/hlo/HloQuant.cpp.inc"
       >();
 }
 

@@ -1,5 +1,6 @@
 // Elementwise ops: inference, verification and text form.
 #include "dialects/hlo/Infer.h"
+#include "dialects/hlo/Quant.h"
 
 using namespace mlir;
 
@@ -149,6 +150,7 @@ void ConvertOp::build(OpBuilder &b, OperationState &state, Value operand, Type e
 }
 
 static unsigned elementWidth(Type type) {
+  type = storageType(type);
   if (auto complex = dyn_cast<ComplexType>(type))
     return 2 * complex.getElementType().getIntOrFloatBitWidth();
   return type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
@@ -190,7 +192,9 @@ LogicalResult BitcastConvertOp::verify() {
   Type expected = makeType(*dims, type.getElementType());
   if (!areCompatible(expected, type))
     return emitTypeMismatch(getLoc(), getOperationName(), expected, type);
-  return success();
+  if (failed(checkQuantized(getLoc(), "C2", typeOf(getOperand()))))
+    return failure();
+  return checkQuantized(getLoc(), "C2", type);
 }
 
 void CompareOp::build(OpBuilder &b, OperationState &state, Value lhs, Value rhs, ComparisonDirection direction) {

@@ -15,10 +15,10 @@ class HLO_UnaryOp<string mnemonic, Type type, string fn = "inferSame"> : HLO_Ele
   let results = (outs HLO_Tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` custom<ElementwiseTypes>(type($operand), type($result))";
 }
-class HLO_BinaryOp<string mnemonic, Type type, list<Trait> traits = [], string fn = "inferSame">
+class HLO_BinaryOp<string mnemonic, Type type, list<Trait> traits = [], string fn = "inferSame", Type resultType = HLO_Tensor>
     : HLO_ElementwiseOp<mnemonic, traits, fn> {
   let arguments = (ins type:$lhs, type:$rhs);
-  let results = (outs HLO_Tensor:$result);
+  let results = (outs resultType:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` custom<ElementwiseTypes>(type($lhs), type($rhs), type($result))";
 }
 
@@ -88,13 +88,15 @@ def HLO_ConvertOp : HLO_InferredOp<"convert", [Pure, HLO_Elementwise], "inferTyp
 def HLO_BitcastConvertOp : HLO_Op<"bitcast_convert", [Pure]> {
   let summary = "the same bits under another element type";
   let description = [{
-    Element types of different width split or join the last dimension (C1).
+    Element types of different width split or join the last dimension (C1). The bits of a quantized number are those of its
+    storage; the axis of a type quantized per axis is a dimension with a scale for each element (C2).
   }];
-  let arguments = (ins HLO_Tensor:$operand);
-  let results = (outs HLO_Tensor:$result);
+  let arguments = (ins HLO_OpaqueTensor:$operand);
+  let results = (outs HLO_OpaqueTensor:$result);
   let builders = [OpBuilder<(ins "::mlir::Value":$operand, "::mlir::Type":$elementType)>];
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def HLO_ReducePrecisionOp : HLO_ElementwiseOp<"reduce_precision", [], "inferTypes"> {
@@ -112,10 +114,10 @@ def HLO_DivOp : HLO_BinaryOp<"divide", HLO_NumericTensor> {
   let description = [{Integers: truncating; division by zero gives -1 (all ones), the smallest number by -1 itself.}];
   let hasFolder = 1;
 }
-def HLO_MaxOp : HLO_BinaryOp<"maximum", HLO_Tensor, [Commutative]> {
-  let description = [{Floats: NaN if either is NaN. Complex numbers compare lexicographically.}];
+def HLO_MaxOp : HLO_BinaryOp<"maximum", HLO_MovedTensor, [Commutative], "inferSame", HLO_MovedTensor> {
+  let description = [{Floats: NaN if either is NaN. Complex numbers compare lexicographically, quantized ones as their storage.}];
 }
-def HLO_MinOp : HLO_BinaryOp<"minimum", HLO_Tensor, [Commutative]>;
+def HLO_MinOp : HLO_BinaryOp<"minimum", HLO_MovedTensor, [Commutative], "inferSame", HLO_MovedTensor>;
 def HLO_MulOp : HLO_BinaryOp<"multiply", HLO_Tensor, [Commutative]> { let hasFolder = 1; }
 def HLO_OrOp : HLO_BinaryOp<"or", HLO_PredOrIntTensor, [Commutative]> { let hasFolder = 1; }
 def HLO_PowOp : HLO_BinaryOp<"power", HLO_NumericTensor>;
@@ -145,7 +147,7 @@ def HLO_RegularizedIncompleteBetaOp : HLO_ElementwiseOp<"regularized_incomplete_
 }
 
 def HLO_CompareOp : HLO_ElementwiseOp<"compare", [], "inferBool"> {
-  let arguments = (ins HLO_Tensor:$lhs, HLO_Tensor:$rhs, HLO_ComparisonDirectionAttr:$comparison_direction,
+  let arguments = (ins HLO_MovedTensor:$lhs, HLO_MovedTensor:$rhs, HLO_ComparisonDirectionAttr:$comparison_direction,
                        OptionalAttr<HLO_ComparisonTypeAttr>:$compare_type);
   let results = (outs HLO_PredTensor:$result);
   let builders = [OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs, "ComparisonDirection":$direction)>];
@@ -155,16 +157,16 @@ def HLO_CompareOp : HLO_ElementwiseOp<"compare", [], "inferBool"> {
 
 def HLO_SelectOp : HLO_ElementwiseOp<"select", [], "inferTypes"> {
   let description = [{`pred` has the shape of the result or rank 0.}];
-  let arguments = (ins HLO_PredTensor:$pred, HLO_Tensor:$on_true, HLO_Tensor:$on_false);
-  let results = (outs HLO_Tensor:$result);
+  let arguments = (ins HLO_PredTensor:$pred, HLO_MovedTensor:$on_true, HLO_MovedTensor:$on_false);
+  let results = (outs HLO_MovedTensor:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;
 }
 
 def HLO_ClampOp : HLO_ElementwiseOp<"clamp", [], "inferTypes"> {
   let description = [{min(max(operand, min), max); `min` and `max` have the shape of the result or rank 0.}];
-  let arguments = (ins HLO_Tensor:$min, HLO_Tensor:$operand, HLO_Tensor:$max);
-  let results = (outs HLO_Tensor:$result);
+  let arguments = (ins HLO_MovedTensor:$min, HLO_MovedTensor:$operand, HLO_MovedTensor:$max);
+  let results = (outs HLO_MovedTensor:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 

@@ -2,6 +2,7 @@
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Evaluator.h"
 #include "dialects/hlo/Infer.h"
+#include "dialects/hlo/Quant.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -57,6 +58,60 @@ static OpFoldResult foldSmall(Operation *op, ArrayRef<Attribute> operands) {
 static OpFoldResult sameType(Operation *op, Value operand) {
   return operand.getType() == op->getResult(0).getType() ? OpFoldResult(operand) : OpFoldResult();
 }
+
+// The bits of a small constant that casts and quantizing hide: quantized numbers are no attributes.
+static FailureOr<Tensor> smallBits(Value value) {
+  SmallVector<Operation *> steps;
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<BitcastConvertOp, UniformQuantizeOp, UniformDequantizeOp>(op))
+      break;
+    steps.push_back(op);
+    value = op->getOperand(0);
+    if (steps.size() > 4)
+      return failure();
+  }
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || !type.hasStaticShape() || type.getNumElements() > maxInlineElements)
+    return failure();
+  auto tensor = readConstant(value);
+  EvalOptions options;
+  options.silent = true;
+  options.maxBytes = 1 << 16;
+  for (Operation *op : llvm::reverse(steps)) {
+    if (failed(tensor))
+      return failure();
+    auto results = evaluateOp(op, *tensor, options);
+    if (failed(results))
+      return failure();
+    tensor = results->front();
+  }
+  return tensor;
+}
+static OpFoldResult foldBits(Operation *op) {
+  auto bits = smallBits(op->getResult(0));
+  if (failed(bits) || bits->numElements() > maxInlineElements || typeOfTensor(op->getContext(), *bits) != op->getResult(0).getType())
+    return {};
+  return makeElements(op->getContext(), *bits);
+}
+
+OpFoldResult BitcastConvertOp::fold(FoldAdaptor) {
+  if (OpFoldResult same = sameType(*this, getOperand()))
+    return same;
+  if (auto inner = getOperand().getDefiningOp<BitcastConvertOp>())
+    if (OpFoldResult same = sameType(*this, inner.getOperand()))
+      return same;
+  // of other types what is computed in bits stays what it is
+  return isQuantized(elementType(getOperand())) ? foldBits(*this) : OpFoldResult();
+}
+OpFoldResult UniformQuantizeOp::fold(FoldAdaptor) {
+  if (!roundTrips(elementType(getResult()), getRounding()))
+    return {};
+  if (auto inner = getOperand().getDefiningOp<UniformDequantizeOp>())
+    if (OpFoldResult same = sameType(*this, inner.getOperand()))
+      return same;
+  return sameType(*this, getOperand());
+}
+OpFoldResult UniformDequantizeOp::fold(FoldAdaptor) { return foldBits(*this); }
 
 OpFoldResult AssumeShapeOp::fold(FoldAdaptor) { return sameType(*this, getOperand()); }
 OpFoldResult ConvertOp::fold(FoldAdaptor adaptor) {

@@ -1,5 +1,6 @@
 // Shape ops: inference, verification, builders.
 #include "dialects/hlo/Infer.h"
+#include "dialects/hlo/Quant.h"
 
 #include "mlir/IR/AffineMap.h"
 
@@ -143,9 +144,23 @@ void ReshapeOp::build(OpBuilder &b, OperationState &state, Value operand, ArrayR
     exprs.push_back(constantExpr(b.getContext(), dim));
   build(b, state, operand, exprs);
 }
+// Element types are equal, up to the axis of one quantized per axis: it has the same elements, behind as many others.
+static LogicalResult verifyReshapedElement(Operation *op, RankedTensorType from, RankedTensorType to) {
+  auto x = quantizedAxis(from.getElementType()), y = quantizedAxis(to.getElementType());
+  if (!x || !y)
+    return verifySameElement(op, from, to);
+  if (failed(checkQuantized(op->getLoc(), "C2", from)) || failed(checkQuantized(op->getLoc(), "C2", to)))
+    return failure();
+  const SmallVector<AffineExpr> fromDims = getDims(from), toDims = getDims(to);
+  AffineExpr a = numElements(ArrayRef<AffineExpr>(fromDims).take_front(*x), op->getContext());
+  AffineExpr b = numElements(ArrayRef<AffineExpr>(toDims).take_front(*y), op->getContext());
+  if (withQuantizedAxis(from.getElementType(), *y) != to.getElementType() || (a && b && constantValue(simplify(a - b)).value_or(0) != 0))
+    return op->emitOpError("C2: quantized dimension ") << *x << " of " << from << " is not dimension " << *y << " of " << to;
+  return success();
+}
 LogicalResult ReshapeOp::verify() {
   auto from = typeOf(getOperand()), to = cast<RankedTensorType>(getType());
-  if (failed(verifySameElement(*this, from, to)))
+  if (failed(verifyReshapedElement(*this, from, to)))
     return failure();
   AffineExpr a = numElements(from), b = numElements(to);
   // symbolic sizes may be equal for reasons that only a check of sizes states
@@ -163,11 +178,13 @@ LogicalResult DynamicReshapeOp::verify() {
 
 static LogicalResult verifyBroadcast(Operation *op, RankedTensorType from, RankedTensorType to, ArrayRef<int64_t> map,
                                      bool dynamic) {
-  if (failed(verifySameElement(op, from, to)))
-    return failure();
   if (static_cast<int64_t>(map.size()) != from.getRank())
     return op->emitOpError("C2: expected ") << from.getRank() << " broadcast_dimensions, found " << map.size();
-  if (failed(checkDims(op->getLoc(), "C4: broadcast_dimensions", map, to.getRank())))
+  if (failed(checkDims(op->getLoc(), "C4: broadcast_dimensions", map, to.getRank())) || failed(checkQuantized(op->getLoc(), "C6", from)) ||
+      failed(checkQuantized(op->getLoc(), "C6", to)))
+    return failure();
+  auto axis = quantizedAxis(from.getElementType());
+  if (failed(verifySameElement(op, axis ? withQuantizedAxis(from.getElementType(), map[*axis]) : from.getElementType(), to)))
     return failure();
   for (auto [i, dim] : llvm::enumerate(map)) {
     AffineExpr a = getDim(from, i), b = getDim(to, dim);
@@ -178,11 +195,16 @@ static LogicalResult verifyBroadcast(Operation *op, RankedTensorType from, Ranke
   }
   return success();
 }
+// A type quantized per axis whose dimension k becomes dimensions[k]; other types give themselves.
+static Type movedElement(Type element, ArrayRef<int64_t> dimensions) {
+  auto axis = quantizedAxis(element);
+  return axis && *axis >= 0 && *axis < static_cast<int64_t>(dimensions.size()) ? withQuantizedAxis(element, dimensions[*axis]) : element;
+}
 void BroadcastInDimOp::build(OpBuilder &b, OperationState &state, Value operand, ArrayRef<AffineExpr> dims,
                              ArrayRef<int64_t> broadcastDimensions) {
   Type type = poisonType(b.getContext(), operand);
   if (succeeded(checkOperands(state.location, operand)))
-    type = makeType(dims, elementType(operand));
+    type = makeType(dims, movedElement(elementType(operand), broadcastDimensions));
   build(b, state, type, operand, broadcastDimensions);
 }
 LogicalResult BroadcastInDimOp::verify() {
@@ -221,9 +243,14 @@ static LogicalResult inferTypes(TransposeOp::Adaptor adaptor, MaybeLocation loca
   if (failed(checkDims(location, "C2: permutation", permutation, type.getRank())))
     return failure();
   SmallVector<AffineExpr> dims;
-  for (int64_t dim : permutation)
+  SmallVector<int64_t> places(permutation.size());
+  for (auto [i, dim] : llvm::enumerate(permutation)) {
     dims.push_back(getDim(type, dim));
-  types.push_back(makeType(dims, type.getElementType()));
+    places[dim] = static_cast<int64_t>(i);
+  }
+  if (failed(checkQuantized(location, "C3", type)))
+    return failure();
+  types.push_back(makeType(dims, movedElement(type.getElementType(), places)));
   return success();
 }
 

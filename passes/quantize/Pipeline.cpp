@@ -18,6 +18,7 @@ void lathe::quantize::buildPreparePipeline(OpPassManager &pm, int64_t foldBytes)
   };
   // As in the simplification phase, without what splits batches, volumes and dilated windows, and without factors that move
   // from data into weights: those would be weights no longer.
+  pm.addPass(simplify::createHloLowerQuantized());
   pm.addPass(simplify::createHloFoldSpaceBatch());
   clean();
   pm.addPass(simplify::createHloSimplifyControlFlow());

@@ -93,6 +93,17 @@ def HloFoldPadding : Simplify_Pass<"hlo-fold-padding"> {
   let statistics = [Statistic<"numFolded", "folded", "pads folded">];
 }
 
+def HloLowerQuantized : Simplify_Pass<"hlo-lower-quantized"> {
+  let summary = "Turns quantized numbers into the integers that hold them.";
+  let description = [{
+    `hlo.uniform_quantize` and `hlo.uniform_dequantize` become arithmetic on integers and floats, casts between quantized numbers and their
+    storage nothing. Values of quantized type, also those of private functions and of regions, become tensors of their storage; ops that move,
+    choose or compare elements work on these. Any other op that takes or gives quantized numbers is an error, as are public functions that do.
+    Expects hlo, and leaves no quantized type on values.
+  }];
+  let statistics = [Statistic<"numLowered", "lowered", "ops between quantized numbers and others">];
+}
+
 def HloFoldSpaceBatch : Simplify_Pass<"hlo-fold-space-batch"> {
   let summary = "Turns space to batch, convolution, batch to space into a convolution with dilated taps.";
   let description = [{

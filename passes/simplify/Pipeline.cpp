@@ -26,6 +26,8 @@ static void build(OpPassManager &pm, const SimplifyOptions &options, bool portab
     pm.addPass(createHloFoldConstants(fold));
     pm.addPass(createCSEPass());
   };
+  // What follows knows integers and floats alone.
+  pm.addPass(createHloLowerQuantized());
   // While its parts still look as they were made.
   pm.addPass(createHloFoldSpaceBatch());
   // Splats and neutral ops go before constant folding, which would otherwise expand some of them.
