@@ -1,6 +1,7 @@
 // Between real numbers and quantized ones.
 #include "compiler/frontend/tflite/OpTable.h"
 #include "compiler/frontend/tflite/Requantize.h"
+#include "compiler/frontend/tflite/Translator.h"
 
 #include <cmath>
 
@@ -35,6 +36,15 @@ LogicalResult checkScales(OpContext &c, const TensorInfo &info, Value v) {
   return success();
 }
 
+/// The element type that says what the file says of `v`; null for scales that it can't have, for 4 bits and for sizes that only the run
+/// knows.
+Type quantizedType(OpContext &c, const TensorInfo &info, Value v) {
+  Type type = c.translator.quantizedType(info);
+  if (auto axis = type ? hlo::quantizedAxis(type) : std::nullopt)
+    return Emitter::type(v).getDimSize(unsigned(*axis)) == int64_t(info.quantization.scales.size()) ? type : Type();
+  return type;
+}
+
 LogicalResult dequantize(OpContext &c) {
   Value x = c.input(0);
   if (!x)
@@ -45,6 +55,8 @@ LogicalResult dequantize(OpContext &c) {
   const TensorInfo &info = c.inputInfo(0);
   if (failed(checkScales(c, info, x)))
     return failure();
+  if (Type type = quantizedType(c, info, x))
+    return c.setResult(0, c.make<hlo::UniformDequantizeOp>(c.make<hlo::BitcastConvertOp>(x, type)));
   Value centered = c.sub(c.convert(x, c.b.getI32Type()), zeroPointsOf(c, info.quantization, x));
   return c.setResult(0, c.mul(c.convert(centered, f32), scalesOf(c, info.quantization, x)));
 }
@@ -56,6 +68,8 @@ LogicalResult quantizeTensor(OpContext &c) {
     return failure();
   Type i32 = c.b.getI32Type(), element = c.elementOf(output);
   if (Emitter::isFloat(x)) {
+    if (Type type = quantizedType(c, output, x); type && Emitter::elementType(x).isF32())
+      return c.setResult(0, c.make<hlo::BitcastConvertOp>(c.make<hlo::UniformQuantizeOp>(x, type, hlo::QuantizeRounding::AWAY), element));
     Value rounded = c.unary<hlo::RoundOp>(c.div(x, scalesOf(c, output.quantization, x)));
     // clamped before the zero point is added: far numbers would not fit otherwise
     rounded = c.max(c.min(rounded, c.like(rounded, 1 << 30)), c.like(rounded, -(1 << 30)));
@@ -65,6 +79,7 @@ LogicalResult quantizeTensor(OpContext &c) {
   auto in = c.perTensor(c.inputInfo(0)), out = c.perTensor(output);
   if (failed(in) || failed(out))
     return failure();
+  // by a factor of 31 bits, not over real numbers as hlo.uniform_quantize
   return c.setResult(0, quantize::rescale(c, x, paramsOf(*in), paramsOf(*out), rangeOf(output.type), element));
 }
 

@@ -52,6 +52,8 @@ public:
   /// The operator of the current subgraph that makes a tensor, and the tensor's value so far; null where there is none.
   const tfl::Operator *producer(int32_t tensor);
   const GraphValue *valueOf(int32_t tensor);
+  /// What the integers of a tensor stand for, as a type of the quant dialect; null for other tensors.
+  Type quantizedType(const TensorInfo &info);
 
   /// Why an operator cannot be translated, as far as its type, version and element types tell; empty if it can.
   static std::string whyNot(const ModelFile &file, unsigned subgraph, const tfl::Operator &op);
@@ -73,8 +75,6 @@ private:
                              ArrayRef<int32_t> wanted, SmallVectorImpl<GraphValue> &results);
   LogicalResult tensorOf(OpContext &c, int32_t tensor, GraphValue &value);
   std::string stateName(unsigned tensor);
-  /// What the integers of a tensor stand for, as a type of the quant dialect; null for other tensors.
-  Type quantizedType(const TensorInfo &info);
 
   std::vector<Frame> frames;
   /// Constants made in the function so far, by subgraph and tensor.

@@ -5,6 +5,8 @@
 #include "passes/legalize/quant/ByteProducts.h"
 #include "passes/legalize/quant/Steps.h"
 
+#include "dialects/hlo/Quant.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -86,7 +88,8 @@ Value rescaled(NodeContext &c, Value v, Value factor) {
   return asInt(c, c.max(c.min(product, c.likeInt(product, INT32_MAX)), c.likeInt(product, INT32_MIN)));
 }
 
-/// Integers of one scale and zero point at those of another one, not clamped; i32.
+/// Integers of one scale and zero point at those of another one, not clamped; i32. By factors of 31 bits, not over real numbers as
+/// hlo.uniform_quantize.
 Value requantized(NodeContext &c, Value q, const Uniform &from, const Uniform &to) {
   const Dims dims = c.dims(q);
   Value factor = c.div(asWide(c, from.scaleOver(c, dims)), asWide(c, to.scaleOver(c, dims)));
@@ -100,6 +103,15 @@ Value quantized(NodeContext &c, Value x, Value inverse, Value zero) {
   return c.add(toSteps(c, v, Steps{c.b.getI32Type(), 32, true, -2147483648.0, 2147483647.0}), zero);
 }
 
+/// What integers of a type between `low` and `high` are by scales and zero points that are constants and as many as `of` has channels.
+Type elementTypeOf(NodeContext &c, const Uniform &u, Value of, Type integer, int64_t low, int64_t high) {
+  auto scale = c.ctx.fold(u.scale), zero = c.ctx.fold(u.zero);
+  if (!scale || !zero)
+    return {};
+  return uniformElement(integer, ArrayRef(scale->data<float>(), scale->numElements()), ArrayRef(zero->data<int32_t>(), zero->numElements()),
+                        u.axis, Emitter::type(of), low, high);
+}
+
 LogicalResult lowerQuantize(NodeContext &c) {
   Value x = c.input(0);
   const Dims dims = c.dims(x);
@@ -107,10 +119,15 @@ LogicalResult lowerQuantize(NodeContext &c) {
   if (failed(u))
     return failure();
   checkPositive(c, *u);
+  const int64_t low = c.attrInt("quantization_min_val"), high = c.attrInt("quantization_max_val");
+  if (Type type = elementTypeOf(c, *u, x, c.resultType(0), low, high); type && Emitter::elementType(x).isF32()) {
+    Value q = c.make<hlo::UniformQuantizeOp>(x, type, hlo::QuantizeRounding::UP);
+    return c.setResult(0, c.make<hlo::BitcastConvertOp>(q, c.resultType(0)));
+  }
   Value inverse = c.div(c.like(u->scale, 1), u->scale);
   const Uniform inverted = {inverse, u->zero, u->axis};
   Value q = quantized(c, x, inverted.scaleOver(c, dims), u->zeroOver(c, dims));
-  return c.setResult(0, clampTo(c, q, c.attrInt("quantization_min_val"), c.attrInt("quantization_max_val")));
+  return c.setResult(0, clampTo(c, q, low, high));
 }
 
 LogicalResult lowerDequantize(NodeContext &c) {
@@ -120,6 +137,9 @@ LogicalResult lowerDequantize(NodeContext &c) {
   if (failed(u))
     return failure();
   checkPositive(c, *u);
+  const int64_t low = Emitter::elementType(q).isInteger(32) ? INT32_MIN : INT8_MIN, high = -(low + 1);
+  if (Type type = elementTypeOf(c, *u, q, Emitter::elementType(q), low, high))
+    return c.setResult(0, c.convert(c.make<hlo::UniformDequantizeOp>(c.make<hlo::BitcastConvertOp>(q, type)), c.resultType(0)));
   Value v = c.convert(c.sub(asInt(c, q), u->zeroOver(c, dims)), c.b.getF32Type());
   return c.setResult(0, c.convert(c.mul(v, u->scaleOver(c, dims)), c.resultType(0)));
 }

@@ -1,6 +1,8 @@
 // See Steps.h.
 #include "passes/legalize/quant/Steps.h"
 
+#include "dialects/hlo/Quant.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -15,6 +17,29 @@ FailureOr<Steps> Steps::of(NodeContext &c, Type type) {
   s.lowest = s.isSigned ? -std::ldexp(1.0, s.bits - 1) : 0;
   s.highest = std::ldexp(1.0, s.isSigned ? s.bits - 1 : s.bits) - 1;
   return s;
+}
+
+Type uniformElement(Type integer, ArrayRef<float> scales, ArrayRef<int32_t> zeroPoints, int64_t axis, RankedTensorType of, int64_t low,
+                    int64_t high) {
+  auto carrier = dyn_cast<IntegerType>(integer);
+  if (!carrier || carrier.getWidth() < 8 || carrier.getWidth() > 32 || scales.empty() || scales.size() != zeroPoints.size())
+    return {};
+  const bool isSigned = !carrier.isUnsigned();
+  const unsigned bits = carrier.getWidth(), flags = isSigned ? unsigned(quant::QuantizationFlags::Signed) : 0;
+  if (low >= high || low < quant::QuantizedType::getDefaultMinimumForInteger(isSigned, bits) ||
+      high > quant::QuantizedType::getDefaultMaximumForInteger(isSigned, bits))
+    return {};
+  const int32_t most = bits == 32 ? 0 : 1 << 24;
+  for (auto [scale, zero] : llvm::zip(scales, zeroPoints))
+    if (!(scale > 0) || !std::isfinite(scale) || zero < -most || zero > most)
+      return {};
+  Type storage = IntegerType::get(integer.getContext(), bits), real = Float32Type::get(integer.getContext());
+  if (axis < 0)
+    return scales.size() == 1 ? Type(quant::UniformQuantizedType::get(flags, storage, real, scales[0], zeroPoints[0], low, high)) : Type();
+  if (axis >= of.getRank() || of.getDimSize(unsigned(axis)) != int64_t(scales.size()))
+    return {};
+  return quant::UniformQuantizedPerAxisType::get(flags, storage, real, SmallVector<double>(scales.begin(), scales.end()),
+                                                 SmallVector<int64_t>(zeroPoints.begin(), zeroPoints.end()), int32_t(axis), low, high);
 }
 
 Value toSteps(NodeContext &c, Value v, const Steps &s) {

@@ -20,6 +20,11 @@ struct Steps {
   double count() const { return range() + 1; }
 };
 
+/// The element type of `of`'s integers by constant scales and zero points, one or one for each channel along `axis`; null where there is
+/// none that gives the bits of TensorFlow's 32-bit differences, or where the number of channels is known at run time only.
+Type uniformElement(Type integer, ArrayRef<float> scales, ArrayRef<int32_t> zeroPoints, int64_t axis, RankedTensorType of, int64_t low,
+                    int64_t high);
+
 /// Floats to integers; 32-bit ones that do not fit become the lowest, as x86's conversion has it.
 Value toSteps(NodeContext &c, Value v, const Steps &s);
 

@@ -84,3 +84,51 @@ graph.func @average(%x: tensor<1x6x6x8xui8> {graph.name = "x"}, %low: tensor<f32
   %y:3, %c = graph.node "QuantizedAvgPool"(%x, %low, %high) {ksize = [1, 2, 2, 1], strides = [1, 1, 1, 1], padding = "VALID", T = ui8} : (tensor<1x6x6x8xui8>, tensor<f32>, tensor<f32>) -> (tensor<*xui8>, tensor<*xf32>, tensor<*xf32>)
   graph.return %y#0 : tensor<*xui8>
 }
+
+// -----
+
+// Constant scales are in the type; channels have theirs.
+// CHECK-LABEL: func.func @uniform_constants
+// CHECK: hlo.uniform_quantize %{{.*}}, rounding = UP : (tensor<2x3xf32>) -> tensor<2x3x!quant.uniform<i8<-127:127>:f32, 5.000000e-01:3>>
+// CHECK: hlo.bitcast_convert {{.*}} -> tensor<2x3xi8>
+// CHECK: hlo.bitcast_convert {{.*}} -> tensor<2x3x!quant.uniform<i8:f32:1, {5.000000e-01,2.500000e-01:1,1.000000e+00}>>
+// CHECK: hlo.uniform_dequantize {{.*}} -> tensor<2x3xf32>
+graph.func @uniform_constants(%x: tensor<2x3xf32> {graph.name = "x"}) -> (tensor<*xi8> {graph.name = "q"}, tensor<*xf32> {graph.name = "y"}) {
+  %s, %c0 = graph.node "Const"() {value = dense<0.5> : tensor<f32>} : () -> tensor<f32>
+  %z, %c1 = graph.node "Const"() {value = dense<3> : tensor<i32>} : () -> tensor<i32>
+  %ss, %c2 = graph.node "Const"() {value = dense<[0.5, 0.25, 1.0]> : tensor<3xf32>} : () -> tensor<3xf32>
+  %zs, %c3 = graph.node "Const"() {value = dense<[0, 1, 0]> : tensor<3xi32>} : () -> tensor<3xi32>
+  %q, %c4 = graph.node "UniformQuantize"(%x, %s, %z) {Tout = i8, quantization_axis = -1, quantization_min_val = -127, quantization_max_val = 127} : (tensor<2x3xf32>, tensor<f32>, tensor<i32>) -> tensor<*xi8>
+  %y, %c5 = graph.node "UniformDequantize"(%q, %ss, %zs) {Tout = f32, quantization_axis = 1, quantization_min_val = -128, quantization_max_val = 127} : (tensor<*xi8>, tensor<3xf32>, tensor<3xi32>) -> tensor<*xf32>
+  graph.return %q, %y : tensor<*xi8>, tensor<*xf32>
+}
+
+// -----
+
+// Scales that the run knows, and those that no type may have, stay arithmetic.
+// CHECK-LABEL: func.func @uniform_others
+// CHECK-NOT: uniform_
+// CHECK: return
+graph.func @uniform_others(%x: tensor<2x3xf32> {graph.name = "x"}, %s: tensor<f32> {graph.name = "s"}) -> (tensor<*xi8> {graph.name = "q"}, tensor<*xi8> {graph.name = "r"}, tensor<*xf32> {graph.name = "y"}) {
+  %z, %c1 = graph.node "Const"() {value = dense<3> : tensor<i32>} : () -> tensor<i32>
+  %none, %c2 = graph.node "Const"() {value = dense<0x7F800000> : tensor<f32>} : () -> tensor<f32>
+  %one, %c3 = graph.node "Const"() {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %i, %c4 = graph.node "Const"() {value = dense<[7, 2147483647]> : tensor<2xi32>} : () -> tensor<2xi32>
+  %q, %c5 = graph.node "UniformQuantize"(%x, %s, %z) {Tout = i8, quantization_axis = -1, quantization_min_val = -127, quantization_max_val = 127} : (tensor<2x3xf32>, tensor<f32>, tensor<i32>) -> tensor<*xi8>
+  %r, %c6 = graph.node "UniformQuantize"(%x, %none, %z) {Tout = i8, quantization_axis = -1, quantization_min_val = -127, quantization_max_val = 127} : (tensor<2x3xf32>, tensor<f32>, tensor<i32>) -> tensor<*xi8>
+  %y, %c7 = graph.node "UniformDequantize"(%i, %one, %z) {Tout = f32, quantization_axis = -1, quantization_min_val = -128, quantization_max_val = 127} : (tensor<2xi32>, tensor<f32>, tensor<i32>) -> tensor<*xf32>
+  graph.return %q, %r, %y : tensor<*xi8>, tensor<*xi8>, tensor<*xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @dequantize_scaled
+// CHECK: hlo.uniform_dequantize {{.*}} : (tensor<2x3x!quant.uniform<i8:f32, {{.*}}>>) -> tensor<2x3xf32>
+// CHECK-NOT: uniform_
+graph.func @dequantize_scaled(%q: tensor<2x3xi8> {graph.name = "q"}) -> (tensor<*xf32> {graph.name = "y"}, tensor<*xf32> {graph.name = "z"}) {
+  %low, %c0 = graph.node "Const"() {value = dense<-1.0> : tensor<f32>} : () -> tensor<f32>
+  %high, %c1 = graph.node "Const"() {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %y, %c2 = graph.node "Dequantize"(%q, %low, %high) {mode = "SCALED", T = i8, dtype = f32, axis = -1, narrow_range = false} : (tensor<2x3xi8>, tensor<f32>, tensor<f32>) -> tensor<*xf32>
+  %z, %c3 = graph.node "Dequantize"(%q, %low, %high) {mode = "MIN_COMBINED", T = i8, dtype = f32, axis = -1, narrow_range = false} : (tensor<2x3xi8>, tensor<f32>, tensor<f32>) -> tensor<*xf32>
+  graph.return %y, %z : tensor<*xf32>, tensor<*xf32>
+}
