@@ -1,5 +1,6 @@
 // See Tile.h. The loop over k is fully unrolled within a tile; the next tile travels from memory to registers
-// while this one is used, and from there to the other stage.
+// while this one is used, and from there to the other stage. Where the depth is known, tiles go two by two as long as
+// there are whole ones.
 #include "passes/codegen/nvptx/Tile.h"
 
 #include "passes/codegen/element/ElementEmitter.h"
@@ -118,6 +119,10 @@ TileSide::TileSide(KernelBuilder &b, const TileOperand &operand, int64_t lines, 
   }
 }
 
+TilePlace TileSide::within(KernelBuilder &b, size_t slot, Value step) const {
+  return operand->at(slot, b.mul(step, b.i64(depth)), k[slot]);
+}
+
 TilePlace TileSide::at(KernelBuilder &b, size_t slot, Value step, Value count, int64_t together) const {
   const std::optional<int64_t> known = codegen::constantOf(count);
   auto clamp = [&](Value x, int64_t width) -> Value {
@@ -160,12 +165,16 @@ private:
   };
 
   Side makeSide(const TileOperand &operand, int64_t lines, int64_t start, Value tile, Value count);
-  SmallVector<Value> load(const Side &side, Value step);
+  /// `within`: the step is known to lie within the depth.
+  SmallVector<Value> load(const Side &side, Value step, bool within = false);
   void store(const Side &side, Value stage, ValueRange values);
   SmallVector<Value> fragment(const Side &side, Value stage, int64_t k, Value place, int64_t count);
   using Fragments = std::pair<SmallVector<Value>, SmallVector<Value>>; ///< of the left and the right operand
   Fragments fragments(Value stage, int64_t k);
   void multiply(MutableArrayRef<Value> sums, const Fragments &f);
+  Fragments put(Value stage, ValueRange x, ValueRange y);
+  SmallVector<Value> oneStep(Value stage, Value other, Value next, bool within, ValueRange state);
+  int64_t pairsWithin() const;
   SmallVector<Value> sumUp();
   LogicalResult finish(ValueRange sums);
   Value at(Value byteOffset) { return b.ptrBytes(memory, byteOffset); }
@@ -196,11 +205,11 @@ Tile::Side Tile::makeSide(const TileOperand &operand, int64_t lines, int64_t sta
 }
 
 // Steps beyond the depth are zeros on both sides.
-SmallVector<Value> Tile::load(const Side &side, Value step) {
+SmallVector<Value> Tile::load(const Side &side, Value step, bool within) {
   SmallVector<Value> values;
   const TileOperand &o = *side.operand;
   for (size_t i = 0; i < side.slots(); ++i) {
-    const TilePlace place = side.at(b, i, step, p.depth, shape.parts);
+    const TilePlace place = within ? side.within(b, i, step) : side.at(b, i, step, p.depth, shape.parts);
     Value x =
         loadAligned(b, o.element, o.pointer, place.index, o.vector, o.vector * codegen::elemBytes(o.element));
     x = codegen::emitConvert(b, x, o.element, p.sum);
@@ -252,44 +261,65 @@ void Tile::multiply(MutableArrayRef<Value> sums, const Fragments &f) {
     }
 }
 
-// What a step multiplies is read a step ahead. For the first step of a stage that is ahead of the last step of the stage before, so that
-// there is work behind the barrier until it has come.
+/// Fills a stage, and reads what its first step multiplies.
+Tile::Fragments Tile::put(Value stage, ValueRange x, ValueRange y) {
+  store(lhs, stage, x);
+  store(rhs, stage, y);
+  frame.barrier();
+  return fragments(stage, 0);
+}
+
+// Multiplies what is in one stage, and fills the other with step `next`. What a step of k multiplies is read a step ahead. For the first
+// of a stage that is ahead of the last one of the stage before, so that there is work behind the barrier until it has come. `state`: the
+// sums, and what the first step multiplies.
+SmallVector<Value> Tile::oneStep(Value stage, Value other, Value next, bool within, ValueRange state) {
+  SmallVector<Value> after(state.drop_back(shape.threadRows + shape.threadColumns));
+  Fragments f{SmallVector<Value>(state.slice(after.size(), shape.threadRows)), SmallVector<Value>(state.take_back(shape.threadColumns))};
+  SmallVector<Value> x = load(lhs, next, within), y = load(rhs, next, within);
+  for (int64_t k = 0; k < shape.depth; ++k) {
+    Fragments ahead = k + 1 < shape.depth ? fragments(stage, k + 1) : put(other, x, y);
+    multiply(after, f);
+    f = std::move(ahead);
+  }
+  llvm::append_range(after, f.first);
+  llvm::append_range(after, f.second);
+  return after;
+}
+
+/// Steps that are done two by two before the others: their stages are known, and all that they load lies within the depth. 0 where those
+/// are too few to be worth code of their own, or a step has so many multiply-adds that the rest of the loop matters little.
+int64_t Tile::pairsWithin() const {
+  const std::optional<int64_t> depth = codegen::constantOf(p.depth);
+  if (shape.threadRows * shape.threadColumns > 16) // these reach 80 % as they are, and some would lack registers
+    return 0;
+  const int64_t whole = depth ? *depth / (shape.depth * shape.parts) : 0, pairs = (whole - 1) / 2;
+  return whole >= 5 ? pairs : 0;
+}
+
 SmallVector<Value> Tile::sumUp() {
-  const int64_t together = shape.depth * shape.parts;
+  const int64_t together = shape.depth * shape.parts, pairs = pairsWithin();
   Value steps = b.divU(b.add(p.depth, b.i64(together - 1)), b.i64(together)),
         mine = b.mul(group, b.i64(2 * stageBytes));
   SmallVector<Value> zeros(shape.threadRows * shape.threadColumns, adder.zero());
   auto number = [&](Value step) { return b.add(b.mul(step, b.i64(shape.parts)), group); };
-  auto put = [&](Value stage, ValueRange x, ValueRange y) {
-    store(lhs, stage, x);
-    store(rhs, stage, y);
-    frame.barrier();
-    return fragments(stage, 0);
-  };
   auto all = [&] {
     Fragments first = put(mine, load(lhs, number(b.i64(0))), load(rhs, number(b.i64(0))));
-    SmallVector<Value> carried(zeros);
-    llvm::append_range(carried, first.first);
-    llvm::append_range(carried, first.second);
-    SmallVector<Value> sums = b.loop(b.i64(0), steps, b.i64(1), carried, [&](Value step, ValueRange state) {
-      Value odd = b.mul(arith::AndIOp::create(b, step, b.i64(1)), b.i64(stageBytes)),
-            next = number(b.add(step, b.i64(1)));
-      Value stage = b.add(mine, odd), other = b.add(mine, b.sub(b.i64(stageBytes), odd));
-      SmallVector<Value> after(state.take_front(zeros.size()));
-      Fragments f{SmallVector<Value>(state.slice(zeros.size(), shape.threadRows)), SmallVector<Value>(state.take_back(shape.threadColumns))};
-      SmallVector<Value> x = load(lhs, next), y = load(rhs, next);
-      for (int64_t k = 0; k < shape.depth; ++k) {
-        Fragments ahead = k + 1 < shape.depth ? fragments(stage, k + 1) : put(other, x, y);
-        multiply(after, f);
-        f = std::move(ahead);
-      }
-      llvm::append_range(after, f.first);
-      llvm::append_range(after, f.second);
-      return after;
+    SmallVector<Value> state(zeros);
+    llvm::append_range(state, first.first);
+    llvm::append_range(state, first.second);
+    if (pairs)
+      state = b.loop(b.i64(0), b.i64(2 * pairs), b.i64(2), state, [&](Value step, ValueRange in) {
+        Value second = b.add(mine, b.i64(stageBytes));
+        SmallVector<Value> between = oneStep(mine, second, number(b.add(step, b.i64(1))), true, in);
+        return oneStep(second, mine, number(b.add(step, b.i64(2))), true, between);
+      });
+    state = b.loop(b.i64(2 * pairs), steps, b.i64(1), state, [&](Value step, ValueRange in) {
+      Value odd = b.mul(arith::AndIOp::create(b, step, b.i64(1)), b.i64(stageBytes));
+      return oneStep(b.add(mine, odd), b.add(mine, b.sub(b.i64(stageBytes), odd)), number(b.add(step, b.i64(1))), false, in);
     });
-    sums.truncate(zeros.size());
+    state.truncate(zeros.size());
     frame.barrier(); // the sums go where the fragments were read
-    return sums;
+    return state;
   };
   if (codegen::constantOf(p.depth))
     return all();

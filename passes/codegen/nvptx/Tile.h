@@ -90,6 +90,8 @@ struct TileSide {
   /// nobody uses it.
   TilePlace at(codegen::KernelBuilder &b, size_t slot, mlir::Value step, mlir::Value count,
                int64_t together) const;
+  /// The same of a step that is known to lie within the depth.
+  TilePlace within(codegen::KernelBuilder &b, size_t slot, mlir::Value step) const;
 };
 
 /// Sums of some rows of a tile in shared memory.

@@ -6,6 +6,9 @@ from cuda_graph import bits, concatenate, conv, elementwise, filter_gradient, no
 
 product("one_tile", 33, 17, 31)
 product("deep", 40, 129, 67, bias=True)
+product("odd_steps", 36, 80, 40, bias=True)
+product("even_steps", 33, 96, 40, ta=True)
+product("even_steps_of_doubles", 20, 96, 33, tb=True, dtype="DT_DOUBLE")
 product("left_across", 36, 20, 45, ta=True)
 product("right_across", 35, 24, 40, tb=True)
 product("both_across", 34, 19, 33, ta=True, tb=True)
