@@ -169,10 +169,11 @@ def main():
     lock = threading.Lock()
     passed, failed, ran, rows, seen = 0, 0, collections.Counter(), [], set()
     launched = collections.Counter()  # of the cases that a device runs and that pass: whether a kernel was launched
+    bare = 0  # of those that launched none: whose objects have no kernel, since nothing is left to compute
     skipped = collections.Counter()  # by reason
 
     def tell(case, reason, line):
-        nonlocal passed, failed
+        nonlocal passed, failed, bare
         seen.add(case.key)
         if line.get("status") == "skipped":
             skipped[line["message"]] += 1
@@ -182,6 +183,7 @@ def main():
         if "launches" in line:
             rows[-1]["launches"] = line["launches"]
             launched[line["launches"] > 0] += reason is None
+            bare += reason is None and line["launches"] == 0 and line.get("kernels") == 0
         if (reason is not None) == (case.key in known):
             passed += 1
             return
@@ -205,11 +207,11 @@ def main():
     if args.json:
         with open(args.json, "w") as out:
             json.dump({"passed": passed, "failed": failed, "skipped": dict(skipped), "known": len(set(known) & seen),
-                       "ran": dict(sorted(ran.items())), "launched": launched[True], "idle": launched[False],
+                       "ran": dict(sorted(ran.items())), "launched": launched[True], "idle": launched[False], "bare": bare,
                        "cases": sorted(rows, key=lambda r: r["case"])}, out, indent=0)
     print("ran " + ", ".join(f"{n} {how}" for how, n in sorted(ran.items())) + f"; known to fail: {len(set(known) & seen)}")
     if launched:
-        print(f"of those that pass {launched[True]} launched kernels, {launched[False]} none")
+        print(f"of those that pass {launched[True]} launched kernels, {launched[False]} none ({bare} have nothing to compute)")
     for reason, n in skipped.items():
         print(f"{n} skipped: {reason}")
     print(f"{passed} passed, {failed} failed, {sum(skipped.values())} skipped")

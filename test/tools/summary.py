@@ -36,7 +36,7 @@ for file in sorted(glob.glob(os.path.join(results, "conform-*.json"))):
     failed += report["failed"]
     ran = ", ".join(f"{n} {how}" for how, n in report["ran"].items())
     if report.get("launched"):
-        ran += f"; {report['launched']} launched kernels, {report['idle']} none"
+        ran += f"; {report['launched']} launched kernels, {report['idle']} none ({report['bare']} have nothing to compute)"
     print(f"conformance cases, {mode}: {report['passed']} passed, {report['failed']} failed ({ran}; {report['known']} known to fail)")
 print(f"{passed} passed, {failed} failed, {sum(skipped.values())} skipped")
 sys.exit(failed != 0)

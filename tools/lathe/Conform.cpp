@@ -37,6 +37,7 @@ struct ConformArgs {
   std::vector<std::string> single; ///< graph.pb feeds.npz out.npz FETCH...
   bool unknownShapes = false, constFeeds = false, noFuse = false, checkShapes = false;
   int threads = 1, optLevel = 1;
+  int64_t maxFoldBytes = CompilerOptions().maxFoldBytes;
   bool session = false, noSession = false;
   int clusterMode = 1;
   std::string sanitize, backend, cpu = "host";
@@ -48,6 +49,7 @@ struct ConformArgs {
 struct Outcome {
   std::string status = "ok", message;
   std::string ran; ///< of its steps the one with the least compiled: "whole", "clusters" or "host"
+  int64_t kernels = 0; ///< in the objects that its steps made
 };
 
 /// What the ops without a compiled form say; see LegalizeContext.
@@ -69,6 +71,9 @@ public:
 
   /// What the steps so far ran on; as Outcome::ran.
   llvm::StringRef ran() const { return hostOnly ? "host" : session ? "clusters" : "whole"; }
+
+  /// How many kernels the objects of the steps so far hold. A graph that only hands on constants and what it is fed has none.
+  int64_t kernels() const { return heldKernels; }
 
 private:
   struct Step {
@@ -95,6 +100,7 @@ private:
   std::vector<Step> past; ///< for a session that takes over later
   std::unique_ptr<lathe::Session> session;
   bool hostOnly = false; ///< a step of the session launched no compiled cluster
+  int64_t heldKernels = 0;
 };
 
 /// Small integers: what shapes, axes and permutations are fed as.
@@ -136,6 +142,7 @@ CompilerOptions Case::makeOptions(const NamedTensors &feeds, const std::vector<s
   o.checkShapes = args.checkShapes;
   o.optLevel = args.optLevel;
   o.threads = args.threads;
+  o.maxFoldBytes = args.maxFoldBytes;
   o.sanitize = args.sanitize;
   o.profile = !args.sanitize.empty();
   o.symbolPrefix = "conform_case";
@@ -164,6 +171,7 @@ llvm::Expected<std::shared_ptr<LoadedModule>> Case::compile(const NamedTensors &
   auto artifact = compiler.emit();
   if (!artifact)
     return failed(artifact.takeError());
+  heldKernels += artifact->report.kernels;
   return loadObject(artifact->object, artifact->prefix);
 }
 
@@ -358,6 +366,7 @@ Outcome runCase(const ConformArgs &args, const std::string &dir) {
     ++s;
   }
   outcome.ran = c.ran();
+  outcome.kernels = c.kernels();
   return outcome;
 }
 
@@ -408,8 +417,11 @@ int runBatch(const ConformArgs &args) {
       line["message"] = o.message;
     if (!o.ran.empty())
       line["ran"] = o.ran;
-    if (codegen::launchesKernels(args.backend))
+    if (codegen::launchesKernels(args.backend)) {
       line["launches"] = lathe_cuda_launches_2() - launches;
+      if (o.ran == "whole")
+        line["kernels"] = o.kernels;
+    }
     say(line);
   }
   return Fine;
@@ -457,6 +469,8 @@ Command addConform(CLI::App &root) {
       ->check(CLI::IsMember({"address"}));
   addBackend(*app, "--backend", a->backend);
   addDevice(*app);
+  app->add_option("--max-fold-bytes", a->maxFoldBytes, "Bytes that constant folding may produce")
+      ->transform(CLI::AsSizeValue(false));
   app->add_option("--threads", a->threads, "Threads")->check(CLI::Range(1, 64));
   app->add_option("--opt-level", a->optLevel, "LLVM's optimisation level")->check(CLI::Range(0, 3))->capture_default_str();
   return [a] {
