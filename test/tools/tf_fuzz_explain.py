@@ -137,8 +137,8 @@ KNOWN = [
     # operations that tell a denormal number from 0: TensorFlow makes every one a 0 on its way in or out
     ('SqrtGrad RsqrtGrad InvGrad ReciprocalGrad '
      'MulNoNan DivNoNan Xdivy Xlogy Xlog1py Equal NotEqual Less LessEqual Greater GreaterEqual Sign Reciprocal Rsqrt Log Div RealDiv Mod '
-     'FloorMod FloorDiv ArgMax ArgMin TopKV2 Atan2 LowerBound UpperBound Ceil Floor Mul MatMul SparseMatMul BatchMatMulV2 Einsum '
-     'SymbolicGradient',
+     'FloorMod FloorDiv ArgMax ArgMin TopKV2 Atan2 LowerBound UpperBound Ceil Floor Mul MatMul SparseMatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 '
+     'Einsum XlaEinsum XlaDot XlaDotV2 SymbolicGradient',
      at_operands(denormal, results=True), 'denormal numbers, which TensorFlow takes for 0'),
 ]
 

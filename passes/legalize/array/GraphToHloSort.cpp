@@ -282,7 +282,10 @@ LogicalResult lowerXlaSort(NodeContext &c) {
   if (c.rank(x) < 1)
     return c.error("the input must have rank 1 or more");
   SmallVector<Value> values = c.inputValues();
-  SmallVector<Value> sorted = sortBy(c, values, c.rank(x) - 1, Compare::LT);
+  const bool ordered = !isa<ComplexType>(hlo::elementType(x));
+  if (!ordered && !llvm::is_contained({0, 1}, hlo::tensorType(x).getShape().back()))
+    return c.error("complex numbers have no order");
+  SmallVector<Value> sorted = ordered ? sortBy(c, values, c.rank(x) - 1, Compare::LT) : values;
   for (unsigned i = 0; i < sorted.size(); ++i)
     if (failed(c.setResult(i, sorted[i])))
       return failure();

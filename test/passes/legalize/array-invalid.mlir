@@ -51,3 +51,11 @@ graph.func @unravel_nothing(%x: tensor<0xi32> {graph.name = "x"}) -> (tensor<*xi
   %y, %yc = graph.node "UnravelIndex"(%x, %d) {} : (tensor<0xi32>, tensor<2xi32>) -> tensor<*xi32>
   graph.return %y : tensor<*xi32>
 }
+
+// -----
+
+graph.func @sorted_complex(%x: tensor<4x3xcomplex<f32>> {graph.name = "x"}) -> (tensor<*xcomplex<f32>> {graph.name = "y"}) {
+  // expected-error @+1 {{(XlaSort): complex numbers have no order}}
+  %y, %yc = graph.node "XlaSort"(%x) {} : (tensor<4x3xcomplex<f32>>) -> tensor<*xcomplex<f32>>
+  graph.return %y : tensor<*xcomplex<f32>>
+}
