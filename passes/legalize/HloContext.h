@@ -36,6 +36,12 @@ struct ListValue {
   bool grows = false;
   mlir::AffineExpr capacity;
   int64_t finalLength = -1;
+  /// Small integers (`itemsShape` of them) that every item is, while `itemsBuffer` is the buffer: what a loop's gradient takes back off a
+  /// list of sizes is then known as it was when it was put there.
+  std::optional<Dims> items;
+  llvm::SmallVector<int64_t, 2> itemsShape;
+  mlir::Value itemsBuffer;
+  bool knowsItems() const { return items && buffer && itemsBuffer == buffer; }
 };
 
 /// What one value of the graph became.
@@ -151,6 +157,8 @@ public:
   void requireEqual(mlir::AffineExpr a, mlir::AffineExpr b, llvm::StringRef nodeName);
   /// The largest value of an expression, if it has one.
   std::optional<int64_t> upperBound(mlir::AffineExpr expr);
+  /// Whether a size depends on data, so that it may be another one each time an op computes it.
+  bool isDataSize(mlir::AffineExpr expr);
   //===--- values ----------------------------------------------------------===//
 
   /// The tensor of a value of kind Tensor or Reference at the current place; null for the other kinds.

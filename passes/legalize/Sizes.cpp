@@ -181,6 +181,8 @@ static bool hasDataSymbol(AffineExpr expr, ArrayRef<SymbolInfo> symbols) {
   return false;
 }
 
+bool HloContext::isDataSize(AffineExpr expr) { return hasDataSymbol(resolve(expr), symbols); }
+
 void HloContext::requireEqual(AffineExpr a, AffineExpr b, StringRef nodeName) {
   a = resolve(a);
   b = resolve(b);

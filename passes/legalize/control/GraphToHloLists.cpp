@@ -136,19 +136,36 @@ LogicalResult lowerElementShape(NodeContext &c) {
 
 LogicalResult lowerPush(NodeContext &c) {
   auto list = listInput(c, 0);
-  if (failed(list) || failed(pushItem(c, *list, c.input(1))))
+  if (failed(list))
     return failure();
+  const GraphValue &item = c.value(1);
+  bool known = item.isTensor() && item.sizes && llvm::none_of(*item.sizes, [&](AffineExpr e) { return c.ctx.isDataSize(e); });
+  if (known && (list->count || constantOf(list->length) != int64_t(0)))
+    known = list->knowsItems() && ArrayRef(list->itemsShape) == ArrayRef(item.sizesShape) &&
+            c.ctx.resolve(*list->items) == c.ctx.resolve(*item.sizes);
+  std::optional<Dims> items = known ? item.sizes : std::nullopt;
+  SmallVector<int64_t, 2> itemsShape = item.sizesShape;
+  if (failed(pushItem(c, *list, c.input(1))))
+    return failure();
+  list->items = std::move(items);
+  list->itemsShape = std::move(itemsShape);
+  list->itemsBuffer = list->buffer;
   return c.setResult(0, GraphValue::ofList(*list));
 }
 
 LogicalResult lowerPop(NodeContext &c) {
   auto list = listInput(c, 0);
   Value item;
-  if (failed(list) || failed(popItem(c, *list, item)))
+  if (failed(list))
     return failure();
+  const bool known = list->knowsItems();
+  if (failed(popItem(c, *list, item)))
+    return failure();
+  if (known)
+    list->itemsBuffer = list->buffer;
   if (failed(c.setResult(0, GraphValue::ofList(*list))))
     return failure();
-  return c.setResult(1, item);
+  return known ? c.setResult(1, GraphValue::ofSizes(*list->items, list->itemsShape, list->elementType)) : c.setResult(1, item);
 }
 
 LogicalResult lowerResize(NodeContext &c) {

@@ -38,7 +38,10 @@ SmallVector<bool> findInvariants(graph::FuncOp body) {
 class Loop {
 public:
   Loop(Emitter &c, LegalizeContext &ctx, ArrayRef<GraphValue> values, const LoopParts &parts)
-      : c(c), ctx(ctx), parts(parts), n(values.size()), init(values.begin(), values.end()) {}
+      : c(c), ctx(ctx), parts(parts), n(values.size()), init(values.begin(), values.end()) {
+    for (const GraphValue &v : init)
+      kept.push_back(keptBy(v));
+  }
   FailureOr<GraphValues> run();
 
 private:
@@ -75,6 +78,34 @@ private:
   std::optional<int64_t> lengthAfter(const ListValue &arg, const ListValue &after, const ListValue &entry, Trips trips);
   std::optional<int64_t> foldInt(Value v);
 
+  /// What all items of a carried list are (ListValue::items), in every iteration: given by the list that enters or, where that is empty, by
+  /// the body's first translation, until one shows that it puts other items in.
+  struct Kept {
+    bool maybe = false;
+    std::optional<Dims> items;
+    SmallVector<int64_t, 2> shape;
+  };
+  Kept keptBy(const GraphValue &v) const {
+    Kept k;
+    if (v.kind == Kind::List && v.list.knowsItems()) {
+      k = {true, v.list.items, v.list.itemsShape};
+    } else if (v.kind == Kind::List && !v.list.count) {
+      k.maybe = constantOf(ctx.resolve(v.list.length)) == int64_t(0);
+    }
+    return k;
+  }
+  void giveItems(size_t i, GraphValue &v) const {
+    if (i < kept.size() && kept[i].items && v.kind == Kind::List) {
+      v.list.items = kept[i].items;
+      v.list.itemsShape = kept[i].shape;
+      v.list.itemsBuffer = v.list.buffer;
+    }
+  }
+  /// Compares with what the body leaves: Again where the next translation has to know something else.
+  Outcome reconcileItems(size_t i, const GraphValue &after);
+  /// A value that the body does not read but sets, and that enters without elements: it enters with the shape it gets.
+  bool entersUnread(GraphValue &entry, const GraphValue &arg, Value now);
+
   Emitter &c;
   /// The same as Emitter::ctx, with arrays.
   LegalizeContext &ctx;
@@ -90,8 +121,42 @@ private:
   /// What enters the loop: one value an input, then one a state key.
   GraphValues init;
   SmallVector<StringRef> keys;
+  SmallVector<Kept> kept; ///< as `init`, of those that enter from the start
   GraphValues results;
 };
+
+Loop::Outcome Loop::reconcileItems(size_t i, const GraphValue &after) {
+  if (i >= kept.size() || !kept[i].maybe)
+    return Outcome::Done;
+  Kept &k = kept[i];
+  const bool known = after.kind == Kind::List && after.list.knowsItems();
+  if (!k.items) {
+    if (!known)
+      return Outcome::Done;
+    k = {true, after.list.items, after.list.itemsShape};
+    return Outcome::Again;
+  }
+  if (known && k.shape == after.list.itemsShape && ctx.resolve(*k.items) == ctx.resolve(*after.list.items))
+    return Outcome::Done;
+  k = Kept();
+  return Outcome::Again;
+}
+
+bool Loop::entersUnread(GraphValue &entry, const GraphValue &arg, Value now) {
+  auto own = dyn_cast<BlockArgument>(arg.tensor);
+  auto trips = tripCount();
+  Dims dims = ctx.resolve(c.dims(now));
+  // without a turn the loop would give what enters, which has no elements
+  if (!own || !own.use_empty() || !loop->getRegion(0).getArgument(own.getArgNumber()).use_empty() || !trips || !trips->exact ||
+      trips->bound < 1)
+    return false;
+  if (Emitter::elementType(now) != Emitter::elementType(arg.tensor) || llvm::any_of(dims, [&](AffineExpr e) { return ctx.isDataSize(e); }))
+    return false;
+  OpBuilder::InsertionGuard guard(c.b);
+  c.b.setInsertionPoint(loop);
+  entry = GraphValue::ofTensor(c.splatInt(0, dims, Emitter::elementType(now)));
+  return true;
+}
 
 std::optional<int64_t> Loop::foldInt(Value v) {
   auto t = ctx.fold(v);
@@ -225,9 +290,12 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
   auto sameShape = [&](Value now, Value was) {
     if (Emitter::elementType(now) != Emitter::elementType(was) || Emitter::rank(now) != Emitter::rank(was))
       return false;
-    for (int64_t d = 0; d < Emitter::rank(now); ++d)
-      if (!ctx.unify(c.dim(now, d), c.dim(was, d), c.nodeName))
+    for (int64_t d = 0; d < Emitter::rank(now); ++d) {
+      // a start without elements does not say that an input has none
+      const AffineExpr start = ctx.resolve(c.dim(was, d)), next = ctx.resolve(c.dim(now, d));
+      if ((constantOf(start) == int64_t(0) && !constantOf(next)) || !ctx.unify(next, start, c.nodeName))
         return false;
+    }
     return true;
   };
   auto shapeError = [&](Value was, Value now) {
@@ -243,8 +311,11 @@ Loop::Outcome Loop::reconcile(StringRef what, GraphValue &entry, const GraphValu
       (void)c.error(what + " becomes something that is no tensor");
       return Outcome::Failed;
     }
-    if (!sameShape(now, arg.tensor))
+    if (!sameShape(now, arg.tensor)) {
+      if (llvm::is_contained(hlo::getDims(cast<RankedTensorType>(arg.tensor.getType())), ctx.constant(0)) && entersUnread(entry, arg, now))
+        return Outcome::Again;
       return shapeError(arg.tensor, now);
+    }
     returned.push_back(now);
     return Outcome::Done;
   }
@@ -330,8 +401,10 @@ bool Loop::prepareInit() {
 void Loop::enter(unsigned region, SmallVectorImpl<GraphValue> &values) {
   Block *block = c.b.createBlock(&loop->getRegion(region), {}, types, SmallVector<Location>(types.size(), c.loc));
   unsigned next = 0;
-  for (auto [i, v] : llvm::enumerate(init))
+  for (auto [i, v] : llvm::enumerate(init)) {
     values.push_back(isInvariant(i) ? v : unflatten(v, block->getArguments(), next));
+    giveItems(i, values.back());
+  }
   ctx.state = before;
   for (auto [k, key] : llvm::enumerate(keys))
     ctx.state[key] = values[n + k];
@@ -432,10 +505,12 @@ Loop::Outcome Loop::emitBody() {
     if (isInvariant(i))
       continue;
     std::string what = i < n ? ("loop variable " + Twine(i)).str() : ("variable " + keys[i - n]).str();
-    Outcome outcome = reconcile(what, init[i], values[i], i < n ? outputs[i] : ctx.state[keys[i - n]], returned);
+    const GraphValue after = i < n ? outputs[i] : ctx.state[keys[i - n]];
+    Outcome outcome = reconcile(what, init[i], values[i], after, returned);
     if (outcome == Outcome::Failed)
       return outcome;
     again |= outcome == Outcome::Again;
+    again |= reconcileItems(i, after) == Outcome::Again;
   }
   if (again)
     return Outcome::Again;
@@ -456,6 +531,7 @@ void Loop::makeResults() {
       out.list.length = c.size(out.list.finalLength);
       out.list.count = Value();
     }
+    giveItems(i, out);
     out.list.grows = false;
     out.list.finalLength = -1; // that of another loop is another
     if (i < n)

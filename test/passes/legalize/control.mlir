@@ -113,3 +113,88 @@ graph.func private @some(%x: tensor<*xf32>) -> tensor<*xf32> {
   %y, %c3 = graph.node "StridedSlice"(%x, %b, %e, %s) {} : (tensor<*xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// All items of this list are the sizes of one tensor, in whatever iteration: what is taken off it shapes tensors as the sizes do.
+// CHECK-LABEL: func.func @list_of_sizes
+// CHECK: "hlo.while"
+// CHECK: return %{{.*}} : tensor<?x3xf32, affine_map<()[s0] -> (s0, 3)>>
+graph.func @list_of_sizes(%x: tensor<?x3xf32> {graph.name = "x"}, %z: tensor<f32> {graph.name = "z"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %zero, %c0 = graph.node "Const"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %m, %c1 = graph.node "Const"() {value = dense<-1> : tensor<i32>} : () -> tensor<i32>
+  %s, %c2 = graph.node "Const"() {value = dense<2> : tensor<1xi32>} : () -> tensor<1xi32>
+  %l, %c3 = graph.node "EmptyTensorList"(%s, %m) {element_dtype = i32} : (tensor<1xi32>, tensor<i32>) -> tensor<!graph.variant>
+  %w:3, %c4 = graph.node "StatelessWhile"(%zero, %l, %x) {cond = #graph.func<@cond>, body = #graph.func<@body>} : (tensor<i32>, tensor<!graph.variant>, tensor<?x3xf32>) -> (tensor<i32>, tensor<!graph.variant>, tensor<?x3xf32>)
+  %pop:2, %c5 = graph.node "TensorListPopBack"(%w#1, %s) {element_dtype = i32} : (tensor<!graph.variant>, tensor<1xi32>) -> (tensor<!graph.variant>, tensor<*xi32>)
+  %y, %c6 = graph.node "Fill"(%pop#1, %z) {} : (tensor<*xi32>, tensor<f32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+graph.func private @cond(%i: tensor<*xi32>, %l: tensor<*x!graph.variant>, %x: tensor<*xf32>) -> tensor<*xi1> {
+  %n, %c1 = graph.node "Const"() {value = dense<5> : tensor<i32>} : () -> tensor<i32>
+  %r, %c2 = graph.node "Less"(%i, %n) {} : (tensor<*xi32>, tensor<i32>) -> tensor<*xi1>
+  graph.return %r : tensor<*xi1>
+}
+graph.func private @body(%i: tensor<*xi32>, %l: tensor<*x!graph.variant>, %x: tensor<*xf32>) -> (tensor<*xi32>, tensor<*x!graph.variant>, tensor<*xf32>) {
+  %one, %c1 = graph.node "Const"() {value = dense<1> : tensor<i32>} : () -> tensor<i32>
+  %next, %c2 = graph.node "AddV2"(%i, %one) {} : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32>
+  %size, %c3 = graph.node "Shape"(%x) {out_type = i32} : (tensor<*xf32>) -> tensor<*xi32>
+  %push, %c4 = graph.node "TensorListPushBack"(%l, %size) {element_dtype = i32} : (tensor<*x!graph.variant>, tensor<*xi32>) -> tensor<*x!graph.variant>
+  graph.return %next, %push, %x : tensor<*xi32>, tensor<*x!graph.variant>, tensor<*xf32>
+}
+
+// -----
+
+// Another size goes onto the list than lies there: what is taken off it is known to the run alone.
+// CHECK-LABEL: func.func @list_of_two_sizes
+// CHECK: "hlo.while"
+// CHECK: return %{{.*}} : tensor<2xi32>
+graph.func @list_of_two_sizes(%x: tensor<?x3xf32> {graph.name = "x"}) -> (tensor<*xi32> {graph.name = "y"}) {
+  %zero, %c0 = graph.node "Const"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %m, %c1 = graph.node "Const"() {value = dense<-1> : tensor<i32>} : () -> tensor<i32>
+  %s, %c2 = graph.node "Const"() {value = dense<2> : tensor<1xi32>} : () -> tensor<1xi32>
+  %l, %c3 = graph.node "EmptyTensorList"(%s, %m) {element_dtype = i32} : (tensor<1xi32>, tensor<i32>) -> tensor<!graph.variant>
+  %first, %c6 = graph.node "Const"() {value = dense<[7, 3]> : tensor<2xi32>} : () -> tensor<2xi32>
+  %has, %c7 = graph.node "TensorListPushBack"(%l, %first) {element_dtype = i32} : (tensor<!graph.variant>, tensor<2xi32>) -> tensor<!graph.variant>
+  %w:3, %c4 = graph.node "StatelessWhile"(%zero, %has, %x) {cond = #graph.func<@cond>, body = #graph.func<@body>} : (tensor<i32>, tensor<!graph.variant>, tensor<?x3xf32>) -> (tensor<i32>, tensor<!graph.variant>, tensor<?x3xf32>)
+  %pop:2, %c5 = graph.node "TensorListPopBack"(%w#1, %s) {element_dtype = i32} : (tensor<!graph.variant>, tensor<1xi32>) -> (tensor<!graph.variant>, tensor<*xi32>)
+  // CHECK-NOT: hlo.size
+  graph.return %pop#1 : tensor<*xi32>
+}
+graph.func private @cond(%i: tensor<*xi32>, %l: tensor<*x!graph.variant>, %x: tensor<*xf32>) -> tensor<*xi1> {
+  %n, %c1 = graph.node "Const"() {value = dense<5> : tensor<i32>} : () -> tensor<i32>
+  %r, %c2 = graph.node "Less"(%i, %n) {} : (tensor<*xi32>, tensor<i32>) -> tensor<*xi1>
+  graph.return %r : tensor<*xi1>
+}
+graph.func private @body(%i: tensor<*xi32>, %l: tensor<*x!graph.variant>, %x: tensor<*xf32>) -> (tensor<*xi32>, tensor<*x!graph.variant>, tensor<*xf32>) {
+  %one, %c1 = graph.node "Const"() {value = dense<1> : tensor<i32>} : () -> tensor<i32>
+  %next, %c2 = graph.node "AddV2"(%i, %one) {} : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32>
+  %size, %c3 = graph.node "Shape"(%x) {out_type = i32} : (tensor<*xf32>) -> tensor<*xi32>
+  %push, %c4 = graph.node "TensorListPushBack"(%l, %size) {element_dtype = i32} : (tensor<*x!graph.variant>, tensor<*xi32>) -> tensor<*x!graph.variant>
+  graph.return %next, %push, %x : tensor<*xi32>, tensor<*x!graph.variant>, tensor<*xf32>
+}
+
+// -----
+
+// A variable that the body sets and does not read enters without elements, as AutoGraph writes what a loop defines: it enters with the
+// shape it gets, and the input keeps its size.
+// CHECK-LABEL: func.func @defined_in_loop
+// CHECK-SAME: tensor<?xf32, affine_map<()[s0] -> (s0)>>
+// CHECK: return %{{.*}} : tensor<?xf32, affine_map<()[s0] -> (s0)>>
+graph.func @defined_in_loop(%x: tensor<?xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %zero, %c0 = graph.node "Const"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %none, %c1 = graph.node "Const"() {value = dense<> : tensor<0xf32>} : () -> tensor<0xf32>
+  %w:3, %c4 = graph.node "StatelessWhile"(%zero, %none, %x) {cond = #graph.func<@cond>, body = #graph.func<@body>} : (tensor<i32>, tensor<0xf32>, tensor<?xf32>) -> (tensor<i32>, tensor<*xf32>, tensor<?xf32>)
+  graph.return %w#1 : tensor<*xf32>
+}
+graph.func private @cond(%i: tensor<*xi32>, %a: tensor<*xf32>, %x: tensor<*xf32>) -> tensor<*xi1> {
+  %n, %c1 = graph.node "Const"() {value = dense<5> : tensor<i32>} : () -> tensor<i32>
+  %r, %c2 = graph.node "Less"(%i, %n) {} : (tensor<*xi32>, tensor<i32>) -> tensor<*xi1>
+  graph.return %r : tensor<*xi1>
+}
+graph.func private @body(%i: tensor<*xi32>, %a: tensor<*xf32>, %x: tensor<*xf32>) -> (tensor<*xi32>, tensor<*xf32>, tensor<*xf32>) {
+  %one, %c1 = graph.node "Const"() {value = dense<1> : tensor<i32>} : () -> tensor<i32>
+  %next, %c2 = graph.node "AddV2"(%i, %one) {} : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32>
+  %y, %c3 = graph.node "Tanh"(%x) {} : (tensor<*xf32>) -> tensor<*xf32>
+  graph.return %next, %y, %x : tensor<*xi32>, tensor<*xf32>, tensor<*xf32>
+}
