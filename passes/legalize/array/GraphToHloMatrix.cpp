@@ -96,7 +96,6 @@ Value flattenLast(NodeContext &c, Value v, int64_t n) {
   return c.reshape(v, flat);
 }
 
-/// Matrices from packed diagonals, other elements from `otherwise`.
 /// Input i as a scalar, whatever the rank of its one element.
 Value onlyElement(NodeContext &c, unsigned i) {
   Value v = c.input(i);
@@ -109,6 +108,31 @@ Value onlyElement(NodeContext &c, unsigned i) {
   return c.reshape(v, ArrayRef<int64_t>());
 }
 
+bool isMain(const Band &band) { return band.lower == 0 && band.upper == 0; }
+
+/// Whether an element of a tensor of matrices lies on the main diagonal.
+Value onDiagonal(NodeContext &c, const Dims &dims) {
+  const int64_t rank = dims.size();
+  Type i32 = c.b.getI32Type();
+  return c.compare(Compare::EQ, c.iota(dims, rank - 2, i32), c.iota(dims, rank - 1, i32));
+}
+
+/// Matrices with these elements on the main diagonal, one for each row and column, and `otherwise` around them.
+Value diagonalMatrices(NodeContext &c, Value diagonal, Value otherwise) {
+  Dims dims = c.dims(diagonal);
+  dims.push_back(dims.back());
+  SmallVector<int64_t> map = llvm::to_vector(llvm::seq<int64_t>(0, c.rank(diagonal)));
+  return c.select(onDiagonal(c, dims), c.broadcastInDim(diagonal, dims, map), otherwise);
+}
+
+/// The last two sizes of a tensor, if not both are numbers.
+std::optional<std::pair<AffineExpr, AffineExpr>> openSizes(NodeContext &c, Value x) {
+  if (c.rank(x) < 2)
+    return std::nullopt;
+  AffineExpr rows = c.dim(x, c.rank(x) - 2), cols = c.dim(x, c.rank(x) - 1);
+  return constantOf(rows) && constantOf(cols) ? std::nullopt : std::optional(std::pair(rows, cols));
+}
+
 LogicalResult lowerMatrixDiag(NodeContext &c) {
   Value diagonal = c.input(0);
   int64_t rank = c.rank(diagonal);
@@ -117,19 +141,15 @@ LogicalResult lowerMatrixDiag(NodeContext &c) {
   Value padding = c.numInputs() > 4 ? onlyElement(c, 4) : c.scalar(0, c.elementType(diagonal));
   if (!padding)
     return failure();
-  if (c.numInputs() == 1) {
-    Dims dims = c.dims(diagonal);
-    dims.push_back(dims.back());
-    SmallVector<int64_t> map = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-    Type i32 = c.b.getI32Type();
-    Value on = c.compare(Compare::EQ, c.iota(dims, rank - 1, i32), c.iota(dims, rank, i32));
-    return c.setResult(0, c.select(on, c.broadcastInDim(diagonal, dims, map), padding));
-  }
+  if (c.numInputs() == 1)
+    return c.setResult(0, diagonalMatrices(c, diagonal, padding));
   Band band;
   auto rows = c.constantInt(2), cols = c.constantInt(3);
   if (failed(readDiagonals(c, 1, band)) || failed(readAlign(c, band)) || failed(rows) || failed(cols))
     return failure();
   auto length = constantOf(c.dim(diagonal, rank - 1));
+  if (!length && isMain(band) && *rows == -1 && *cols == -1)
+    return c.setResult(0, diagonalMatrices(c, diagonal, padding));
   if (!length)
     return c.error("the length of the diagonals must be known");
   int64_t packedRank = band.lower == band.upper ? 1 : 2;
@@ -177,8 +197,17 @@ LogicalResult lowerMatrixDiagPart(NodeContext &c) {
   if (!padding)
     return failure();
   Band band;
-  if (failed(readMatrix(c, x, band)) || (c.numInputs() > 1 && failed(readDiagonals(c, 1, band))) ||
-      failed(readAlign(c, band)) || failed(checkBand(c, band)))
+  if (c.numInputs() > 1 && failed(readDiagonals(c, 1, band)))
+    return failure();
+  if (auto open = openSizes(c, x); open && isMain(band) && open->first == open->second) {
+    // each n + 1 elements of a matrix of n x n
+    Value flat = flattenLast(c, x, 2);
+    Type i64 = c.b.getI64Type();
+    Value places = c.iota({open->first}, 0, i64);
+    places = c.mul(places, c.sizeValue(hlo::simplify(open->first + 1), i64));
+    return c.setResult(0, gather(c, flat, places, c.rank(flat) - 1, 0, /*checked=*/false));
+  }
+  if (failed(readMatrix(c, x, band)) || failed(readAlign(c, band)) || failed(checkBand(c, band)))
     return failure();
   SmallVector<int64_t> table;
   for (int64_t row = 0; row < band.count(); ++row)
@@ -196,8 +225,24 @@ LogicalResult lowerMatrixDiagPart(NodeContext &c) {
 LogicalResult lowerMatrixSetDiag(NodeContext &c) {
   Value x = c.input(0), diagonal = c.input(1);
   Band band;
-  if (failed(readMatrix(c, x, band)) || (c.numInputs() > 2 && failed(readDiagonals(c, 2, band))) ||
-      failed(readAlign(c, band)) || failed(checkBand(c, band)))
+  if (c.numInputs() > 2 && failed(readDiagonals(c, 2, band)))
+    return failure();
+  if (auto open = openSizes(c, x); open && isMain(band) && c.rank(diagonal) == c.rank(x) - 1) {
+    // as long as the shorter side: a diagonal of a side's own size lies along that side
+    const int64_t batch = c.rank(x) - 2;
+    const AffineExpr length = c.dim(diagonal, batch);
+    const bool alongRows = length == open->first;
+    if (alongRows || length == open->second) {
+      Dims dims = c.dims(x);
+      for (int64_t i = 0; i < batch; ++i)
+        if (!c.ctx.unify(c.dim(diagonal, i), dims[i], c.name()))
+          return c.error("dimension " + Twine(i) + " of the diagonals is " + textOf(c.dim(diagonal, i)) + ", expected " + textOf(dims[i]));
+      SmallVector<int64_t> map = llvm::to_vector(llvm::seq<int64_t>(0, batch));
+      map.push_back(alongRows ? batch : batch + 1);
+      return c.setResult(0, c.select(onDiagonal(c, dims), c.broadcastInDim(diagonal, dims, map), x));
+    }
+  }
+  if (failed(readMatrix(c, x, band)) || failed(readAlign(c, band)) || failed(checkBand(c, band)))
     return failure();
   int64_t packedRank = band.lower == band.upper ? 1 : 2;
   Dims wanted = c.dims(x);

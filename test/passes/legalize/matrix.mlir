@@ -100,3 +100,24 @@ graph.func @diag_part_padding(%x: tensor<2x2xf32> {graph.name = "x"}, %p: tensor
   %y, %yc = graph.node "MatrixDiagPartV3"(%x, %k, %p) {align = "LEFT_RIGHT"} : (tensor<2x2xf32>, tensor<2xi32>, tensor<1xf32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// The main diagonal of square matrices whose size the run knows: each n + 1 elements, and set or made where row and column agree.
+// CHECK-LABEL: func.func @diagonal_of_open_size
+// CHECK: hlo.size affine_map<()[s0] -> (s0 + 1)> : tensor<i64>
+// CHECK: "hlo.gather"
+// CHECK: hlo.compare EQ
+// CHECK: hlo.select
+// CHECK: hlo.compare EQ
+// CHECK: hlo.select
+// CHECK: return %{{.*}} : tensor<?x?xf32, affine_map<()[s0] -> (s0, s0)>>
+graph.func @diagonal_of_open_size(%x: tensor<?x3xf32> {graph.name = "x"}, %p: tensor<f32> {graph.name = "p"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %k, %c0 = graph.node "Const"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %all, %c1 = graph.node "Const"() {value = dense<-1> : tensor<i32>} : () -> tensor<i32>
+  %m, %c2 = graph.node "MatMul"(%x, %x) {transpose_a = false, transpose_b = true} : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<*xf32>
+  %d, %c3 = graph.node "MatrixDiagPartV3"(%m, %k, %p) {align = "RIGHT_LEFT"} : (tensor<*xf32>, tensor<i32>, tensor<f32>) -> tensor<*xf32>
+  %n, %c4 = graph.node "MatrixDiagV3"(%d, %k, %all, %all, %p) {align = "RIGHT_LEFT"} : (tensor<*xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<f32>) -> tensor<*xf32>
+  %y, %c5 = graph.node "MatrixSetDiagV3"(%n, %d, %k) {align = "RIGHT_LEFT"} : (tensor<*xf32>, tensor<*xf32>, tensor<i32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
