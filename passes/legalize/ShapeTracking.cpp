@@ -57,6 +57,7 @@ private:
   AffineExpr quotient(AffineExpr a, AffineExpr b);
   AffineExpr remainder(AffineExpr a, AffineExpr b);
   AffineExpr extreme(AffineExpr a, AffineExpr b, bool wantMax);
+  std::optional<Ints> clamped();
 
   LegalizeContext &ctx;
   graph::NodeOp node;
@@ -187,6 +188,32 @@ std::optional<AffineExpr> Tracker::apply(SizeOp op, AffineExpr a, AffineExpr b) 
   return e ? std::optional<AffineExpr>(e) : std::nullopt;
 }
 
+/// A number between two bounds that meet, whatever it is: how many bins a bincount has whose least and greatest length are the same.
+std::optional<Tracker::Ints> Tracker::clamped() {
+  const bool wantsMax = op() == "Maximum";
+  if ((!wantsMax && op() != "Minimum") || numInputs() != 2)
+    return std::nullopt;
+  auto scalarOf = [&](Value v) -> std::optional<int64_t> {
+    GraphValue value = ctx.lookup(v);
+    if (!value.isTensor() || !value.sizes || !value.sizesShape.empty())
+      return std::nullopt;
+    return constantOf(ctx.resolve((*value.sizes)[0]));
+  };
+  for (int i = 0; i < 2; ++i) {
+    auto bound = scalarOf(node.getInputs()[i]);
+    auto inner = node.getInputs()[1 - i].getDefiningOp<graph::NodeOp>();
+    if (!bound || !inner || inner.getOp() != (wantsMax ? "Minimum" : "Maximum") || inner.getInputs().size() != 2)
+      continue;
+    GraphValue held = ctx.lookup(node.getInputs()[1 - i]);
+    if (!held.isTensor() || !held.tensor || cast<RankedTensorType>(held.tensor.getType()).getRank() != 0)
+      continue;
+    for (Value v : inner.getInputs())
+      if (auto other = scalarOf(v); other && (wantsMax ? *other <= *bound : *other >= *bound))
+        return Ints{{ctx.constant(*bound)}, {}};
+  }
+  return std::nullopt;
+}
+
 bool Tracker::run() {
   const int count = numOutputs();
   if (!count || !ops::SizeArithmetic<Tracker>::follows(op()))
@@ -194,6 +221,8 @@ bool Tracker::run() {
   GraphValues values;
   for (int i = 0; i < count; ++i) {
     std::optional<Ints> value = isIndexType(i) ? ops::sizeValue(*this, i) : std::nullopt;
+    if (!value && isIndexType(i))
+      value = clamped();
     if (!value)
       return false;
     Type element = cast<TensorType>(node.getOutputs()[i].getType()).getElementType();

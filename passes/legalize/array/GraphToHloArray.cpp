@@ -386,11 +386,39 @@ Type wideType(NodeContext &c, Type element) {
   return f && f.getWidth() < 32 ? Type(c.b.getF32Type()) : element;
 }
 
+/// Inputs of a Range of floating-point numbers that are whole and known, or a size that became such a number. Sizes above 2^24 would be
+/// rounded in f32; a type with fewer bits takes none.
+std::optional<AffineExpr> wholeInput(NodeContext &c, unsigned i) {
+  Value v = c.input(i);
+  if (!v || !(c.elementType(v).isF32() || c.elementType(v).isF64()))
+    return std::nullopt;
+  if (auto convert = v.getDefiningOp<hlo::ConvertOp>())
+    if (auto size = convert.getOperand().getDefiningOp<hlo::SizeOp>(); size && c.rank(v) == 0)
+      return c.ctx.resolve(size.getMap().getResult(0));
+  Value wide = c.convert(v, c.b.getF64Type());
+  auto t = wide ? c.ctx.fold(wide) : std::nullopt;
+  if (!t || t->numElements() != 1)
+    return std::nullopt;
+  const double number = *t->data<double>();
+  return std::abs(number) < (1 << 24) && std::floor(number) == number ? std::optional(c.size(static_cast<int64_t>(number))) : std::nullopt;
+}
+
+/// How many numbers a Range holds.
+AffineExpr stepsBetween(AffineExpr from, AffineExpr to, int64_t step) {
+  const int64_t by = step > 0 ? step : -step;
+  return hlo::simplify(((step > 0 ? to - from : from - to) + (by - 1)).floorDiv(by));
+}
+
 LogicalResult lowerRange(NodeContext &c) {
   Value start = c.input(0), delta = c.input(2);
   Type element = c.resultType(0);
   AffineExpr size;
-  if (isa<FloatType>(element)) {
+  const bool ofFloats = isa<FloatType>(element);
+  auto wholeFrom = ofFloats ? wholeInput(c, 0) : std::nullopt, wholeTo = ofFloats ? wholeInput(c, 1) : std::nullopt;
+  auto wholeStep = wholeFrom && wholeTo ? wholeInput(c, 2) : std::nullopt;
+  if (auto by = wholeStep ? constantOf(*wholeStep) : std::nullopt; by && *by && !(constantOf(*wholeFrom) && constantOf(*wholeTo))) {
+    size = stepsBetween(*wholeFrom, *wholeTo, *by);
+  } else if (ofFloats) {
     double v[3];
     for (unsigned i = 0; i < 3; ++i) {
       Value wide = c.convert(c.input(i), c.b.getF64Type());
@@ -415,8 +443,7 @@ LogicalResult lowerRange(NodeContext &c) {
     AffineExpr length = *step > 0 ? *to - *from : *from - *to;
     if (auto n = constantOf(hlo::simplify(length)); n && *n < 0)
       return c.error("the limit lies before the start");
-    int64_t by = *step > 0 ? *step : -*step;
-    size = hlo::simplify((length + (by - 1)).floorDiv(by));
+    size = stepsBetween(*from, *to, *step);
   }
   Type wide = wideType(c, element);
   Value steps = c.iota({size}, 0, wide);

@@ -49,3 +49,33 @@ graph.func @unravel(%x: tensor<4xi64> {graph.name = "x"}, %d: tensor<2xi64> {gra
   %y, %yc = graph.node "UnravelIndex"(%x, %d) {} : (tensor<4xi64>, tensor<2xi64>) -> tensor<*xi64>
   graph.return %y : tensor<*xi64>
 }
+
+// -----
+
+// Numbers up to a size, in floating point: as many as the size says.
+// CHECK-LABEL: func.func @range_to_size
+// CHECK: return %{{.*}} : tensor<?xf32, affine_map<()[s0] -> (s0)>>
+graph.func @range_to_size(%x: tensor<?xf32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %zero, %c0 = graph.node "Const"() {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %one, %c1 = graph.node "Const"() {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %n, %c2 = graph.node "Size"(%x) {out_type = i32} : (tensor<?xf32>) -> tensor<*xi32>
+  %f, %c3 = graph.node "Cast"(%n) {SrcT = i32, DstT = f32} : (tensor<*xi32>) -> tensor<*xf32>
+  %y, %c4 = graph.node "Range"(%zero, %f, %one) {Tidx = f32} : (tensor<f32>, tensor<*xf32>, tensor<f32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+
+// -----
+
+// At least four and at most four is four, whatever the data say.
+// CHECK-LABEL: func.func @between_equal_bounds
+// CHECK: return %{{.*}} : tensor<4xi32>
+graph.func @between_equal_bounds(%v: tensor<5xi32> {graph.name = "v"}) -> (tensor<*xi32> {graph.name = "y"}) {
+  %zero, %c0 = graph.node "Const"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %one, %c1 = graph.node "Const"() {value = dense<1> : tensor<i32>} : () -> tensor<i32>
+  %four, %c2 = graph.node "Const"() {value = dense<4> : tensor<i32>} : () -> tensor<i32>
+  %m, %c3 = graph.node "Max"(%v, %zero) {keep_dims = false} : (tensor<5xi32>, tensor<i32>) -> tensor<*xi32>
+  %low, %c4 = graph.node "Maximum"(%four, %m) {} : (tensor<i32>, tensor<*xi32>) -> tensor<*xi32>
+  %n, %c5 = graph.node "Minimum"(%low, %four) {} : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32>
+  %y, %c6 = graph.node "Range"(%zero, %n, %one) {Tidx = i32} : (tensor<i32>, tensor<*xi32>, tensor<i32>) -> tensor<*xi32>
+  graph.return %y : tensor<*xi32>
+}
