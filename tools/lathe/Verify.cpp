@@ -27,9 +27,9 @@ struct VerifyArgs {
 double difference(const Tensor &got, const Tensor &want) {
   if (got.dims() != want.dims() || got.dtype() != want.dtype())
     return INFINITY;
-  auto compare = [&](auto *g, auto *w) {
+  auto compare = [&](auto *g, auto *w, int64_t parts = 1) {
     double scale = 0, worst = 0;
-    for (int64_t i = 0; i < want.numElements(); ++i) {
+    for (int64_t i = 0; i < want.numElements() * parts; ++i) {
       if (std::isfinite(double(w[i])))
         scale = std::max(scale, std::abs(double(w[i])));
       if (std::isnan(double(g[i])) && std::isnan(double(w[i])))
@@ -43,6 +43,11 @@ double difference(const Tensor &got, const Tensor &want) {
     return compare(got.data<float>(), want.data<float>());
   if (want.dtype() == DType::Float64)
     return compare(got.data<double>(), want.data<double>());
+  // real and imaginary parts
+  if (want.dtype() == DType::Complex64)
+    return compare(static_cast<const float *>(got.data()), static_cast<const float *>(want.data()), 2);
+  if (want.dtype() == DType::Complex128)
+    return compare(static_cast<const double *>(got.data()), static_cast<const double *>(want.data()), 2);
   return std::memcmp(got.data(), want.data(), want.sizeBytes()) ? 1 : 0;
 }
 
