@@ -161,9 +161,16 @@ int execute(CheckArgs &a) {
 
   std::map<std::string, int> counts;
   std::vector<Problem> problems;
+  compiler.module().walk([&](graph::NodeOp node) { ++counts[node.getOp().str()]; });
+  // Loops and conditionals of TensorFlow 1 compile once they are functional; where they cannot be, their nodes are left as they were.
+  {
+    CollectedDiagnostics unsaid(*context);
+    (void)compiler.runUntil(Phase::Cluster);
+  }
+  std::map<std::string, int> left;
   compiler.module().walk([&](graph::NodeOp node) {
     std::string op = node.getOp().str();
-    ++counts[op];
+    ++left[op];
     Support s = supportOf(op);
     if (s == Support::Compiled)
       return;
@@ -178,6 +185,10 @@ int execute(CheckArgs &a) {
                                              : "no such op in TensorFlow's registry",
                         s == Support::Host});
   });
+  auto supportHere = [&](const std::string &op) {
+    Support s = supportOf(op);
+    return supportName(s == Support::Host && !left.count(op) ? Support::Compiled : s);
+  };
   bool hostOnly = std::all_of(problems.begin(), problems.end(), [](const Problem &p) { return p.host; });
 
   // With nothing in the way by its type, the front end tells what attributes and shapes are.
@@ -192,7 +203,7 @@ int execute(CheckArgs &a) {
   if (a.json) {
     nlohmann::json j;
     for (auto &[op, n] : counts)
-      j["ops"][op] = {{"count", n}, {"support", supportName(supportOf(op))}};
+      j["ops"][op] = {{"count", n}, {"support", supportHere(op)}};
     j["problems"] = nlohmann::json::array();
     for (const Problem &p : problems)
       j["problems"].push_back({{"node", p.node}, {"op", p.op}, {"function", p.function}, {"reason", p.reason}});
@@ -205,7 +216,7 @@ int execute(CheckArgs &a) {
   printEntries(compiler.model().entries);
   printf("ops\n");
   for (auto &[op, n] : counts)
-    printf("  %6d  %-32s %s\n", n, op.c_str(), supportName(supportOf(op)));
+    printf("  %6d  %-32s %s\n", n, op.c_str(), supportHere(op));
   for (const Problem &p : problems)
     printf("node '%s' (%s) in function '%s': %s\n", p.node.c_str(), p.op.c_str(), p.function.c_str(), p.reason.c_str());
   if (!legalizeText.empty())
