@@ -17,7 +17,24 @@ using namespace mlir;
 
 namespace {
 
-struct Quant : EvalTest {};
+struct Quant : EvalTest {
+  /// What the function computes once hlo-lower-quantized has run.
+  std::vector<Tensor> lowered(const std::string &text, const std::vector<Tensor> &inputs) {
+    auto module = test.parse(text);
+    PassManager pm(&test.context);
+    pm.addPass(simplify::createHloLowerQuantized());
+    if (!module || failed(pm.run(*module))) {
+      ADD_FAILURE() << test.messages << text;
+      return {};
+    }
+    auto results = evaluateFunction(*module->getOps<func::FuncOp>().begin(), inputs);
+    if (failed(results)) {
+      ADD_FAILURE() << test.messages << text;
+      return {};
+    }
+    return {results->begin(), results->end()};
+  }
+};
 
 std::string replaced(std::string text, const std::vector<std::pair<std::string, std::string>> &names) {
   for (const auto &[name, value] : names)
@@ -71,15 +88,18 @@ TEST_F(Quant, RangesAndSigns) {
 }
 
 TEST_F(Quant, PerAxis) {
-  auto r = run(R"(func.func @f(%x: tensor<2x3xf32>, %i: tensor<2x3xui8>) -> (tensor<2x3xi8>, tensor<2x3xf32>) {
+  const std::string text = R"(func.func @f(%x: tensor<2x3xf32>, %i: tensor<2x3xui8>) -> (tensor<2x3xi8>, tensor<2x3xf32>) {
     %0 = hlo.uniform_quantize %x : (tensor<2x3xf32>) -> tensor<2x3x!quant.uniform<i8:f32:1, {1.0, 0.5:10, 2.0:-1}>>
     %1 = hlo.bitcast_convert %0 : (tensor<2x3x!quant.uniform<i8:f32:1, {1.0, 0.5:10, 2.0:-1}>>) -> tensor<2x3xi8>
     %2 = hlo.bitcast_convert %i : (tensor<2x3xui8>) -> tensor<2x3x!quant.uniform<u8:f32:0, {0.5:128, 0.25}>>
     %3 = hlo.uniform_dequantize %2 : (tensor<2x3x!quant.uniform<u8:f32:0, {0.5:128, 0.25}>>) -> tensor<2x3xf32>
-    return %1, %3 : tensor<2x3xi8>, tensor<2x3xf32> })",
-               {f32({2, 3}, {1, 2, 4, 10, 20, 40}), make<int64_t>(DType::UInt8, {2, 3}, {0, 128, 255, 0, 128, 255})});
-  expect(r[0], {2, 3}, {1, 14, 1, 10, 50, 19});
-  expect(r[1], {2, 3}, {-64, 0, 63.5, 0, 32, 63.75});
+    return %1, %3 : tensor<2x3xi8>, tensor<2x3xf32> })";
+  const std::vector<Tensor> inputs = {f32({2, 3}, {1, 2, 4, 10, 20, 40}), make<int64_t>(DType::UInt8, {2, 3}, {0, 128, 255, 0, 128, 255})};
+  for (const std::vector<Tensor> &r : {run(text, inputs), lowered(text, inputs)}) {
+    ASSERT_EQ(r.size(), 2u);
+    expect(r[0], {2, 3}, {1, 14, 1, 10, 50, 19});
+    expect(r[1], {2, 3}, {-64, 0, 63.5, 0, 32, 63.75});
+  }
 }
 
 // Over the floats in between; ops in between see storage.
@@ -223,14 +243,10 @@ TEST_F(Quant, LoweringGivesTheSameBits) {
           const std::vector<Tensor> inputs = {make(dtype, {n}, x), make<int64_t>(s.dtype, {n}, q)};
           auto want = run(text, inputs);
           ASSERT_EQ(want.size(), 3u) << text;
-          auto module = test.parse(text);
-          PassManager pm(&test.context);
-          pm.addPass(simplify::createHloLowerQuantized());
-          ASSERT_TRUE(succeeded(pm.run(*module))) << test.messages << text;
-          auto got = evaluateFunction(*module->getOps<func::FuncOp>().begin(), inputs);
-          ASSERT_TRUE(succeeded(got)) << test.messages << text;
+          auto got = lowered(text, inputs);
+          ASSERT_EQ(got.size(), 3u) << text;
           for (size_t k = 0; k < 3; ++k)
-            EXPECT_EQ(std::memcmp((*got)[k].data(), want[k].data(), want[k].sizeBytes()), 0) << "result " << k << " of " << text;
+            EXPECT_EQ(std::memcmp(got[k].data(), want[k].data(), want[k].sizeBytes()), 0) << "result " << k << " of " << text;
           for (size_t k : {0u, 2u}) // none leaves its range
             for (int64_t v : eval::loadInts(want[k]))
               EXPECT_TRUE(v >= s.low && v <= s.high && (trial % 2 == 0 || v >= (trial == 1 ? s.low + 1 : std::max<int64_t>(s.low, 1))))
