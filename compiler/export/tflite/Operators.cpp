@@ -70,7 +70,7 @@ static const llvm::StringMap<Facts> &facts() {
       {"LOG", {"f"}}, {"LOGICAL_AND", {"b", 4}}, {"LOGICAL_NOT", {"b"}}, {"LOGICAL_OR", {"b", 4}}, {"LOGISTIC", {"f"}},
       {"LOG_SOFTMAX", {"f"}}, {"MAXIMUM", {"fil", 5}}, {"MAX_POOL_2D", {"f"}}, {"MEAN", {"f"}}, {"MINIMUM", {"fil", 5}},
       {"MUL", {"filu", 6}}, {"NEG", {"fil"}}, {"NOT_EQUAL", {"filb", 4}}, {"PAD", {"filb"}}, {"PADV2", {"fil"}},
-      {"POW", {"fi", 4}}, {"REDUCE_ALL", {"b"}}, {"REDUCE_ANY", {"b"}}, {"REDUCE_MAX", {"fil"}}, {"REDUCE_MIN", {"fil"}},
+      {"POW", {"fi", 4}}, {"PRELU", {"f", 4}}, {"REDUCE_ALL", {"b"}}, {"REDUCE_ANY", {"b"}}, {"REDUCE_MAX", {"fil"}}, {"REDUCE_MIN", {"fil"}},
       {"REDUCE_PROD", {"fil"}}, {"RELU", {"f"}}, {"RELU6", {"f"}}, {"RELU_0_TO_1", {"f"}}, {"RELU_N1_TO_1", {"f"}},
       {"RESHAPE", {"filbchstu"}}, {"RESIZE_BILINEAR", {"f"}}, {"RESIZE_NEAREST_NEIGHBOR", {"f"}}, {"REVERSE_V2", {"filbhs"}},
       {"RIGHT_SHIFT", {"ichst", 4}}, {"ROUND", {"f"}}, {"RSQRT", {"f"}}, {"SCATTER_ND", {"filbch"}}, {"SELECT_V2", {"filbchsu", 4}},

@@ -141,6 +141,7 @@ const Entry entries[] = {
     WITH(REDUCE_MAX, reducer),
     WITH(REDUCE_MIN, reducer),
     WITH(REDUCE_PROD, reducer),
+    PLAIN(PRELU),
     PLAIN(RELU),
     PLAIN(RELU6),
     PLAIN(RELU_0_TO_1),

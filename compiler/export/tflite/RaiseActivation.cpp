@@ -91,7 +91,9 @@ LogicalResult choice(Operation *op, Raiser &r) {
     return failure();
   if (auto number = splatNumber(slope))
     return r.replace(op, r.make("LEAKY_RELU", x, type, {{"alpha", r.real(*number)}}));
-  return failure();
+  // the kernel broadcasts slopes of up to four dimensions, and nothing else
+  Value slopes = type.getRank() <= 4 ? r.narrow(slope) : Value();
+  return slopes && isWeights(slopes) ? r.replace(op, r.make("PRELU", {x, slopes}, type)) : failure();
 }
 
 /// A function of x as a polynomial of degree 3.

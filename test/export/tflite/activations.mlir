@@ -59,6 +59,33 @@ func.func @gelu(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
 
 // -----
 
+// Slopes for each channel, stored in f16 or not; those that are computed are left as they are.
+// CHECK-LABEL: @slopes
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<2x3xf32>
+// CHECK-DAG: %[[A:[0-9]+]] = hlo.constant dense<[1.000000e-01, 2.000000e-01, 3.000000e-01]> : tensor<3xf32>
+// CHECK-DAG: "hlo.custom_call"(%[[X]], %[[A]]) {{.*}}tfl.PRELU
+// CHECK-DAG: %[[B:[0-9]+]] = "hlo.custom_call"(%{{.*}}tfl.DEQUANTIZE{{.*}}(tensor<3xf16>) -> tensor<3xf32>
+// CHECK-DAG: "hlo.custom_call"(%[[X]], %[[B]]) {{.*}}tfl.PRELU
+// CHECK-DAG: tfl.SELECT_V2
+func.func @slopes(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) {
+  %zero = hlo.constant dense<0.0> : tensor<2x3xf32>
+  %slopes = hlo.constant dense<[0.1, 0.2, 0.3]> : tensor<3xf32>
+  %halves = hlo.constant dense<[0.5, 0.25, 0.125]> : tensor<3xf16>
+  %0 = hlo.compare GE, %x, %zero : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xi1>
+  %1 = hlo.broadcast_in_dim %slopes, dims = [1] : (tensor<3xf32>) -> tensor<2x3xf32>
+  %2 = hlo.multiply %1, %x : tensor<2x3xf32>
+  %3 = hlo.select %0, %x, %2 : (tensor<2x3xi1>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %4 = hlo.convert %halves : (tensor<3xf16>) -> tensor<3xf32>
+  %5 = hlo.broadcast_in_dim %4, dims = [1] : (tensor<3xf32>) -> tensor<2x3xf32>
+  %6 = hlo.multiply %5, %x : tensor<2x3xf32>
+  %7 = hlo.select %0, %x, %6 : (tensor<2x3xi1>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %8 = hlo.multiply %x, %y : tensor<2x3xf32>
+  %9 = hlo.select %0, %x, %8 : (tensor<2x3xi1>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %3, %7, %9 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>
+}
+
+// -----
+
 // CHECK-LABEL: @choices
 // CHECK-SAME: %[[X:.*]]: tensor<4xf32>
 // CHECK-DAG: "hlo.custom_call"(%[[X]]) {{.*}}alpha = 3.000000e-01{{.*}}tfl.LEAKY_RELU
