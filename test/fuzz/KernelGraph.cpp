@@ -261,8 +261,23 @@ bool KernelGraph::conv(const ConvSpec &s) {
     filter.assign(s.sizes.size(), 1);
   input.push_back(s.ic);
   filter.append({s.ic / s.groups, s.oc});
-  Known x = fed(input, s.dynamic, s.left);
-  return conv(x, right(s.right, filter, s.rightElem), s);
+  Known x = fed(input, s.dynamic, s.left), f = right(s.right, filter, s.rightElem);
+  if (!s.border || s.padding.empty())
+    return conv(x, f, s);
+  SmallVector<int64_t> low = {0}, high = {0};
+  for (auto [before, behind] : s.padding) {
+    low.push_back(before);
+    high.push_back(behind);
+  }
+  low.push_back(0);
+  high.push_back(0);
+  Value number = hlo::makeSplat(b, b.getLoc(), *s.border, RankedTensorType::get({}, x.type().getElementType()));
+  Value padded = hlo::PadOp::create(b, x.value, number, low, high, SmallVector<int64_t>(low.size(), 0));
+  if (!push(padded, std::max(x.bound, double(std::abs(*s.border)))))
+    return false;
+  ConvSpec rest = s;
+  rest.padding.clear();
+  return conv(last(), f, rest);
 }
 
 bool KernelGraph::pool(ArrayRef<int64_t> shape, ArrayRef<int64_t> window, ArrayRef<int64_t> strides,

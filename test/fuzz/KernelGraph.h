@@ -70,6 +70,7 @@ struct ConvSpec {
   int64_t images = 1, ic = 1, oc = 1, groups = 1, batchGroups = 1;
   llvm::SmallVector<int64_t> sizes, taps, strides, dilation, inDilation; ///< empty lists: ones
   llvm::SmallVector<std::pair<int64_t, int64_t>> padding;                ///< empty: none
+  std::optional<int64_t> border; ///< a number: an op before the convolution pads its image with that
   Right right = Right::Either;
   mlir::Type left, rightElem, result;
   llvm::SmallVector<int64_t> dynamic;

@@ -143,6 +143,8 @@ bool byteConv(KernelGraph &g, Change change) {
   s.result = g.typeOf("i32");
   s.padding = {{g.below(2), g.below(2)}, {g.below(2), g.below(2)}};
   s.strides = {g.oneOf({1, 1, 2}), g.oneOf({1, 1, 2})};
+  if (g.chance(50))
+    s.border = g.between(0, 127);
   change(s);
   return g.conv(s);
 }
@@ -338,6 +340,7 @@ void addProductCases(std::vector<KernelCase> &cases) {
       {"tiles-product", "", amx | exactKind, [](G &g) { return integers(g, true, g.chance(40)); }},
       {"tiles-product", "", amx | rounded, [](G &g) { return pairs(g); }},
       {"tiles-conv", "", amx | exactKind, [](G &g) { return byteConv(g, [](ConvSpec &) {}); }},
+      {"conv-slab", "", noAmx | exactKind, [](G &g) { return byteConv(g, [](ConvSpec &) {}); }},
       {"tiles-conv", "", amx | rounded, [](G &g) { return pairConv(g, [](ConvSpec &) {}); }},
       {"tiles", "it has no elements", amx | exactKind,
        [](G &g) {

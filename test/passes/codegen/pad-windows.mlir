@@ -56,6 +56,48 @@ func.func @any_images(%x: tensor<?x9x9x32xi8, #in>, %f: tensor<3x3x1x32xi8>) -> 
 
 // -----
 
+// A packed convolution of bytes copies rows of its image, with any border.
+// CHECK-LABEL: @dense
+// CHECK-SAME: (%[[X:.*]]: tensor<1x9x9x32xi8>
+// CHECK-NOT: kernel.loop
+// CHECK: kernel.conv(%[[X]], %{{.*}}) {kernel.pad_value = -7 : i64{{.*}}padding = array<i64: 1, 1, 1, 1>
+func.func @dense(%x: tensor<1x9x9x32xi8>, %f: tensor<1x1x292x16xi8>) -> tensor<1x9x9x16xi32> {
+  %0 = kernel.loop(%x) : (tensor<1x9x9x32xi8>) -> tensor<1x11x11x32xi8> {
+  ^bb0(%a: tensor<1x9x9x32xi8>):
+    %z = hlo.constant dense<-7> : tensor<i8>
+    %p = hlo.pad %a, %z, low = [0, 1, 1, 0], high = [0, 1, 1, 0], interior = [0, 0, 0, 0] : (tensor<1x9x9x32xi8>, tensor<i8>) -> tensor<1x11x11x32xi8>
+    kernel.yield %p : tensor<1x11x11x32xi8>
+  }
+  %1 = kernel.conv(%0, %f) {kernel_shape = array<i64: 3, 3>, layout = #cpu.panels<columns = 16, group = 4>, strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x11x11x32xi8>, tensor<1x1x292x16xi8>) -> tensor<1x9x9x16xi32> {
+  ^bb0(%acc: tensor<1x9x9x16xi32>):
+    kernel.yield %acc : tensor<1x9x9x16xi32>
+  }
+  return %1 : tensor<1x9x9x16xi32>
+}
+
+// -----
+
+// A convolution that is not packed, or with gaps in its image, keeps the copy: its gaps are zeros.
+// CHECK-LABEL: @gaps
+// CHECK: kernel.loop
+// CHECK: kernel.conv
+// CHECK-NOT: kernel.pad_value
+func.func @gaps(%x: tensor<1x9x9x32xi8>, %f: tensor<1x1x292x16xi8>) -> tensor<1x19x19x16xi32> {
+  %0 = kernel.loop(%x) : (tensor<1x9x9x32xi8>) -> tensor<1x11x11x32xi8> {
+  ^bb0(%a: tensor<1x9x9x32xi8>):
+    %z = hlo.constant dense<-7> : tensor<i8>
+    %p = hlo.pad %a, %z, low = [0, 1, 1, 0], high = [0, 1, 1, 0], interior = [0, 0, 0, 0] : (tensor<1x9x9x32xi8>, tensor<i8>) -> tensor<1x11x11x32xi8>
+    kernel.yield %p : tensor<1x11x11x32xi8>
+  }
+  %1 = kernel.conv(%0, %f) {kernel_shape = array<i64: 3, 3>, layout = #cpu.panels<columns = 16, group = 4>, strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, lhs_dilation = array<i64: 2, 2>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x11x11x32xi8>, tensor<1x1x292x16xi8>) -> tensor<1x19x19x16xi32> {
+  ^bb0(%acc: tensor<1x19x19x16xi32>):
+    kernel.yield %acc : tensor<1x19x19x16xi32>
+  }
+  return %1 : tensor<1x19x19x16xi32>
+}
+
+// -----
+
 // A border of floats stays: no kernel of theirs knows the number.
 // CHECK-LABEL: @floats
 // CHECK: kernel.loop

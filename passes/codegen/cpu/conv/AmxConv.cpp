@@ -1,12 +1,13 @@
 // A kernel.conv in tile registers, as an implicit product. 1x1 convolutions are plain products. Otherwise units of work are numbered
 // (image, block of rows, panel of output channels), the panel innermost, and the left operand of a block is
 //   - the input in place, when it has the format's elements and the window never leaves it; or
-//   - the slab: the input rows of the block in scratch, converted, with their zeros; or
+//   - the slab: the input rows of the block in scratch, converted, with their border; or
 //   - rows gathered from either, one output pixel's taps each, for channel counts that fit no tile and for strided
 //     1x1 windows.
 // Pixels of a tile run along an image row; in a slab, where this needs fewer tiles, along its rows laid end to end,
 // and the sums of what lies between the rows are dropped.
 #include "dialects/hlo/Shape.h"
+#include "passes/codegen/cpu/conv/Conv.h"
 #include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/product/Amx.h"
 
@@ -185,10 +186,10 @@ void AmxConvEmitter::fillSlab(ArrayRef<Value> positions, Value firstRow, Value r
   for (size_t i = 0; i + 1 < dims.size(); ++i)
     extents.push_back(b.i64(dims[i].extent));
   extents.back() = b.add(b.mul(b.sub(rowCount, b.i64(1)), b.i64(row.stride)), b.i64((row.taps - 1) * row.dilation + 1));
-  // columns: zeros, input, zeros
+  // columns: border, input, border
   int64_t low = std::clamp<int64_t>(pixel.padLow, 0, pixel.extent), skipped = std::max<int64_t>(-pixel.padLow, 0);
   int64_t count = std::clamp<int64_t>(pixel.in - skipped, 0, pixel.extent - low);
-  auto zeros = [&](Value to, int64_t n) { zerosOfRow(b, layout, to, b.i64(n)); };
+  auto border = [&, value = padValueOf(op)](Value to, int64_t n) { repeatInRow(b, layout, value, to, b.i64(n)); };
   b.nest(extents, [&](ValueRange at) {
     Value inside, from = image, to = b.i64(0);
     for (size_t i = 0; i + 1 < dims.size(); ++i) {
@@ -205,7 +206,7 @@ void AmxConvEmitter::fillSlab(ArrayRef<Value> positions, Value firstRow, Value r
     b.ifElse(
         inside, TypeRange{},
         [&] {
-          // what a copy writes beyond its end, the next one or the zeros overwrite
+          // what a copy writes beyond its end, the next one or the border overwrites
           if (pixel.step == channels)
             copyToRow(b, layout, aElem, source, targetAt(low), b.i64(count * channels));
           else
@@ -213,12 +214,12 @@ void AmxConvEmitter::fillSlab(ArrayRef<Value> positions, Value firstRow, Value r
               copyToRow(b, layout, aElem, b.ptrAt(source, aElem, b.mul(x, b.i64(channels))),
                          b.ptrAt(targetAt(low), elem, b.mul(x, b.i64(pixel.step))), b.i64(channels));
             });
-          zeros(target, low * pixel.step);
-          zeros(targetAt(low + count), (pixel.extent - low - count) * pixel.step);
+          border(target, low * pixel.step);
+          border(targetAt(low + count), (pixel.extent - low - count) * pixel.step);
           return SmallVector<Value>();
         },
         [&] {
-          zeros(target, pixel.extent * pixel.step);
+          border(target, pixel.extent * pixel.step);
           return SmallVector<Value>();
         });
   });
@@ -248,7 +249,7 @@ void AmxConvEmitter::gather(Value rowCount) {
     };
     taps(0, 0);
     if (end < layout.paddedRun())
-      zerosOfRow(b, layout, b.ptrAt(gathered, elem, b.add(to, b.i64(end))), b.i64(layout.paddedRun() - end));
+      repeatInRow(b, layout, 0, b.ptrAt(gathered, elem, b.add(to, b.i64(end))), b.i64(layout.paddedRun() - end));
   });
 }
 

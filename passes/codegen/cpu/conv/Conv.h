@@ -33,8 +33,11 @@ inline bool hasWindows(kernel::DepthwiseConvOp conv) { return whyNotWindows(conv
 
 /// What keeps a depthwise convolution from multiplying several bytes of a row at once: see EmitByteWindows.cpp.
 WhyNot whyNotByteWindows(kernel::DepthwiseConvOp conv, const KernelTarget &target);
-/// On such a convolution, an i64: the number outside of its images, where that is not 0.
+/// On such a convolution, and on one that `takesBorder`, an i64: the number outside of its images, where that is not 0.
 constexpr const char *padValueAttr = "kernel.pad_value";
+int64_t padValueOf(mlir::Operation *conv);
+/// Whether a dense convolution with padding, packed, copies rows of an image of bytes, with a border of any number around them.
+bool takesBorder(kernel::ConvOp conv, const KernelTarget &target);
 mlir::LogicalResult emitByteWindows(kernel::DepthwiseConvOp conv, KernelBuilder &b);
 
 /// How the sum of a convolution is cut into runs of elements that lie together in the input. In panels of groups each run is padded

@@ -83,8 +83,7 @@ ByteWindowEmitter::ByteWindowEmitter(kernel::DepthwiseConvOp conv, KernelBuilder
   reach = dims.back().reach(*dims.back().tapSize);
   format = integerFormat(b.target, aElem, bElem, accElem);
   padded = llvm::any_of(conv.getPadding(), [](int64_t p) { return p > 0; });
-  if (auto value = conv->getAttrOfType<IntegerAttr>(padValueAttr))
-    padValue = value.getInt();
+  padValue = padValueOf(conv);
   if (format.biased) // of the two numbers with these bits the one that is multiplied
     padValue += 128;
 }

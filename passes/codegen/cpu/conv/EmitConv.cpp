@@ -390,13 +390,13 @@ void ConvEmitter::fillSlab() {
           return SmallVector<Value>();
         },
         [&] {
-          zerosOfFormat(b, format, accElem, target, b.mul(dims.back().extentValue, pixelStep));
+          repeatInFormat(b, format, accElem, padValueOf(op), target, b.mul(dims.back().extentValue, pixelStep));
           return SmallVector<Value>();
         });
   });
 }
 
-/// One row of pixels with the zeros on both sides and, for a dilated input, between the pixels.
+/// One row of pixels with the border on both sides and, for a dilated input, zeros between the pixels.
 void ConvEmitter::fillSlabRow(Value from, Value to) {
   Spatial &d = dims.back();
   Value width = d.extentValue, zero = b.i64(0);
@@ -405,7 +405,7 @@ void ConvEmitter::fillSlabRow(Value from, Value to) {
     Value low = b.min(b.max(b.i64(d.padLow), zero), width), skipped = b.max(b.i64(-d.padLow), zero);
     Value count = b.max(b.min(b.sub(d.in, skipped), b.sub(width, low)), zero);
     Value high = b.add(low, count);
-    zerosOfFormat(b, format, accElem, to, b.mul(low, pixelStep));
+    repeatInFormat(b, format, accElem, padValueOf(op), to, b.mul(low, pixelStep));
     if (pixelExpr == channelsExpr)
       copyToFormat(b, format, accElem, aElem, pixelAt(from, aElem, skipped, channels), pixelAt(to, leftElem, low, pixelStep),
                    b.mul(count, channels));
@@ -414,7 +414,7 @@ void ConvEmitter::fillSlabRow(Value from, Value to) {
         copyToFormat(b, format, accElem, aElem, pixelAt(from, aElem, b.add(x, skipped), channels),
                      pixelAt(to, leftElem, b.add(x, low), pixelStep), channels);
       });
-    zerosOfFormat(b, format, accElem, pixelAt(to, leftElem, high, pixelStep), b.mul(b.sub(width, high), pixelStep));
+    repeatInFormat(b, format, accElem, padValueOf(op), pixelAt(to, leftElem, high, pixelStep), b.mul(b.sub(width, high), pixelStep));
     return;
   }
   zerosOfFormat(b, format, accElem, to, b.mul(width, pixelStep));
@@ -662,6 +662,18 @@ std::optional<int64_t> rowsOfTiles(kernel::ConvOp op) {
   for (int64_t s : sizes)
     rows *= s;
   return rows;
+}
+
+int64_t padValueOf(Operation *conv) {
+  auto value = conv->getAttrOfType<IntegerAttr>(padValueAttr);
+  return value ? value.getInt() : 0;
+}
+
+bool takesBorder(kernel::ConvOp conv, const KernelTarget &target) {
+  auto isOne = [](int64_t v) { return v == 1; };
+  return hlo::elementType(conv.getInput()).isInteger(8) && conv.getAccType().getElementType().isInteger(32) && conv.getLayout() &&
+         !ConvAttributes(conv).spread && !hasNarrowGroups(conv, target) && conv.getBatchGroups() == 1 &&
+         llvm::all_of(conv.getLhsDilation(), isOne) && !llvm::all_of(*conv.getKernelShape(), isOne);
 }
 
 LogicalResult emitConv(Operation *op, KernelBuilder &b) {

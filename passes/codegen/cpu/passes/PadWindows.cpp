@@ -1,4 +1,4 @@
-// kernel-pad-windows: depthwise convolutions of bytes that leave out the copy of their images with a border.
+// kernel-pad-windows: convolutions of bytes that leave out the copy of their images with a border.
 #include "passes/codegen/cpu/conv/Conv.h"
 #include "passes/codegen/cpu/passes/Passes.h"
 #include "passes/codegen/cpu/target/CpuTarget.h"
@@ -51,17 +51,29 @@ std::optional<Border> borderOf(Value padded) {
   return border;
 }
 
-bool takeBorder(kernel::DepthwiseConvOp conv, const KernelTarget &target) {
+bool takes(kernel::DepthwiseConvOp bare, kernel::DepthwiseConvOp, const KernelTarget &target) {
+  return whyNotByteWindows(bare, target).takes();
+}
+
+bool takes(kernel::ConvOp bare, kernel::ConvOp padded, const KernelTarget &target) {
+  // the filter is packed for the runs of the padded image
+  const ConvRuns now = convRuns(bare), before = convRuns(padded);
+  return takesBorder(bare, target) && now.isStatic == before.isStatic && now.merged == before.merged && now.run == before.run &&
+         now.runs == before.runs;
+}
+
+template <typename Op>
+bool takeBorder(Op conv, const KernelTarget &target) {
   auto border = borderOf(conv.getInput());
   if (!border || border->loop->getBlock() != conv->getBlock() || llvm::any_of(conv.getPadding(), [](int64_t p) { return p != 0; }))
     return false;
   OpBuilder b(conv);
-  auto bare = cast<kernel::DepthwiseConvOp>(b.clone(*conv));
+  auto bare = cast<Op>(b.clone(*conv));
   bare->setOperand(0, border->image);
   bare.setPadding(border->padding);
   if (border->value)
     bare->setAttr(padValueAttr, b.getI64IntegerAttr(border->value));
-  if (!whyNotByteWindows(bare, target).takes()) {
+  if (!takes(bare, conv, target)) {
     bare->erase();
     return false;
   }
@@ -77,13 +89,15 @@ struct PadWindows : impl::PadWindowsBase<PadWindows> {
     FailureOr<ModuleTarget> target = cpuTargetOf(getOperation());
     if (failed(target))
       return signalPassFailure();
-    SmallVector<kernel::DepthwiseConvOp> convs;
-    getOperation().walk([&](kernel::DepthwiseConvOp op) {
-      if (!isa<kernel::ChainOp>(op->getParentOp()))
+    SmallVector<Operation *> convs;
+    getOperation().walk([&](Operation *op) {
+      if (isa<kernel::DepthwiseConvOp, kernel::ConvOp>(op) && !isa<kernel::ChainOp>(op->getParentOp()))
         convs.push_back(op);
     });
-    for (kernel::DepthwiseConvOp conv : convs)
-      numTaken += takeBorder(conv, target->kernels);
+    for (Operation *op : convs) {
+      auto dense = dyn_cast<kernel::ConvOp>(op);
+      numTaken += dense ? takeBorder(dense, target->kernels) : takeBorder(cast<kernel::DepthwiseConvOp>(op), target->kernels);
+    }
   }
 };
 

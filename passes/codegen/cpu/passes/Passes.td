@@ -58,11 +58,11 @@ def FuseAttention : Pass<"kernel-attention", "::mlir::ModuleOp"> {
 }
 
 def PadWindows : Pass<"kernel-pad-windows", "::mlir::ModuleOp"> {
-  let summary = "Let depthwise convolutions of bytes add the border of their images";
+  let summary = "Let convolutions of bytes add the border of their images";
   let description = [{
     A `kernel.loop` that only puts a border of one number around images, before a `kernel.depthwise_conv` that multiplies several bytes
-    at once, is left out: the convolution gets the padding, and the number in the attribute `kernel.pad_value`, which that form alone
-    knows. The values are the same. A second run changes nothing.
+    at once or a packed `kernel.conv` that copies rows of its image anyway, is left out: the convolution gets the padding, and the number
+    in the attribute `kernel.pad_value`, which these forms alone know. The values are the same. A second run changes nothing.
   }];
   let statistics = [Statistic<"numTaken", "num-taken", "Borders that convolutions add">];
   let dependentDialects = ["::lathe::kernel::KernelDialect"];

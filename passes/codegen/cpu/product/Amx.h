@@ -68,8 +68,8 @@ mlir::Value loadBf16Bits(KernelBuilder &b, mlir::Type elem, mlir::Value base, ml
 void copyToBf16(KernelBuilder &b, mlir::Type elem, mlir::Value from, mlir::Value to, mlir::Value count);
 /// The same for the layout's elements: zeros up to the next multiple of 64 bytes.
 void copyToRow(KernelBuilder &b, const AmxLayout &layout, mlir::Type elem, mlir::Value from, mlir::Value to, mlir::Value count);
-/// `count` zeros of the layout's elements.
-void zerosOfRow(KernelBuilder &b, const AmxLayout &layout, mlir::Value to, mlir::Value count);
+/// A number of the layout's elements, `count` times; for floats 0 alone.
+void repeatInRow(KernelBuilder &b, const AmxLayout &layout, int64_t value, mlir::Value to, mlir::Value count);
 
 /// A right operand known at run time only, one panel of it.
 struct AmxPanelSource {

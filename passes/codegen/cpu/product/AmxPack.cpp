@@ -1,6 +1,7 @@
 // Copies to scratch for products in groups: rows, rounded to bf16 or bytes as they are, and panels of pairs of a right operand that
 // is known at run time only: floats rounded to bf16, integers extended to 16 bits.
 #include "passes/codegen/cpu/product/Amx.h"
+#include "passes/codegen/cpu/product/Format.h"
 #include "passes/codegen/cpu/product/Product.h"
 #include "passes/codegen/element/NarrowFloat.h"
 #include "passes/codegen/library/Fft.h"
@@ -48,8 +49,8 @@ void copyToRow(KernelBuilder &b, const AmxLayout &layout, Type elem, Value from,
   copyRows(b, lanes, count, [&](Value at, Value mask) { b.storeElem(byte, b.loadElem(byte, from, at, lanes, mask), to, at); });
 }
 
-void zerosOfRow(KernelBuilder &b, const AmxLayout &layout, Value to, Value count) {
-  zeroRun(b, layout.isBytes() ? b.getI8Type() : b.getI16Type(), to, count);
+void repeatInRow(KernelBuilder &b, const AmxLayout &layout, int64_t value, Value to, Value count) {
+  repeatInFormat(b, {layout.isBytes() ? OperandFormat::Kind::Bytes : OperandFormat::Kind::Bf16}, b.getI32Type(), value, to, count);
 }
 
 namespace {

@@ -133,18 +133,25 @@ void copyToFormat(KernelBuilder &b, const OperandFormat &format, Type accElem, T
   Value done = b.mul(b.divU(count, b.i64(lanes)), b.i64(lanes));
   if (constantOf(done) != 0)
     b.loop(b.i64(0), done, b.i64(lanes), [&](Value x) { copy(x, lanes); });
-  if (!constantOf(count) || constantOf(done) != constantOf(count))
-    b.loop(done, count, [&](Value x) { copy(x, 1); });
+  const std::optional<int64_t> all = constantOf(count);
+  if (!all)
+    return b.loop(done, count, [&](Value x) { copy(x, 1); });
+  // the rest by halves of a vector: rows of few channels are nothing else
+  for (int64_t at = *all / lanes * lanes, n = lanes; at < *all; n /= 2)
+    if (at + n <= *all) {
+      copy(b.i64(at), n);
+      at += n;
+    }
 }
 
-void zerosOfFormat(KernelBuilder &b, const OperandFormat &format, Type accElem, Value to, Value count) {
+void repeatInFormat(KernelBuilder &b, const OperandFormat &format, Type accElem, int64_t value, Value to, Value count) {
   Type left = format.kind == OperandFormat::Kind::Bf16 ? b.getI16Type() : format.leftElem(accElem);
-  if (!format.biased)
+  if (!format.biased && value == 0)
     return zeroRun(b, left, to, count);
-  const int64_t lanes = b.target.lanes(left);
+  const int64_t lanes = b.target.lanes(left), bits = format.biased ? int8_t(value ^ 128) : value;
   Value done = b.mul(b.divU(count, b.i64(lanes)), b.i64(lanes));
-  b.loop(b.i64(0), done, b.i64(lanes), [&](Value x) { b.storeElem(left, b.cstI(regType(left, lanes), -128), to, x); });
-  b.loop(done, count, [&](Value x) { b.storeElem(left, b.cstI(left, -128), to, x); });
+  b.loop(b.i64(0), done, b.i64(lanes), [&](Value x) { b.storeElem(left, b.cstI(regType(left, lanes), bits), to, x); });
+  b.loop(done, count, [&](Value x) { b.storeElem(left, b.cstI(left, bits), to, x); });
 }
 
 } // namespace lathe::cpu

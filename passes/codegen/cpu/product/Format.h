@@ -66,8 +66,11 @@ mlir::SmallVector<mlir::Value> loadHead(KernelBuilder &b, TileShape shape, mlir:
 /// of bf16 up to 64 bytes.
 void copyToFormat(KernelBuilder &b, const OperandFormat &format, mlir::Type accElem, mlir::Type elem, mlir::Value from,
                   mlir::Value to, mlir::Value count);
-/// What stands for 0 on the left, `count` times.
-void zerosOfFormat(KernelBuilder &b, const OperandFormat &format, mlir::Type accElem, mlir::Value to, mlir::Value count);
+/// What stands for a number of the left operand, `count` times; for floats 0 alone.
+void repeatInFormat(KernelBuilder &b, const OperandFormat &format, mlir::Type accElem, int64_t value, mlir::Value to, mlir::Value count);
+inline void zerosOfFormat(KernelBuilder &b, const OperandFormat &format, mlir::Type accElem, mlir::Value to, mlir::Value count) {
+  repeatInFormat(b, format, accElem, 0, to, count);
+}
 
 } // namespace lathe::cpu
 
