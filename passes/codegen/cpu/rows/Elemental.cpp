@@ -107,7 +107,7 @@ public:
 private:
   static SmallVector<int64_t> labelsOf(Value root, bool allDense);
   LogicalResult store(ArrayRef<Value> index, unsigned lanes, Value mask);
-  LogicalResult storeFour(ArrayRef<Value> index);
+  LogicalResult storeTogether(ArrayRef<Value> index, unsigned count);
   Value fours(ArrayRef<Value> lead, Value lo, Value hi);
   /// How the only root becomes bytes, where four vectors make them together.
   Narrowing narrowing() const { return roots.size() == 1 && Narrowing::packs(b.target, lanes) ? Narrowing::of(roots[0]) : Narrowing(); }
@@ -178,14 +178,14 @@ LogicalResult ElementalEmitter::store(ArrayRef<Value> index, unsigned lanes, Val
   return success();
 }
 
-/// Four vectors that follow each other from an index on.
-LogicalResult ElementalEmitter::storeFour(ArrayRef<Value> index) {
+/// Up to four vectors that follow each other from an index on.
+LogicalResult ElementalEmitter::storeTogether(ArrayRef<Value> index, unsigned count) {
   ElementEmitter::Scope scope(e);
   const Narrowing narrowing = this->narrowing();
-  SmallVector<SmallVector<Value>> indices(4, SmallVector<Value>(index));
-  for (int64_t i = 1; i < 4; ++i)
+  SmallVector<SmallVector<Value>> indices(count, SmallVector<Value>(index));
+  for (int64_t i = 1; i < count; ++i)
     indices[i].back() = b.add(index.back(), b.i64(i * lanes));
-  auto values = codegen::emitTogether(e, narrowing.wide ? ArrayRef<Value>(narrowing.wide) : roots, 4, lanes,
+  auto values = codegen::emitTogether(e, narrowing.wide ? ArrayRef<Value>(narrowing.wide) : roots, count, lanes,
                                       [&](unsigned i) -> ArrayRef<Value> { return indices[i]; });
   if (failed(values))
     return failure();
@@ -194,29 +194,43 @@ LogicalResult ElementalEmitter::storeFour(ArrayRef<Value> index) {
   };
   if (narrowing.wide) {
     SmallVector<Value> wide;
-    for (ArrayRef<Value> v : *values)
-      wide.push_back(v.front());
-    storeAt(index, 0, Narrowing::inOrder(b, narrowing.pack(b, wide)));
+    for (unsigned i = 0; i < 4; ++i)
+      wide.push_back((*values)[std::min(i, count - 1)].front());
+    Value bytes = Narrowing::inOrder(b, narrowing.pack(b, wide));
+    for (unsigned i = 0, n = 4; i < count; n /= 2) {
+      if (i + n > count)
+        continue;
+      SmallVector<int64_t> pick = llvm::to_vector(llvm::seq<int64_t>(i * lanes, (i + n) * lanes));
+      storeAt(indices[i], 0, n == 4 ? bytes : Value(vector::ShuffleOp::create(b, bytes, bytes, pick)));
+      i += n;
+    }
     return success();
   }
-  for (unsigned i = 0; i < 4; ++i)
+  for (unsigned i = 0; i < count; ++i)
     for (unsigned root = 0; root < roots.size(); ++root)
       storeAt(indices[i], root, (*values)[i][root]);
   return success();
 }
 
-/// Fours of vectors from `lo` on where these share something; returns where they end.
+/// Fours of vectors from `lo` on where these share something, and of a row of a known number of vectors what is left; returns where
+/// they end.
 Value ElementalEmitter::fours(ArrayRef<Value> lead, Value lo, Value hi) {
   if (lanes == 1 || !(narrowing().wide || codegen::hasShortcuts(roots)))
     return lo;
-  Value step = b.i64(4 * lanes), mid = b.add(lo, b.mul(b.divU(b.max(b.sub(hi, lo), b.i64(0)), step), step));
-  b.loop(lo, mid, step, [&](Value i) {
+  auto store = [&](Value i, unsigned count) {
     SmallVector<Value> index(lead);
     index.push_back(i);
-    if (failed(storeFour(index)))
+    if (failed(storeTogether(index, count)))
       ok = failure();
-  });
-  return mid;
+  };
+  Value step = b.i64(4 * lanes), mid = b.add(lo, b.mul(b.divU(b.max(b.sub(hi, lo), b.i64(0)), step), step));
+  b.loop(lo, mid, step, [&](Value i) { store(i, 4); });
+  const std::optional<int64_t> first = constantOf(mid), last = constantOf(hi);
+  const int64_t left = first && last ? (*last - *first) / lanes : 0;
+  if (left < 2)
+    return mid;
+  store(mid, left);
+  return b.add(mid, b.i64(left * lanes));
 }
 
 LogicalResult ElementalEmitter::emit() {
