@@ -1,6 +1,7 @@
 #include "passes/quantize/Arithmetic.h"
 
 #include "dialects/hlo/Marks.h"
+#include "passes/quantize/FloatSteps.h"
 
 #include <cmath>
 
@@ -180,11 +181,34 @@ static std::pair<double, double> magnitudes(int64_t zeroPoint, Range range) {
   return {most(0), most(zeroPoint)};
 }
 
-Value orInFloat(Emitter &e, Value exact, Value sums, ArrayRef<double> factors, ArrayRef<double> ties, int64_t axis, int64_t zeroPoint,
-                Range range, Type element) {
-  if (!exact || !sums || !element.isInteger(8) || !Emitter::elementType(sums).isInteger(32) ||
-      llvm::any_of(factors, [](double f) { return !(f >= 0 && f < 0.5); }))
-    return exact;
+/// x * factor + (x < 0 ? below : add) rounded to nearest, each one for all or one for each index of the axis.
+static Value scaleAndAdd(Emitter &e, Value sums, ArrayRef<double> factors, ArrayRef<double> add, ArrayRef<double> below, int64_t axis) {
+  Value x = toReal(e, sums), more = floatsAlong(e, add, axis, x);
+  if (add != below)
+    more = e.select(e.compare(legalize::Compare::LT, sums, e.likeInt(sums, 0)), floatsAlong(e, below, axis, x), more);
+  return multiplyAdd(e, x, floatsAlong(e, factors, axis, x), more);
+}
+
+Value roundInFloat(Emitter &e, Value sums, const Rounding &exact, ArrayRef<double> factors, int64_t axis, int64_t zeroPoint, Range range,
+                   Type element) {
+  if (!sums)
+    return sums;
+  auto isSmall = [](double f) { return f >= 0 && f < 0.5; };
+  if (!element.isInteger(8) || !Emitter::elementType(sums).isInteger(32) || !llvm::all_of(factors, isSmall))
+    return exact.ops();
+  auto tieOf = [&](size_t i) { return exact.ties.empty() || factors[i] == 0 ? 0 : exact.ties[i]; };
+  SmallVector<double> by, up, down;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    auto of = [&](int32_t x) { return exact.of(i, x); };
+    std::optional<FloatSteps> steps = findFloatSteps(of, factors[i], tieOf(i), zeroPoint, range);
+    if (!steps)
+      break;
+    by.push_back(steps->factor);
+    up.push_back(steps->add);
+    down.push_back(steps->below);
+  }
+  if (by.size() == factors.size())
+    return convertInRange(e, e.unary<hlo::RoundNearestEvenOp>(scaleAndAdd(e, sums, by, up, down, axis)));
   auto [most, mostReal] = magnitudes(zeroPoint, range);
   double least = 1;
   for (double f : factors)
@@ -193,17 +217,20 @@ Value orInFloat(Emitter &e, Value exact, Value sums, ArrayRef<double> factors, A
   // is added and the result.
   const double relative = mostReal / least < double(1 << 24) ? 2 : 3;
   const double error = roundingOfFloat * (relative * mostReal + most + double(std::abs(zeroPoint)) + 1);
-  SmallVector<double> up, down;
+  up.clear();
+  down.clear();
   for (size_t i = 0; i < factors.size(); ++i) {
-    const double tie = ties.empty() || factors[i] == 0 ? 0 : ties[i], more = double(zeroPoint) + error;
-    up.push_back(more + tie);
-    down.push_back(more - tie);
+    up.push_back(double(zeroPoint) + error + tieOf(i));
+    // sums below 0 that the range cuts all need no care
+    down.push_back(zeroPoint > range.first ? double(zeroPoint) + error - tieOf(i) : up.back());
   }
-  Value x = toReal(e, sums), add = floatsAlong(e, up, axis, x);
-  // sums below 0 that the range cuts all need no care
-  if (up != down && zeroPoint > range.first)
-    add = e.select(e.compare(legalize::Compare::LT, sums, e.likeInt(sums, 0)), floatsAlong(e, down, axis, x), add);
-  return orRounded(e, exact, multiplyAdd(e, x, floatsAlong(e, factors, axis, x), add), error);
+  return orRounded(e, exact.ops(), scaleAndAdd(e, sums, factors, up, down, axis), error);
+}
+
+/// What the ops of multiplyByEach give for one sum and a factor below 1/2.
+static int64_t multiplied(int32_t x, const Multiplier &m) {
+  const int64_t high = (int64_t(x) * m.value + (int64_t(1) << 30)) >> 31;
+  return m.value == 0 ? 0 : (((high + (high >> 63)) >> (-m.shift - 1)) + 1) >> 1;
 }
 
 Value requantize(Emitter &e, Value sums, ArrayRef<Multiplier> factors, int64_t axis, int64_t zeroPoint, Range range, Type element) {
@@ -216,9 +243,12 @@ Value requantize(Emitter &e, Value sums, ArrayRef<Multiplier> factors, int64_t a
     // The high product is rounded before the shift: with r bits to shift, halves are those of a number 2^-(r + 1) further from 0. Rounded
     // once, upwards, (x m + 2^30 + 2^(r + 30)) >> (r + 31) is the same for x >= 0, and with 2^31 less for x < 0.
     SmallVector<double> ties = llvm::map_to_vector(factors, [](const Multiplier &m) { return m.shift < 0 ? std::ldexp(1.0, m.shift - 1) : 0.0; });
-    Value exact = multiplyByEach(e, sums, factors, axis);
-    exact = exact && zeroPoint ? e.add(exact, constantLike(e, zeroPoint, exact)) : exact;
-    return finish(e, orInFloat(e, exact, sums, reals, ties, axis, zeroPoint, range, element), 0, range, element);
+    auto ops = [&] {
+      Value exact = multiplyByEach(e, sums, factors, axis);
+      return exact && zeroPoint ? e.add(exact, constantLike(e, zeroPoint, exact)) : exact;
+    };
+    auto of = [&](size_t i, int32_t x) { return multiplied(x, factors[i]) + zeroPoint; };
+    return finish(e, roundInFloat(e, sums, {of, ops, ties}, reals, axis, zeroPoint, range, element), 0, range, element);
   }
   Value real = toReal(e, sums), by = floatsAlong(e, reals, axis, real);
   return by ? finishReal(e, e.mul(real, by), *llvm::max_element(reals) * double(int64_t(1) << 31), zeroPoint, range, element) : by;

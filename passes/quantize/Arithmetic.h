@@ -47,11 +47,18 @@ Value roundingShift(Emitter &e, Value x, int exponent);
 /// do, or with HloContext::fastQuantizedMath in f32 (i32 sums alone), at most one step off.
 Value requantize(Emitter &e, Value sums, ArrayRef<Multiplier> factors, int64_t axis, int64_t zeroPoint, Range range, Type element);
 
-/// `exact` (i32), the sums (i32) times factors rounded to nearest plus the zero point, or the same in f32 where that is sure to give the
-/// same number once it is clamped to the range: everywhere but close to halves. `ties`: by how much, for each factor, halves lie closer to
-/// 0 for what `exact` rounds; none: not at all. `exact` alone where f32 is no shorter.
-Value orInFloat(Emitter &e, Value exact, Value sums, ArrayRef<double> factors, ArrayRef<double> ties, int64_t axis, int64_t zeroPoint,
-                Range range, Type element);
+/// How reference kernels round: what becomes of a sum with factor i, zero point included, and the ops that do that to all sums (i32).
+/// `ties`: by how much, for each factor, halves lie closer to 0; none: not at all.
+struct Rounding {
+  llvm::function_ref<int64_t(size_t i, int32_t sum)> of;
+  llvm::function_ref<Value()> ops;
+  ArrayRef<double> ties;
+};
+/// Sums (i32) times factors plus the zero point, rounded as that says, i32; the same once it is clamped to the range. In f32 where numbers
+/// are found that give the same for all sums (FloatSteps.h), else where that is sure to give the same: everywhere but close to halves. By
+/// its ops where f32 is no shorter.
+Value roundInFloat(Emitter &e, Value sums, const Rounding &exact, ArrayRef<double> factors, int64_t axis, int64_t zeroPoint, Range range,
+                   Type element);
 /// Whether results of this type are rounded once, in f32: those of 16 bits, with their i64 sums, need more digits than that has.
 bool isFast(Emitter &e, Type element);
 /// Whole numbers in floats as i32; they are known to fit.

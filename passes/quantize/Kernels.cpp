@@ -28,11 +28,14 @@ Value multiplyReal(Emitter &e, Value x, ArrayRef<double> factors) {
 Value requantizeReal(Emitter &e, Value sums, ArrayRef<double> factors, int64_t zeroPoint, Range range, Type element) {
   if (sums && isFast(e, element) && Emitter::elementType(sums).isInteger(32))
     return requantize(e, sums, llvm::map_to_vector(factors, multiplierOf), Emitter::rank(sums) - 1, zeroPoint, range, element);
-  Value exact = multiplyReal(e, sums, factors);
-  exact = exact && zeroPoint ? e.add(exact, e.likeInt(exact, zeroPoint)) : exact;
-  if (sums)
-    exact = orInFloat(e, exact, sums, factors, {}, Emitter::rank(sums) - 1, zeroPoint, range, element);
-  return finish(e, exact, 0, range, element);
+  if (!sums)
+    return sums;
+  auto ops = [&] {
+    Value exact = multiplyReal(e, sums, factors);
+    return exact && zeroPoint ? e.add(exact, e.likeInt(exact, zeroPoint)) : exact;
+  };
+  auto of = [&](size_t i, int32_t x) { return int64_t(std::round(double(x) * factors[i])) + zeroPoint; };
+  return finish(e, roundInFloat(e, sums, {of, ops, {}}, factors, Emitter::rank(sums) - 1, zeroPoint, range, element), 0, range, element);
 }
 
 SmallVector<int64_t> functionTable(Params in, Range from, Params out, Range to, llvm::function_ref<float(float)> function) {

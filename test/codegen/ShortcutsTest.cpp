@@ -4,6 +4,7 @@
 #include "Text.h"
 
 #include "passes/fusion/Passes.h"
+#include "passes/quantize/FloatSteps.h"
 #include "passes/quantize/Kernels.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -155,15 +156,60 @@ TEST(Shortcuts, SumsOfTwo) {
   }
 }
 
-// The test of many elements at once is there, and has the mark that lets code leave out the exact form.
+// The test of many elements at once is there, and has the mark that lets code leave out the exact form; where f32 alone is proved to do,
+// there is neither.
 TEST(Shortcuts, AreMarked) {
   auto text = [](double factor) {
     return fused(type({64}, "i32"), [&](Emitter &e, ArrayRef<Value> x) {
       return requantizeReal(e, x[0], factor, 0, {-128, 127}, e.b.getI8Type());
     });
   };
-  EXPECT_NE(text(0.01).find("hlo.shortcut"), std::string::npos);
-  EXPECT_EQ(text(0.75).find("hlo.shortcut"), std::string::npos); // sums times this may leave what f32 converts
+  auto has = [](const std::string &in, const char *what) { return in.find(what) != std::string::npos; };
+  EXPECT_TRUE(has(text(1e-6), "hlo.shortcut"));
+  EXPECT_FALSE(has(text(0.75), "hlo.shortcut")); // sums times this may leave what f32 converts
+  EXPECT_TRUE(has(text(0.75), "f64"));
+  EXPECT_FALSE(has(text(0.01), "hlo.shortcut"));
+  EXPECT_FALSE(has(text(0.01), "f64"));
+  EXPECT_TRUE(has(text(0.01), "hlo.round_nearest_even"));
+}
+
+// Where numbers for f32 are found they hold for each sum that the range does not cut, for the ends and for others, with a product that is
+// rounded as with one that is not.
+TEST(Shortcuts, FloatSteps) {
+  std::mt19937 random(10);
+  int found = 0;
+  for (int round = 0; round < 60; ++round) {
+    const bool real = round % 2;
+    const double factor = std::ldexp(0.5 + double(random() % 4096) / 8192, -round / 5), part = round % 7 ? 1 : 0;
+    const Multiplier m = multiplierOf(factor * part);
+    const int64_t zeroPoint = round % 3 ? int64_t(random() % 256) - 128 : -128;
+    const Range range = round % 3 == 1 ? Range(zeroPoint, 127) : Range(-128, 127);
+    auto exact = [&](int32_t x) { return (real ? int64_t(std::round(x * factor * part)) : multiplied(x, m)) + zeroPoint; };
+    const double tie = real || !m.value ? 0 : std::ldexp(1.0, m.shift - 1);
+    std::optional<FloatSteps> steps =
+        findFloatSteps(exact, real ? factor * part : std::ldexp(double(m.value), m.shift - 31), tie, zeroPoint, range);
+    EXPECT_TRUE(steps || factor < 0.003 || factor >= 0.5) << factor;
+    if (!steps)
+      continue;
+    ++found;
+    EXPECT_TRUE(!real || steps->add == steps->below);
+    int wrong = 0;
+    auto check = [&](int32_t x) {
+      const float add = x < 0 ? steps->below : steps->add, product = float(double(float(x)) * double(steps->factor));
+      const auto want = std::clamp(exact(x), range.first, range.second);
+      for (float y : {product + add, std::fma(float(x), steps->factor, add)})
+        if (std::clamp(int64_t(std::nearbyint(y)), range.first, range.second) != want && ++wrong < 3)
+          ADD_FAILURE() << "factor " << factor << " zero point " << zeroPoint << " sum " << x << ": " << y << " for " << want;
+    };
+    const auto widest = int64_t(std::min(260 / factor, 5e5));
+    for (int64_t x = -widest; x <= widest; ++x)
+      check(int32_t(x));
+    for (int32_t x : {INT32_MIN, INT32_MIN + 1, INT32_MAX - 1, INT32_MAX})
+      check(x);
+    for (int i = 0; i < 1000; ++i)
+      check(int32_t(random()));
+  }
+  EXPECT_GT(found, 35);
 }
 
 } // namespace
