@@ -47,6 +47,11 @@ int64_t storedBytes(RankedTensorType type) {
   return count;
 }
 
+bool isWidening(Operation *op) {
+  auto convert = dyn_cast<hlo::ConvertOp>(op);
+  return convert && hlo::elementType(convert.getOperand()).isF16() && hlo::elementType(convert.getResult()).isF32();
+}
+
 /// Only read, perhaps after moves, as the weights of one product: unfolded they could not be packed.
 bool becomesWeights(Operation *op) {
   while (op->getNumResults() == 1 && op->hasOneUse()) {
@@ -157,6 +162,9 @@ struct HloFoldConstants : simplify::impl::HloFoldConstantsBase<HloFoldConstants>
     bool grows = resultBytes > smallBytes && resultBytes > leafBytes + leafBytes / 4;
     // filters of transposed convolutions are padded to a common size
     if (grows && isa<hlo::PadOp, hlo::ConcatenateOp>(op) && resultBytes <= 4 * leafBytes && becomesWeights(op))
+      grows = false;
+    // each run would widen them, and they are no constants to packing and to quantization
+    if (grows && widen && isWidening(op) && becomesWeights(op))
       grows = false;
     if (grows) {
       if (chain < maxChain && resultBytes <= maxTemporary && op->getNumResults() == 1)

@@ -16,6 +16,7 @@ def HloFoldConstants : Simplify_Pass<"hlo-fold-constants"> {
     evaluator and the kernels agree on.
   }];
   let options = [
+    Option<"widen", "widen", "bool", /*default=*/"false", "store weights of products in f32 where they are in f16">,
     Option<"budget", "budget", "int64_t", /*default=*/"1073741824", "bytes of new constants at most">,
     Option<"operations", "operations", "int64_t", /*default=*/"4000000000", "elements evaluated at most">
   ];

@@ -17,6 +17,7 @@ namespace lathe::simplify {
 static void build(OpPassManager &pm, const SimplifyOptions &options, bool portable) {
   HloFoldConstantsOptions fold;
   fold.budget = options.foldBytes;
+  fold.widen = !portable; // files keep them as they are
   HloSimplifyAlgebraOptions algebra;
   algebra.exact = options.exact;
   HloHoistLoopInvariantsOptions hoist;
