@@ -36,7 +36,7 @@ FAMILIES = [
     ('State', r'Variable|VarHandle|.*VariableOp|Assign|.*Variable|Resource|Scatter|TensorList|EmptyTensorList|TensorArray|'
               r'TensorMap|EmptyTensorMap|Stack|CountUpTo|IsVariable|.*Resource|DestroyTemporary|VarIsInit|DisableCopyOnRead|'
               r'TemporaryVariable'),
-    ('Flow', r'(Ref)?(Switch|Merge|Enter|Exit|NextIteration|LoopCond|Select$|Identity$)|While|StatelessWhile|If$|StatelessIf|'
+    ('Flow', r'_SwitchN|(Ref)?(Switch|Merge|Enter|Exit|NextIteration|LoopCond|Select$|Identity$)|While|StatelessWhile|If$|StatelessIf|'
              r'Case|StatelessCase|For$|PartitionedCall|StatefulPartitionedCall|Placeholder|NoOp|Const|Identity|ControlTrigger|'
              r'Assert|Print|SymbolicGradient|Empty$|FakeParam|DeviceIndex|ParallelConcat|PreventGradient|StopGradient|'
              r'GuaranteeConst|ToBool'),

@@ -234,12 +234,13 @@ enum class Exclusion { None, Weak, Strong };
 
 static Exclusion excluded(const Body &main, int node) {
   StringRef op = main.defs[node]->op();
-  if (isPlaceholder(op) || ops::is(op, ops::Flag::Variable) || op.starts_with("Assign") || ops::is(op, ops::Flag::Switch))
+  auto isSwitch = [](StringRef op) { return ops::is(op, ops::Flag::Switch) || op == "_SwitchN"; };
+  if (isPlaceholder(op) || ops::is(op, ops::Flag::Variable) || op.starts_with("Assign") || isSwitch(op))
     return Exclusion::Strong;
   if (ops::is(op, ops::Flag::Passes) && !main.nodes[node].inputs.empty()) {
     // the pivots switch_t and switch_f of a conditional
     StringRef from = main.defs[main.nodes[node].inputs[0].node]->op();
-    if (ops::is(from, ops::Flag::Switch))
+    if (isSwitch(from))
       return Exclusion::Strong;
     // freezing leaves such reads of variables behind
     if (from == "Const")

@@ -5,6 +5,18 @@
 
 include "mlir/Pass/PassBase.td"
 
+def SplitSwitches : Pass<"graph-split-switches", "::mlir::ModuleOp"> {
+  let summary = "Turn choices among many into choices of two.";
+  let description = [{
+    TensorFlow makes `_SwitchN` of a Case node where it inlines functions, as freezing does. Each becomes a chain of Switch nodes, whose
+    predicates compare the index with the number of a branch and are shared by all nodes that have this index; an index without a branch
+    takes the last one. Merges of more than two inputs in such a graph become nested ones, in the order of their inputs, but for those
+    whose second result is used.
+  }];
+  let dependentDialects = ["::lathe::graph::GraphDialect"];
+  let statistics = [Statistic<"numSwitches", "switches", "nodes split">];
+}
+
 def FunctionalizeControlFlow : Pass<"graph-functionalize-control-flow", "::mlir::ModuleOp"> {
   let summary = "Turn TensorFlow v1 control flow into While and If nodes";
   let description = [{

@@ -8,7 +8,10 @@ using namespace mlir;
 
 namespace lathe::cluster {
 
-void buildClusterPipeline(OpPassManager &pm, const ClusterOptions &) { pm.addPass(createFunctionalizeControlFlow()); }
+void buildClusterPipeline(OpPassManager &pm, const ClusterOptions &) {
+  pm.addPass(createSplitSwitches());
+  pm.addPass(createFunctionalizeControlFlow());
+}
 
 void buildClusteringPipeline(OpPassManager &pm, const ClusteringOptions &options) {
   auto list = [](const std::vector<std::string> &names) {
@@ -22,6 +25,7 @@ void buildClusteringPipeline(OpPassManager &pm, const ClusteringOptions &options
   mark.forbid = list(options.forbid);
   mark.isolate = list(options.isolate);
   mark.explain = options.explain;
+  pm.addPass(createSplitSwitches());
   pm.addPass(createMarkForCompilation(mark));
   PartiallyDeclusterOptions decluster;
   decluster.hostOps = list(options.hostOps);

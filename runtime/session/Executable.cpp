@@ -22,6 +22,7 @@ const std::map<std::string_view, NodeKind> &kinds() {
       {"PlaceholderWithDefault", NodeKind::Pass}, {"GuaranteeConst", NodeKind::Pass}, {"Snapshot", NodeKind::Pass},
       {"NoOp", NodeKind::NoOp},            {"ControlTrigger", NodeKind::Trigger},
       {"Switch", NodeKind::Switch},        {"RefSwitch", NodeKind::Switch},
+      {"_SwitchN", NodeKind::Switch},
       {"Merge", NodeKind::Merge},          {"RefMerge", NodeKind::Merge},
       {"Enter", NodeKind::Enter},          {"RefEnter", NodeKind::Enter},
       {"Exit", NodeKind::Exit},            {"RefExit", NodeKind::Exit},

@@ -23,6 +23,9 @@ absl::Status deadResult(const NodeInfo &node) {
   return absl::InvalidArgumentError(absl::StrCat("the tensor fetched by '", node.name, "' was not computed: it is on a branch that was not taken"));
 }
 
+/// The output that an index takes: without a branch of that number the last one.
+int branchOf(int32_t index, int branches) { return index >= 0 && index < branches ? index : branches - 1; }
+
 } // namespace
 
 /// A kernel that has not called back. Whoever comes second, the starter or the callback, goes on with the step.
@@ -200,6 +203,8 @@ bool Step::run(const Tagged &t, KernelContext &context, absl::Status &result) {
       return true;
     if (pred.numElements() != 1)
       result = absl::InvalidArgumentError(absl::StrCat("the condition has to be a scalar, found shape ", dimsToString(pred.dims())));
+    else if (pred.dtype() == DType::Int32)
+      context.outputs[branchOf(*pred.data<int32_t>(), item.numOutputs)] = through(0);
     else
       context.outputs[*pred.data<bool>() ? 1 : 0] = through(0);
     return true;

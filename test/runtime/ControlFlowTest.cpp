@@ -27,6 +27,19 @@ TEST(ControlFlow, TakesOneBranch) {
   EXPECT_EQ(runGraph(conditional(), {{"x", text("x")}, {"p", flag(false)}}, {"yes"}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(ControlFlow, TakesOneOfManyBranches) {
+  GraphBuilder b;
+  b.placeholder("x").placeholder("i", DType::Int32).add("s", "_SwitchN", {"x", "i"}).set("num_outs", 3).constant("a", "a").constant("b", "b");
+  b.join("first", {"s", "a"}).join("second", {"s:1", "b"}).add("m", "Merge", {"first", "second", "s:2"}).set("N", 3);
+  using Case = std::tuple<int32_t, const char *, int32_t>;
+  for (auto [index, result, which] : {Case(0, "xa", 0), Case(1, "xb", 1), Case(2, "x", 2), Case(3, "x", 2), Case(-1, "x", 2)}) {
+    auto out = runGraph(b.graph, {{"x", text("x")}, {"i", Tensor::scalar<int32_t>(DType::Int32, index)}}, {"m", "m:1"});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ(textOf((*out)[0]), result);
+    EXPECT_EQ(*(*out)[1].data<int32_t>(), which);
+  }
+}
+
 TEST(ControlFlow, LoopsOverOneVariable) {
   // arithmetic is for compiled clusters; this loop is told to go on once
   GraphBuilder b;
