@@ -283,7 +283,8 @@ LogicalResult lowerXlaSort(NodeContext &c) {
     return c.error("the input must have rank 1 or more");
   SmallVector<Value> values = c.inputValues();
   const bool ordered = !isa<ComplexType>(hlo::elementType(x));
-  if (!ordered && !llvm::is_contained({0, 1}, hlo::tensorType(x).getShape().back()))
+  const ArrayRef<int64_t> dims = hlo::tensorType(x).getShape();
+  if (!ordered && dims.back() != 1 && !llvm::is_contained(dims, 0))
     return c.error("complex numbers have no order");
   SmallVector<Value> sorted = ordered ? sortBy(c, values, c.rank(x) - 1, Compare::LT) : values;
   for (unsigned i = 0; i < sorted.size(); ++i)

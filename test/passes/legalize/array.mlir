@@ -79,3 +79,16 @@ graph.func @between_equal_bounds(%v: tensor<5xi32> {graph.name = "v"}) -> (tenso
   %y, %c6 = graph.node "Range"(%zero, %n, %one) {Tidx = i32} : (tensor<i32>, tensor<*xi32>, tensor<i32>) -> tensor<*xi32>
   graph.return %y : tensor<*xi32>
 }
+
+// -----
+
+// Where there is nothing to sort complex numbers need no order.
+// CHECK-LABEL: func.func @sorted_nothing(
+// CHECK-NOT: hlo.sort
+// CHECK: return
+graph.func @sorted_nothing(%x: tensor<0x7xcomplex<f32>> {graph.name = "x"}, %z: tensor<7x1xcomplex<f32>> {graph.name = "z"})
+    -> (tensor<*xcomplex<f32>> {graph.name = "y"}, tensor<*xcomplex<f32>> {graph.name = "w"}) {
+  %y, %yc = graph.node "XlaSort"(%x) {} : (tensor<0x7xcomplex<f32>>) -> tensor<*xcomplex<f32>>
+  %w, %wc = graph.node "XlaSort"(%z) {} : (tensor<7x1xcomplex<f32>>) -> tensor<*xcomplex<f32>>
+  graph.return %y, %w : tensor<*xcomplex<f32>>, tensor<*xcomplex<f32>>
+}
