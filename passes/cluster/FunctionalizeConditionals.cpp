@@ -252,14 +252,8 @@ LogicalResult ConditionalFunctionalizer::findStates() {
 bool ConditionalFunctionalizer::forwardMerges() {
   for (auto [merge, input] : forwards) {
     OpBuilder b(merge);
-    if (!merge.getOutputs()[1].use_empty()) {
-      auto type = RankedTensorType::get({}, b.getI32Type());
-      auto index = graph::NodeOp::create(
-          b, merge.getLoc(), type, "Const", ValueRange(), ValueRange(),
-          b.getDictionaryAttr({b.getNamedAttr("dtype", TypeAttr::get(b.getI32Type())),
-                               b.getNamedAttr("value", DenseElementsAttr::get(type, int32_t(input)))}));
-      merge.getOutputs()[1].replaceAllUsesWith(index.getOutputs()[0]);
-    }
+    if (!merge.getOutputs()[1].use_empty())
+      merge.getOutputs()[1].replaceAllUsesWith(indexConstant(b, merge.getLoc(), input));
     Value value = merge.getInputs()[static_cast<unsigned>(input)];
     auto identity = graph::NodeOp::create(
         b, merge.getLoc(), merge.getOutputs()[0].getType(), "Identity", value, merge.getControls(),
@@ -358,13 +352,8 @@ LogicalResult ConditionalFunctionalizer::convert(ArrayRef<Joint *> group) {
     if (index.use_empty())
       continue;
     Value indices[2];
-    auto type = RankedTensorType::get({}, b.getI32Type());
     for (int side : {0, 1})
-      indices[side] = graph::NodeOp::create(b, joint->node.getLoc(), type, "Const", ValueRange(), ValueRange(),
-                                            b.getDictionaryAttr({b.getNamedAttr("dtype", TypeAttr::get(b.getI32Type())),
-                                                                 b.getNamedAttr("value", DenseElementsAttr::get(
-                                                                     type, int32_t(joint->inputs[side])))}))
-                          .getOutputs()[0];
+      indices[side] = indexConstant(b, joint->node.getLoc(), joint->inputs[side]);
     addOutput(index, indices[0], indices[1]);
   }
 

@@ -33,6 +33,14 @@ Type unrankedType(Value value) {
   return UnrankedTensorType::get(cast<TensorType>(value.getType()).getElementType());
 }
 
+Value indexConstant(OpBuilder &b, Location loc, int32_t index) {
+  auto type = RankedTensorType::get({}, b.getI32Type());
+  return graph::NodeOp::create(b, loc, type, "Const", ValueRange(), ValueRange(),
+                               b.getDictionaryAttr({b.getNamedAttr("dtype", TypeAttr::get(b.getI32Type())),
+                                                    b.getNamedAttr("value", DenseElementsAttr::get(type, index))}))
+      .getOutputs()[0];
+}
+
 std::string constructName(Operation *op) {
   StringRef name = graph::getNodeName(op->getLoc());
   if (name.empty())

@@ -69,6 +69,8 @@ bool isBackEdge(mlir::Operation *from, mlir::Operation *to);
 
 /// tensor<*xT> for a value of element type T.
 mlir::Type unrankedType(mlir::Value value);
+/// A Const node with an i32 scalar.
+mlir::Value indexConstant(mlir::OpBuilder &b, mlir::Location loc, int32_t index);
 
 /// The nodes of a block with every node after its operands, but for edges from NextIteration. Fails on other cycles.
 mlir::FailureOr<std::vector<mlir::Operation *>> orderNodes(mlir::Block &block);

@@ -47,17 +47,14 @@ DictionaryAttr typeAttr(OpBuilder &b, StringRef name, Value of) {
 /// A scalar that says whether a node's index is `branch`.
 Value SplitSwitches::isBranch(graph::NodeOp node, int branch) {
   Value index = node.getInputs()[1];
-  while (isOp(index, "Identity"))
+  // a graph may hold a circle of them
+  for (int hops = 0; hops < 1000 && isOp(index, "Identity"); ++hops)
     index = cast<graph::NodeOp>(index.getDefiningOp()).getInputs()[0];
   Value &known = asked[{index.getAsOpaquePointer(), branch}];
   if (known)
     return known;
   OpBuilder b(node);
-  auto type = RankedTensorType::get({}, b.getI32Type());
-  Value number = graph::NodeOp::create(b, partLoc(node, "branch_" + Twine(branch), "Const"), type, "Const", ValueRange(), ValueRange(),
-                                       b.getDictionaryAttr({b.getNamedAttr("dtype", TypeAttr::get(b.getI32Type())),
-                                                            b.getNamedAttr("value", DenseElementsAttr::get(type, int32_t(branch)))}))
-                     .getOutputs()[0];
+  Value number = indexConstant(b, partLoc(node, "branch_" + Twine(branch), "Const"), branch);
   known = graph::NodeOp::create(b, partLoc(node, "is_" + Twine(branch), "Equal"), UnrankedTensorType::get(b.getI1Type()), "Equal",
                                 ValueRange{node.getInputs()[1], number}, ValueRange(), typeAttr(b, "T", number))
               .getOutputs()[0];
