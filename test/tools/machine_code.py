@@ -21,7 +21,7 @@ WARP, REGISTERS, MOST_WARPS, MOST_BLOCKS = 32, 65536, 64, 32  # of a multiproces
 SHARED = {"sm_80": 164, "sm_90": 228, "sm_100": 228}  # KiB of a multiprocessor
 RESERVED = 1024  # bytes of a block
 # what must not spill
-KEPT_IN_REGISTERS = re.compile(r"_(tile|mma|skinny|kept|team|columns)$")
+KEPT_IN_REGISTERS = re.compile(r"_(tile|mma|skinny|kept|team|columns|scan|merge)$")
 SIMT_TILE = re.compile(r"_(dot|dot_general|conv)_tile$")
 
 

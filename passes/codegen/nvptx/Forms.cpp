@@ -28,6 +28,8 @@ static constexpr Form forms[] = {
     {"move", whyNoMove, emitMove},
     {"owned", whyNoScatter, emitScatter},
     {"owned", whyNoSelect, emitSelect},
+    {"scan", whyNoScan, emitScan},
+    {"merge", whyNoSort, emitSort},
 };
 
 const Form *findForm(Operation *op) {

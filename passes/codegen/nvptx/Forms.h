@@ -69,6 +69,12 @@ std::string whyNoScatter(mlir::Operation *op);
 mlir::LogicalResult emitScatter(mlir::Operation *op, codegen::KernelBuilder &b);
 std::string whyNoSelect(mlir::Operation *op);
 mlir::LogicalResult emitSelect(mlir::Operation *op, codegen::KernelBuilder &b);
+// running reductions (Scan.cpp)
+std::string whyNoScan(mlir::Operation *op);
+mlir::LogicalResult emitScan(mlir::Operation *op, codegen::KernelBuilder &b);
+// sorts of lines and merges of sorted halves (Sort.cpp)
+std::string whyNoSort(mlir::Operation *op);
+mlir::LogicalResult emitSort(mlir::Operation *op, codegen::KernelBuilder &b);
 
 /// Why neighbours along the last dimension of `values`, of an op's region or its results, are not made of neighbours of the op's
 /// operands; empty if they are. `computes` is set where an elementwise op is among what makes them, `bytes` is at least those of the

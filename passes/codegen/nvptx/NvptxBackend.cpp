@@ -45,6 +45,8 @@ public:
     pm.addPass(createNarrowProducts());
     pm.addPass(createSplitProducts());
     pm.addPass(createSplitReductions());
+    pm.addPass(createSplitSorts());
+    pm.addPass(createSplitScans());
   }
   void loadDialects(MLIRContext &context) const override { codegen::loadKernelDialects(context); }
   std::string kernelName(Operation *op) const override {

@@ -37,4 +37,28 @@ def SplitProducts : Pass<"nvptx-split-products", "::mlir::ModuleOp"> {
   let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect"];
 }
 
+def SplitSorts : Pass<"nvptx-split-sorts", "::mlir::ModuleOp"> {
+  let summary = "Share sorts of long lines, and the largest of them, between blocks";
+  let description = [{
+    An `hlo.sort` of lines of more than 2048 elements becomes a sort of runs, a power of two of them, and merges of two runs until one is left, which
+    have the attribute `kernel.sorted_halves`. Where runs do not divide the line it is padded, and a first key puts what was padded
+    last. An `hlo.top_k` of lines of more than 32 elements becomes stable sorts of parts of up to 2048 elements with their indices: the first k of each
+    are what is sorted next, until one part is left; with a k above 512 the whole line is sorted. It stays where a thread has few to find
+    in each of many lines. The lengths of lines must be known.
+  }];
+  let statistics = [Statistic<"numSplit", "num-split", "Sorts split">, Statistic<"numRefused", "num-refused", "Sorts left as they are">];
+  let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect"];
+}
+
+def SplitScans : Pass<"nvptx-split-scans", "::mlir::ModuleOp"> {
+  let summary = "Share running reductions of few long lines between blocks";
+  let description = [{
+    An `hlo.reduce_window` that runs along few long lines becomes one along parts of them, as many as sizes alone say, one along what the parts
+    have, and a loop that brings both together. Where parts do not divide the line it is padded by what changes nothing. Sizes must be
+    known, and sums and products of one operand must begin with a constant that changes nothing.
+  }];
+  let statistics = [Statistic<"numSplit", "num-split", "Running reductions split">, Statistic<"numRefused", "num-refused", "Running reductions left as they are">];
+  let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect"];
+}
+
 #endif

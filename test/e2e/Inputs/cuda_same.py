@@ -20,8 +20,20 @@ for name in set(a) & set(b):
             print(name, "has other bits")
             bad = True
         continue
-    bound = next((float(v) for prefix, v in bounds.items() if name.startswith(prefix)), usual) * max(1, np.abs(b[name]).max(initial=0))
-    if a[name].shape != b[name].shape or a[name].dtype != b[name].dtype or np.abs(a[name] - b[name]).max(initial=0) > bound:
-        print(name, a[name].shape, b[name].shape, np.abs(a[name] - b[name]).max(initial=0), "above", bound)
+    same = a[name].shape == b[name].shape and a[name].dtype == b[name].dtype
+    if same and np.issubdtype(a[name].dtype, np.inexact):  # infinities and NaN are what they are
+        alike = (a[name] == b[name]) | (np.isnan(a[name]) & np.isnan(b[name]))
+        x, y = np.where(alike, 0, a[name]), np.where(alike, 0, b[name])
+        far, most = np.abs(x - y), np.abs(b[name][np.isfinite(b[name])]).max(initial=0)
+        same = not np.isnan(far).any()
+    elif same:
+        far, most = np.abs(a[name] - b[name]), np.abs(b[name]).max(initial=0)
+    if not same:
+        print(name, a[name].shape, b[name].shape, a[name].dtype, b[name].dtype, "are not alike")
+        bad = True
+        continue
+    bound = next((float(v) for prefix, v in bounds.items() if name.startswith(prefix)), usual) * max(1, most)
+    if far.max(initial=0) > bound:
+        print(name, a[name].shape, far.max(initial=0), "above", bound)
         bad = True
 sys.exit(bad)
