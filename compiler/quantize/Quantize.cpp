@@ -1,13 +1,16 @@
 // Calibration, parameters, the search for what has to stay float, and the rewriting; each trial works on a clone.
 #include "compiler/quantize/Quantize.h"
 
+#include "base/Float.h"
 #include "compiler/quantize/Feeds.h"
 #include "compiler/quantize/Observe.h"
 #include "compiler/quantize/Tail.h"
 #include "dialects/graph/Types.h"
+#include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Hlo.h"
 #include "passes/quantize/Passes.h"
 #include "passes/quantize/Taps.h"
+#include "passes/simplify/Match.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
@@ -75,12 +78,51 @@ private:
   }
 };
 
+/// Weights that a file stores in f16 are constants as others, and so are biases.
+LogicalResult widenHalves(ModuleOp module) {
+  SmallVector<hlo::ConvertOp> found;
+  module.walk([&](hlo::ConvertOp op) {
+    if (hlo::elementType(op.getOperand()).isF16() && hlo::elementType(op.getResult()).isF32() && constantValue(op.getOperand()))
+      found.push_back(op);
+  });
+  for (hlo::ConvertOp op : found) {
+    auto half = hlo::readConstant(op.getOperand());
+    if (failed(half))
+      return op.emitError() << "its constant cannot be read";
+    auto wide = Tensor::tryAllocate(DType::Float32, half->dims(), int64_t(1) << 40);
+    if (!wide.ok())
+      return op.emitError() << "there is no room for its constant";
+    for (int64_t i = 0; i < half->numElements(); ++i)
+      wide->data<float>()[i] = halfToFloat(static_cast<const uint16_t *>(half->data())[i]);
+    OpBuilder b(op);
+    op.replaceAllUsesWith(hlo::makeConstant(b, op.getLoc(), *wide));
+    op.erase();
+  }
+  return success();
+}
+
 class Quantizer {
 public:
   Quantizer(ModuleOp module, const Session &session) : module(module), session(session), bits(session.options.kind == "int16x8" ? 16 : 8) {}
 
   FailureOr<Report> run() {
+    auto made = quantizeByKind();
+    dropGivenRanges();
+    return made;
+  }
+
+private:
+  void dropGivenRanges() {
+    module.walk([](Operation *op) { op->removeAttr(givenAttr); });
+    for (auto f : module.getOps<func::FuncOp>())
+      for (unsigned i = 0; i < f.getNumArguments(); ++i)
+        f.removeArgAttr(i, givenAttr);
+  }
+
+  FailureOr<Report> quantizeByKind() {
     report.kind = session.options.kind;
+    if (failed(widenHalves(module)))
+      return failure();
     if (isWeightsOnly(session.options.kind))
       return weightsOnly();
     auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
@@ -89,6 +131,15 @@ public:
     function = functions.front();
     if (failed(runPasses(module, [&](PassManager &pm) { buildPreparePipeline(pm, session.foldBytes); })))
       return failure();
+    original = module.clone(); // rounds where the model does
+    auto take = [&](PassManager &pm) {
+      pm.addPass(createHloQuantizeRanges());
+      buildFoldPipeline(pm, session.foldBytes);
+    };
+    if (failed(runPasses(module, take)))
+      return failure();
+    if (session.options.calibrate.empty())
+      return byGivenRanges();
     auto feeds = readFeeds(function, session.options.calibrate, session.maxBytes);
     if (failed(feeds))
       return failure();
@@ -103,11 +154,11 @@ public:
     return quantize();
   }
 
-private:
   ModuleOp module;
   const Session &session;
   int64_t bits;
   func::FuncOp function;
+  OwningOpRef<ModuleOp> original; ///< the float model as it is given, simplified
   Report report;
   std::vector<Feed> calibration, heldOut;
   std::vector<std::vector<Tensor>> reference; ///< the float model's results on held-out feeds
@@ -115,9 +166,36 @@ private:
   std::vector<KernelTime> floatTimes, times;  ///< of the float model and of the form that was accepted
   using Kept = std::vector<bool>;             ///< which units stay float
 
+  /// Without feeds: by what the model says of its ranges, as long as that is enough. Nothing is measured.
+  FailureOr<Report> byGivenRanges() {
+    bool any = false;
+    module.walk([&](Operation *op) { any |= op->hasAttr(givenAttr); });
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      any |= bool(function.getArgAttr(i, givenAttr));
+    const bool measures = session.options.maxError >= 0 || session.options.keepFaster;
+    if (!any || measures) {
+      const std::string asks = measures ? "--max-error and --keep-faster" : "--quantize " + session.options.kind;
+      return emitError(module.getLoc()) << asks << ": expected --calibrate FEEDS.npz, inputs that say which numbers there are"
+                                        << (any ? "" : "; the model says no ranges itself");
+    }
+    if (failed(select(module)))
+      return failure();
+    for (const Unit &unit : chosenUnits(function))
+      report.units.push_back(lineOf(unit));
+    addFloatProducts();
+    progress("quantize");
+    if (failed(rewrite(module, session.options.io, false, session.annotate)))
+      return emitError(module.getLoc()) << "--calibrate FEEDS.npz gives ranges to values of which the model says none";
+    return std::move(report);
+  }
+
   /// No feeds are needed; where there are some, they say how much the outputs differ.
   FailureOr<Report> weightsOnly() {
-    if (failed(runPasses(module, [&](PassManager &pm) { buildPreparePipeline(pm, session.foldBytes); })))
+    auto prepare = [&](PassManager &pm) {
+      buildPreparePipeline(pm, session.foldBytes);
+      buildFoldPipeline(pm, session.foldBytes);
+    };
+    if (failed(runPasses(module, prepare)))
       return failure();
     auto narrow = [&](PassManager &pm) {
       HloQuantizeWeightsOptions o;
@@ -209,6 +287,14 @@ private:
     }
     addFloatProducts();
     progress("quantize");
+    // with no bound to keep, what was held out to tell the errors is worth more as a part of the ranges
+    if (session.options.maxError < 0 && report.feeds > report.heldOut) {
+      std::vector<Feed> all = calibration;
+      all.insert(all.end(), heldOut.begin(), heldOut.end());
+      double outside = 0;
+      if (failed(observe(function, all, {}, session, outside)))
+        return failure();
+    }
     if (failed(rewrite(module, session.options.io, false, session.annotate)))
       return failure();
     return std::move(report);
@@ -252,7 +338,7 @@ private:
     std::vector<Feed> all = heldOut;
     if (report.feeds > report.heldOut)
       all.insert(all.end(), calibration.begin(), calibration.end());
-    return runOn(OwningOpRef<ModuleOp>(module.clone()), all, session, keep, &floatTimes);
+    return runOn(original ? std::move(original) : OwningOpRef<ModuleOp>(module.clone()), all, session, keep, &floatTimes);
   }
 
   /// Results of another form of the model against those.
@@ -294,7 +380,7 @@ private:
   void addFloatProducts() {
     llvm::DenseSet<Operation *> listed;
     for (const Unit &unit : findUnits(function))
-      if (unit.isProduct() && !unit.last()->hasAttr(rangesAttr)) {
+      if (unit.isProduct() && !unit.last()->hasAttr(rangesAttr) && !unit.last()->hasAttr(markAttr)) {
         UnitReport line = lineOf(unit);
         line.quantized = false;
         line.bytes = line.floatBytes;

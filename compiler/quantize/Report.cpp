@@ -85,8 +85,13 @@ std::string Report::text() const {
     before += u.floatBytes;
     after += u.bytes;
   }
-  os << llvm::format("%s: %.1f %% of the multiply-adds in integers, weights %.2f MB instead of %.2f MB; errors over %lld of %lld feeds\n", kind.c_str(),
-                     100 * share(), double(after) / 1e6, double(before) / 1e6, (long long)heldOut, (long long)feeds);
+  os << llvm::format("%s: %.1f %% of the multiply-adds in integers, weights %.2f MB instead of %.2f MB; ", kind.c_str(), 100 * share(), double(after) / 1e6,
+                     double(before) / 1e6);
+  if (feeds == 0) {
+    os << "by the ranges that the model says, nothing was measured\n";
+    return all;
+  }
+  os << llvm::format("errors over %lld of %lld feeds\n", (long long)heldOut, (long long)feeds);
   os << llvm::format("a feed that was held out leaves %.2g %% of the ranges\n", 100 * outside);
   if (seconds > 0)
     os << llvm::format("kernels on this machine, one thread: %.1f us, float %.1f us\n", seconds * 1e6, floatSeconds * 1e6);

@@ -47,7 +47,7 @@ FailureOr<Weights> quantizeWeights(const Unit &unit, Params input, int64_t bits)
       if (failed(t))
         return failure();
       for (int64_t c = 0; c < channels; ++c)
-        real.data<float>()[c] = t->data<float>()[t->numElements() == channels ? c : 0];
+        real.data<float>()[c] = t->data<float>()[t->numElements() >= channels ? c : 0];
     }
   } else {
     auto t = hlo::readConstant(unit.weights);
@@ -61,6 +61,19 @@ FailureOr<Weights> quantizeWeights(const Unit &unit, Params input, int64_t bits)
   return quantizeChannels(real, channelDim, unit.bias, input, bits);
 }
 
+/// The step of numbers that are whole multiples of one, at most 127 of it; 0 where they are not, or too few to tell.
+static double stepOf(ArrayRef<double> numbers, double most) {
+  constexpr double tolerance = 1e-4; // of a step: for what f32 loses
+  if (numbers.size() < 8)
+    return 0;
+  for (int count = 127; count > 0; --count) {
+    const double step = most / count;
+    if (llvm::all_of(numbers, [&](double x) { return std::abs(x / step - std::round(x / step)) < tolerance; }))
+      return step;
+  }
+  return 0;
+}
+
 FailureOr<Weights> quantizeChannels(const Tensor &real, int64_t channelDim, ArrayRef<double> biases, Params input, int64_t bits) {
   Weights w;
   w.channelDim = channelDim;
@@ -70,17 +83,22 @@ FailureOr<Weights> quantizeChannels(const Tensor &real, int64_t channelDim, Arra
     inner *= real.dim(d);
   auto channelOf = [&](int64_t i) { return i / inner % channels; };
   std::vector<double> most(channels, 0);
+  std::vector<std::vector<double>> numbers(channels);
   const float *x = real.data<float>();
   for (int64_t i = 0; i < n; ++i) {
     if (!std::isfinite(x[i]))
       return failure();
     most[channelOf(i)] = std::max<double>(most[channelOf(i)], std::abs(x[i]));
+    if (x[i] != 0)
+      numbers[channelOf(i)].push_back(x[i]);
   }
   auto biasOf = [&](int64_t c) { return biases.empty() ? 0.0 : biases[biases.size() == 1 ? 0 : size_t(c)]; };
   // sums need room beside the bias
   const double room = bits == 16 ? double(int64_t(1) << 46) : double(1 << 30);
   for (int64_t c = 0; c < channels; ++c) {
     double scale = most[c] / 127;
+    if (double step = stepOf(numbers[c], most[c]); step > 0) // weights that are rounded already keep their steps
+      scale = step;
     const double bias = std::abs(biasOf(c));
     if (!std::isfinite(bias))
       return failure();

@@ -33,6 +33,9 @@ public:
     bool fine = true;
     for (const Unit &unit : units)
       fine &= succeeded(note(unit));
+    for (const Missing &m : missing)
+      if (!isKnown(m.value))
+        fine &= succeeded(error(m.unit, m.what));
     if (!fine)
       return failure();
     for (const Unit &unit : units)
@@ -44,6 +47,19 @@ private:
   int64_t bits;
   llvm::MapVector<Value, RealRange> ranges;
   llvm::EquivalenceClasses<void *> shared;
+  struct Missing {
+    const Unit &unit;
+    Value value;
+    std::string what;
+  };
+  SmallVector<Missing> missing; ///< values without a range of their own; one that they share parameters with may have one
+
+  bool isKnown(Value v) {
+    for (auto it = shared.findLeader(v.getAsOpaquePointer()); it != shared.member_end(); ++it)
+      if (ranges.contains(Value::getFromOpaquePointer(*it)))
+        return true;
+    return false;
+  }
 
   static LogicalResult error(const Unit &unit, const Twine &text) {
     return unit.root->emitError() << "node '" << graph::getNodeName(unit.root->getLoc()) << "' (" << unitName(unit.kind) << "): " << text;
@@ -63,32 +79,58 @@ private:
     return range;
   }
 
+  llvm::DenseMap<Value, RealRange> moved; ///< what the model says of values from other places
+
+  std::optional<RealRange> givenRange(Value v) {
+    if (auto it = moved.find(v); it != moved.end())
+      return it->second;
+    DenseF64ArrayAttr range;
+    if (Operation *op = v.getDefiningOp())
+      range = op->getAttrOfType<DenseF64ArrayAttr>(givenAttr);
+    else if (auto function = dyn_cast<func::FuncOp>(v.getParentRegion()->getParentOp()); function && v.getParentBlock()->isEntryBlock())
+      range = function.getArgAttrOfType<DenseF64ArrayAttr>(cast<BlockArgument>(v).getArgNumber(), givenAttr);
+    return range && range.size() == 2 ? std::optional<RealRange>({range[0], range[1]}) : std::nullopt;
+  }
+
   LogicalResult note(const Unit &unit) {
     auto given = unit.last()->getAttrOfType<DenseF64ArrayAttr>(rangesAttr);
     auto put = [&](Value v, size_t i, const char *what) -> LogicalResult {
       std::optional<RealRange> range = constantRange(v);
+      if (!range)
+        range = givenRange(v);
       if (!range && given && given.size() == int64_t(2 * unit.inputs.size() + 2))
         range = RealRange(given[2 * i], given[2 * i + 1]);
-      if (!range)
-        return error(unit, Twine("no range is known of its ") + what + (i < unit.inputs.size() ? " " + Twine(i) : Twine()));
+      shared.insert(v.getAsOpaquePointer());
+      if (!range) {
+        missing.push_back({unit, v, (Twine("no range is known of its ") + what + (i < unit.inputs.size() ? " " + Twine(i) : Twine())).str()});
+        return success();
+      }
       if (!std::isfinite(range->first) || !std::isfinite(range->second) || range->first > range->second)
         return error(unit, Twine("its ") + what + " is not always finite over the calibration feeds");
       auto [it, isNew] = ranges.insert({v, *range});
       if (!isNew)
         it->second = {std::min(it->second.first, range->first), std::max(it->second.second, range->second)};
-      shared.insert(v.getAsOpaquePointer());
       return success();
     };
     bool fine = true;
     for (auto [i, v] : llvm::enumerate(unit.inputs))
       fine &= succeeded(put(v, i, "input"));
+    const bool shares = unit.kind == UnitKind::Move || unit.kind == UnitKind::MaxPool || unit.kind == UnitKind::AveragePool;
+    if (shares && llvm::all_of(unit.inputs, [&](Value v) { return givenRange(v) || constantRange(v); })) {
+      RealRange all(0, 0);
+      for (Value v : unit.inputs) {
+        RealRange r = *(givenRange(v) ? givenRange(v) : constantRange(v));
+        all = {std::min(all.first, r.first), std::max(all.second, r.second)};
+      }
+      moved[unit.out] = all;
+    }
     if (auto fixed = fixedRange(unit)) {
       ranges[unit.out] = *fixed;
       shared.insert(unit.out.getAsOpaquePointer());
     } else {
       fine &= succeeded(put(unit.out, unit.inputs.size(), "result"));
     }
-    if (unit.kind == UnitKind::Move || unit.kind == UnitKind::MaxPool || unit.kind == UnitKind::AveragePool)
+    if (shares)
       for (Value v : unit.inputs)
         shared.unionSets(v.getAsOpaquePointer(), unit.out.getAsOpaquePointer());
     return success(fine);

@@ -16,8 +16,10 @@ namespace lathe::quantize {
 #define GEN_PASS_REGISTRATION
 #include "passes/quantize/Passes.h.inc"
 
-/// Simplification before units are looked for.
+/// Simplification before ranges are taken and units are looked for.
 void buildPreparePipeline(mlir::OpPassManager &pm, int64_t foldBytes);
+/// What follows it: factors move into weights, also out of roundings to a range that were not taken.
+void buildFoldPipeline(mlir::OpPassManager &pm, int64_t foldBytes);
 
 } // namespace lathe::quantize
 

@@ -8,6 +8,20 @@ class Quantize_Pass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
   let dependentDialects = ["::lathe::hlo::HloDialect", "::mlir::quant::QuantDialect"];
 }
 
+def HloQuantizeRanges : Quantize_Pass<"hlo-quantize-ranges"> {
+  let summary = "Takes the ranges that a model says itself.";
+  let description = [{
+    Models that were trained for quantization round values to the steps of a range: with FakeQuantWithMinMaxVars,
+    QuantizeAndDequantize or arithmetic of their own. Whatever chain of ops on single elements around a rounding turns out to be such a
+    function, by its values, becomes a clamp to the range, with `hlo.given_range` (lowest, highest) on it; the kernels
+    in integers round to the same steps. The clamp stands in front of what only moves elements. Roundings to fewer steps than 8 bits
+    have stay, with the range on their last op. Ranges of a value for each channel, or that are no constants, are not taken.
+  }];
+  let statistics = [
+    Statistic<"numTaken", "taken", "ranges that the model says">
+  ];
+}
+
 def HloQuantizeSelect : Quantize_Pass<"hlo-quantize-select"> {
   let summary = "Marks the ops that will be computed in integers.";
   let description = [{
@@ -28,7 +42,7 @@ def HloQuantizeSelect : Quantize_Pass<"hlo-quantize-select"> {
 def HloQuantizeParameters : Quantize_Pass<"hlo-quantize-parameters"> {
   let summary = "Gives each quantized value its scale and zero point.";
   let description = [{
-    From `hlo.ranges` (lowest and highest of each input and of the result) to `hlo.quantized`, the types of MLIR's quant dialect
+    From `hlo.given_range` and `hlo.ranges` (lowest and highest of each input and of the result) to `hlo.quantized`, the types of MLIR's quant dialect
     in the same order, with that of the weights behind. Ranges are widened to hold 0; values whose elements only move share
     one range; softmax and logistic have 1/256 at -128, tanh 1/128 at 0; weights are symmetric in [-127, 127], one
     scale a channel. With 16 bits activations are symmetric. An error names each value that has no range.

@@ -8,19 +8,24 @@
 
 using namespace mlir;
 
-void lathe::quantize::buildPreparePipeline(OpPassManager &pm, int64_t foldBytes) {
-  simplify::HloFoldConstantsOptions fold;
+namespace {
+
+void addCleanup(OpPassManager &pm, int64_t foldBytes) {
+  lathe::simplify::HloFoldConstantsOptions fold;
   fold.budget = foldBytes;
-  auto clean = [&] {
-    pm.addPass(simplify::createHloSimplifyAlgebra());
-    pm.addPass(simplify::createHloFoldConstants(fold));
-    pm.addPass(createCSEPass());
-  };
-  // As in the simplification phase, without what splits batches, volumes and dilated windows, and without factors that move
-  // from data into weights: those would be weights no longer.
+  pm.addPass(lathe::simplify::createHloSimplifyAlgebra());
+  pm.addPass(lathe::simplify::createHloFoldConstants(fold));
+  pm.addPass(createCSEPass());
+}
+
+} // namespace
+
+// As in the simplification phase, without what splits batches, volumes and dilated windows, and without factors that move
+// from data into weights: those would be weights no longer.
+void lathe::quantize::buildPreparePipeline(OpPassManager &pm, int64_t foldBytes) {
   pm.addPass(simplify::createHloLowerQuantized());
   pm.addPass(simplify::createHloFoldSpaceBatch());
-  clean();
+  addCleanup(pm, foldBytes);
   pm.addPass(simplify::createHloSimplifyControlFlow());
   pm.addPass(simplify::createHloHoistLoopInvariants());
   simplify::HloCanonicalizeProductsOptions layouts;
@@ -29,14 +34,17 @@ void lathe::quantize::buildPreparePipeline(OpPassManager &pm, int64_t foldBytes)
   pm.addPass(simplify::createHloPlaceTransposes());
   pm.addPass(simplify::createHloSimplifyAlgebra());
   pm.addPass(simplify::createHloCanonicalizeProducts());
-  clean();
+  addCleanup(pm, foldBytes);
   pm.addPass(simplify::createHloFoldPadding());
   pm.addPass(simplify::createHloSinkShapes());
-  clean();
-  pm.addPass(simplify::createHloFoldScales());
-  clean();
-  pm.addPass(simplify::createHloFoldScales());
-  clean();
+  addCleanup(pm, foldBytes);
+}
+
+void lathe::quantize::buildFoldPipeline(OpPassManager &pm, int64_t foldBytes) {
+  for (int i = 0; i < 2; ++i) {
+    pm.addPass(simplify::createHloFoldScales());
+    addCleanup(pm, foldBytes);
+  }
   pm.addPass(simplify::createHloSinkShapes());
-  clean();
+  addCleanup(pm, foldBytes);
 }

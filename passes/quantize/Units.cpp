@@ -42,18 +42,21 @@ std::optional<std::vector<double>> channelValues(Value v, RankedTensorType like)
       return std::nullopt;
     from = channel->value;
   } else if (isConstant(v)) {
-    auto type = cast<RankedTensorType>(v.getType());
-    for (int64_t i = 0; i < last; ++i)
-      if (type.getDimSize(i) != 1)
-        return std::nullopt;
+    if (cast<RankedTensorType>(v.getType()).getDimSize(last) != like.getDimSize(last))
+      return std::nullopt;
     from = v;
   } else {
     return std::nullopt;
   }
   auto tensor = hlo::readConstant(from);
-  if (failed(tensor) || tensor->dtype() != DType::Float32)
+  if (failed(tensor) || tensor->dtype() != DType::Float32 || tensor->numElements() == 0)
     return std::nullopt;
-  return std::vector<double>(tensor->data<float>(), tensor->data<float>() + tensor->numElements());
+  const float *x = tensor->data<float>();
+  const int64_t channels = tensor->rank() > 0 ? tensor->dim(tensor->rank() - 1) : 1;
+  for (int64_t i = channels; i < tensor->numElements(); ++i) // a vector that was repeated
+    if (x[i] != x[i - channels])
+      return std::nullopt;
+  return std::vector<double>(x, x + channels);
 }
 
 class Finder {

@@ -7,6 +7,7 @@
 //   hlo.ranges     f64 array: lowest and highest of each input, then of the result (calibration)
 //   hlo.quantized  types of MLIR's quant dialect: each input's, the result's, then that of the weights if there are any
 //   hlo.keep_float unit: not to be chosen
+//   hlo.given_range f64 array: lowest and highest of an op's result or of an argument, which the model itself says; calibration does not change it
 #ifndef LATHE_PASSES_QUANTIZE_UNITS_H
 #define LATHE_PASSES_QUANTIZE_UNITS_H
 
@@ -20,7 +21,8 @@
 
 namespace lathe::quantize {
 
-constexpr const char *markAttr = "hlo.quantize", *rangesAttr = "hlo.ranges", *typesAttr = "hlo.quantized", *keepAttr = "hlo.keep_float";
+constexpr const char *markAttr = "hlo.quantize", *rangesAttr = "hlo.ranges", *typesAttr = "hlo.quantized", *keepAttr = "hlo.keep_float",
+                     *givenAttr = "hlo.given_range";
 
 enum class UnitKind {
   Conv,     ///< a convolution with constant weights, scaled per output channel

@@ -182,10 +182,6 @@ bool ModelArgs::finish() {
     fail("--calibrate, --io, --max-error, --keep-faster and --quantize-report: expected --quantize KIND as well");
     return false;
   }
-  if ((q.kind == "int8" || q.kind == "int16x8") && q.calibrate.empty()) {
-    fail("--quantize " + q.kind + ": expected --calibrate FEEDS.npz, inputs that say which numbers there are");
-    return false;
-  }
   if ((q.kind == "dynamic" || q.kind == "float16") && q.keepFaster) {
     fail("--keep-faster: expected --quantize int8 or int16x8");
     return false;

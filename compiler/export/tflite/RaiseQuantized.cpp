@@ -242,14 +242,24 @@ private:
   Value clamp(Value q) {
     if (unit.low == -INFINITY && unit.high == INFINITY)
       return q;
-    auto is = [&](double low, double high) { return unit.low == low && unit.high == high; };
-    StringRef name = is(0, INFINITY) ? "RELU" : is(0, 6) ? "RELU6" : is(-1, 1) ? "RELU_N1_TO_1" : "";
+    double low = unit.low, high = unit.high;
+    auto is = [&](double l, double h) { return low == l && high == h; };
+    auto activation = [&] { return StringRef(is(0, INFINITY) ? "RELU" : is(0, 6) ? "RELU6" : is(-1, 1) ? "RELU_N1_TO_1" : ""); };
+    StringRef name = activation();
+    if (name.empty()) { // bounds that all integers keep, as those of a range that the model says
+      const int64_t most = (int64_t(1) << (types.bits - 1)) - 1;
+      if (quantize::quantizeNumber(low, types.output, types.bits) == -most - 1)
+        low = -INFINITY;
+      if (quantize::quantizeNumber(high, types.output, types.bits) == most)
+        high = INFINITY;
+      name = activation();
+    }
     // kernels find the bounds in float
     auto sameBound = [&](double x) {
       return std::isinf(x) || std::round(float(x) / types.output.scale) == std::round(x / types.output.scale);
     };
     Operation *core = coreOf(q);
-    if (!name.empty() && core && hasActivation(operatorName(core)) && sameBound(unit.low) && sameBound(unit.high)) {
+    if (!name.empty() && core && hasActivation(operatorName(core)) && sameBound(low) && sameBound(high)) {
       setOption(core, "activation", r.text(name));
       return q;
     }
@@ -264,8 +274,8 @@ private:
         t.data<int8_t>()[0] = int8_t(v);
       q = r.make(name, {q, r.quantized(t, element)}, out);
     };
-    bound("MAXIMUM", unit.low);
-    bound("MINIMUM", unit.high);
+    bound("MAXIMUM", low);
+    bound("MINIMUM", high);
     return q;
   }
 };
