@@ -2,6 +2,7 @@
 #include "compiler/driver/WriteFiles.h"
 #include "compiler/export/tflite/Passes.h"
 #include "compiler/export/tflite/WriteModel.h"
+#include "compiler/frontend/tflite/Tflite.h"
 #include "compiler/hosted/CompileHosted.h"
 #include "dialects/graph/Graph.h"
 #include "passes/legalize/Legalize.h"
@@ -186,8 +187,15 @@ int execute(CompileArgs &a) {
     if (phase == Phase::Fuse && wanted.count("kernel"))
       written &= writeFile(a.prefix + ".kernel.mlir", printModule(module));
   };
-  if (mlir::failed(compiler.import()))
+  // what is quantized already is written as it stands, unless it is to be quantized in another way
+  if (tflite && &frontend == &tflite::frontend() && options.quantize.kind.empty()) {
+    auto model = tflite::importForWriting(context.get(), options.model, compiler.importOptions());
+    if (mlir::failed(model))
+      return failed("");
+    compiler.adopt(std::move(model->module), model->phase);
+  } else if (mlir::failed(compiler.import())) {
     return failed("");
+  }
   needsHost = hostNodes(compiler.module(), [](llvm::StringRef op) { return rt::isExecutorOp(op.str()); }, "error: ");
   if (!compiler.model().notes.empty())
     fprintf(stderr, "%s\n", compiler.model().notes.c_str());

@@ -109,6 +109,7 @@ flatbuffers::Offset<tfl::Tensor> ModelWriter::write(const TensorDesc &t) {
   b.add_buffer(buffer);
   b.add_name(name);
   b.add_quantization(quantization);
+  b.add_is_variable(t.isVariable);
   b.add_shape_signature(signatureVector);
   b.add_has_rank(true);
   return b.Finish();
@@ -122,10 +123,14 @@ flatbuffers::Offset<tfl::SubGraph> ModelWriter::write(const Subgraph &graph) {
   for (const OperatorDesc &op : graph.operators) {
     uint32_t code = codes.emplace(std::make_pair(static_cast<int32_t>(op.code), op.version), static_cast<uint32_t>(codes.size())).first->second;
     auto inputs = fbb.CreateVector(op.inputs), outputs = fbb.CreateVector(op.outputs);
+    flatbuffers::Offset<flatbuffers::Vector<int32_t>> intermediates;
+    if (!op.intermediates.empty())
+      intermediates = fbb.CreateVector(op.intermediates);
     tfl::OperatorBuilder b(fbb);
     b.add_opcode_index(code);
     b.add_inputs(inputs);
     b.add_outputs(outputs);
+    b.add_intermediates(intermediates);
     if (op.optionsType != tfl::BuiltinOptions::NONE) {
       b.add_builtin_options_type(op.optionsType);
       b.add_builtin_options(op.options);

@@ -35,11 +35,13 @@ public:
     std::vector<float> scales; ///< of quantized integers
     std::vector<int64_t> zeroPoints;
     int quantizedDim = 0;
+    bool isVariable = false; ///< keeps its value from one run to the next
   };
   struct OperatorDesc {
     tfl::BuiltinOperator code;
     int version = 1;
     std::vector<int32_t> inputs, outputs; ///< -1: an input that is left out
+    std::vector<int32_t> intermediates;   ///< tensors that carry scales alone
     tfl::BuiltinOptions optionsType = tfl::BuiltinOptions::NONE;
     tfl::BuiltinOptions2 options2Type = tfl::BuiltinOptions2::NONE;
     Options options; ///< of either kind

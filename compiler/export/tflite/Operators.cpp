@@ -38,6 +38,16 @@ ArrayRef<double> scalesOption(Operation *op) {
   return scales ? scales.asArrayRef() : ArrayRef<double>();
 }
 
+ArrayRef<int64_t> numbersOption(Operation *op, StringRef name) {
+  auto numbers = dyn_cast_or_null<DenseI64ArrayAttr>(option(op, name));
+  return numbers ? numbers.asArrayRef() : ArrayRef<int64_t>();
+}
+
+ArrayAttr listOption(Operation *op, StringRef name) {
+  auto list = dyn_cast_or_null<ArrayAttr>(option(op, name));
+  return list ? list : ArrayAttr::get(op->getContext(), {});
+}
+
 StringRef textOption(Operation *op, StringRef name) {
   auto text = dyn_cast_or_null<StringAttr>(option(op, name));
   return text ? text.getValue() : StringRef();

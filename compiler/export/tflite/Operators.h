@@ -24,11 +24,20 @@ llvm::StringRef operatorName(mlir::Operation *op);
 int64_t intOption(mlir::Operation *op, llvm::StringRef name, int64_t otherwise = 0);
 double floatOption(mlir::Operation *op, llvm::StringRef name, double otherwise = 0);
 llvm::ArrayRef<double> scalesOption(mlir::Operation *op); ///< of a constant; none where its type says the scale
+llvm::ArrayRef<int64_t> numbersOption(mlir::Operation *op, llvm::StringRef name);
+mlir::ArrayAttr listOption(mlir::Operation *op, llvm::StringRef name); ///< empty where there is none
 llvm::StringRef textOption(mlir::Operation *op, llvm::StringRef name);
 void setOption(mlir::Operation *op, llvm::StringRef name, mlir::Attribute value);
 
 /// A constant with scales: its operand is hlo.constant. No operator of the format but one of its tensors.
 constexpr llvm::StringLiteral constantOperator = "CONSTANT";
+
+/// An operator as a file has it, that is written again as it stands. Its config has what other operators derive from types:
+///   name, code, version; options (the kind of table) and fields (place, kind '1', '4' or 'v', value; of a vector a number of values first)
+///   inputs: "absent", [operand, scales] or a tensor that keeps a state; outputs: scales; intermediates: tensors
+/// where scales is a dictionary of scales, zero_points and dimension, or unit for none, and a tensor one of number, type, dims and
+/// quantization. Operands and results are integers; a value's scales are those that its operators and hlo.quantized of ports give.
+constexpr llvm::StringLiteral asIsOperator = "AS_IS";
 
 /// f32, or integers with a scale.
 bool isReal(mlir::Type element);

@@ -270,4 +270,41 @@ bool describeOperator(Operation *op, ModelWriter &writer, ModelWriter::OperatorD
   return true;
 }
 
+void describeAsIs(Operation *op, ModelWriter &writer, ModelWriter::OperatorDesc &desc) {
+  desc.code = static_cast<tfl::BuiltinOperator>(intOption(op, "code"));
+  desc.version = static_cast<int>(intOption(op, "version", 1));
+  desc.optionsType = static_cast<tfl::BuiltinOptions>(intOption(op, "options"));
+  if (desc.optionsType == tfl::BuiltinOptions::NONE)
+    return;
+  ArrayRef<int64_t> fields = numbersOption(op, "fields");
+  Builder &b = writer.builder();
+  struct Field {
+    flatbuffers::voffset_t at;
+    int64_t kind, value;
+    flatbuffers::Offset<flatbuffers::Vector<int32_t>> numbers;
+  };
+  SmallVector<Field> list; // vectors come before their table
+  for (size_t i = 0; i + 2 < fields.size();) {
+    Field f{static_cast<flatbuffers::voffset_t>(4 + 2 * fields[i]), fields[i + 1], fields[i + 2], {}};
+    i += 3;
+    if (f.kind == 'v') {
+      const size_t count = std::min<size_t>(size_t(f.value), fields.size() - i);
+      std::vector<int32_t> numbers(fields.begin() + i, fields.begin() + i + count);
+      f.numbers = b.CreateVector(numbers);
+      i += count;
+    }
+    list.push_back(f);
+  }
+  auto start = b.StartTable();
+  // what equals the default that is given here would be left out
+  for (const Field &f : list)
+    if (f.kind == 'v')
+      b.AddOffset(f.at, f.numbers);
+    else if (f.kind == '4')
+      b.AddElement<uint32_t>(f.at, static_cast<uint32_t>(f.value), ~static_cast<uint32_t>(f.value));
+    else
+      b.AddElement<uint8_t>(f.at, static_cast<uint8_t>(f.value), static_cast<uint8_t>(~f.value));
+  desc.options = b.EndTable(start);
+}
+
 } // namespace lathe::tflwrite

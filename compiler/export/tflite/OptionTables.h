@@ -7,6 +7,9 @@
 
 namespace lathe::tflwrite {
 
+/// The same for one that a file had (tfl.AS_IS).
+void describeAsIs(mlir::Operation *op, ModelWriter &writer, ModelWriter::OperatorDesc &desc);
+
 /// Fills in code, version and options of an operator in hlo (Operators.h); false for a name that the format does not have.
 bool describeOperator(mlir::Operation *op, ModelWriter &writer, ModelWriter::OperatorDesc &desc);
 

@@ -43,11 +43,20 @@ private:
     bool passesOn = false; ///< the outside values are outputs too: the body of a loop
     func::FuncOp entry;    ///< that the block is of, if any: its variables are read first and written last
   };
-  using Tensors = llvm::DenseMap<Value, int32_t>;
+  struct Tensors {
+    llvm::DenseMap<Value, int32_t> values;
+    llvm::DenseMap<std::pair<Value, Attribute>, int32_t> scaled; ///< constants with the scales that an operator of a file gives them
+    llvm::DenseMap<int64_t, int32_t> states;                     ///< by their numbers in the file
+  };
 
   void write(const Body &body);
   void describe(RankedTensorType type, ModelWriter::TensorDesc &desc);
-  int32_t tensorOf(Value v, int32_t subgraph, Tensors &tensors);
+  void settleScales();
+  void setScales(Value v, Attribute scales);
+  int32_t makeTensor(Value v, int32_t subgraph, Attribute scales);
+  int32_t tensorOf(Value v, int32_t subgraph, Tensors &tensors, Attribute scales = {});
+  int32_t tensorOf(DictionaryAttr tensor, int32_t subgraph, bool isVariable);
+  void writeAsIs(Operation *op, int32_t subgraph, Tensors &tensors);
   void writeOp(Operation *op, int32_t subgraph, Tensors &tensors);
   void writeWhile(hlo::WhileOp op, int32_t subgraph, Tensors &tensors);
   void writeIf(hlo::IfOp op, int32_t subgraph, Tensors &tensors);
@@ -60,6 +69,7 @@ private:
   SmallVector<Body> work;
   std::vector<std::pair<std::vector<int32_t>, std::vector<int32_t>>> ports; ///< by subgraph
   llvm::DenseMap<Value, std::string> portNames; ///< of what entries take and give
+  llvm::DenseMap<Value, Attribute> scalesOf; ///< of integers of operators that a file had, constants left out
   int32_t initialize = -1; ///< subgraph that gives variables their first values
   bool ok = true;
 };
@@ -91,12 +101,114 @@ void Writer::describe(RankedTensorType type, ModelWriter::TensorDesc &desc) {
     desc.dims.push_back(ShapedType::isDynamic(d) ? -1 : d);
 }
 
-int32_t Writer::tensorOf(Value v, int32_t subgraph, Tensors &tensors) {
-  if (auto at = tensors.find(v); at != tensors.end())
-    return at->second;
+/// What a dictionary of scales says.
+static void applyScales(Attribute scales, ModelWriter::TensorDesc &desc) {
+  auto all = dyn_cast_or_null<DictionaryAttr>(scales);
+  if (!all)
+    return;
+  if (auto list = all.getAs<DenseF64ArrayAttr>("scales"))
+    desc.scales.assign(list.asArrayRef().begin(), list.asArrayRef().end());
+  if (auto list = all.getAs<DenseI64ArrayAttr>("zero_points"))
+    desc.zeroPoints.assign(list.asArrayRef().begin(), list.asArrayRef().end());
+  if (auto dimension = all.getAs<IntegerAttr>("dimension"))
+    desc.quantizedDim = int(dimension.getInt());
+}
+
+void Writer::setScales(Value v, Attribute scales) {
+  if (!isa_and_nonnull<DictionaryAttr>(scales) || isConstantTensor(v.getDefiningOp()))
+    return;
+  Attribute &known = scalesOf[v];
+  if (known && known != scales) {
+    emitError(v.getLoc()) << "a tensor that has two scales has no form in a TensorFlow Lite file";
+    ok = false;
+  }
+  known = scales;
+}
+
+/// Which scales values have by the operators of a file that make and read them; loops and branches hand them on.
+void Writer::settleScales() {
+  SmallVector<SmallVector<Value>> same;
+  module.walk([&](Operation *op) {
+    if (operatorName(op) == asIsOperator) {
+      for (Attribute input : listOption(op, "inputs"))
+        if (auto pair = dyn_cast<ArrayAttr>(input))
+          setScales(op->getOperand(unsigned(cast<IntegerAttr>(pair[0]).getInt())), pair[1]);
+      for (auto [v, scales] : llvm::zip_equal(op->getResults(), listOption(op, "outputs")))
+        setScales(v, scales);
+    } else if (auto loop = dyn_cast<hlo::WhileOp>(op)) {
+      for (unsigned i = 0; i < op->getNumResults(); ++i)
+        same.push_back({op->getResult(i), op->getOperand(i), loop.getCond().getArgument(i), loop.getBody().getArgument(i),
+                        loop.getBody().front().getTerminator()->getOperand(i)});
+    } else if (auto branch = dyn_cast<hlo::IfOp>(op)) {
+      for (unsigned i = 0; i < op->getNumResults(); ++i)
+        same.push_back({op->getResult(i), branch.getTrueBranch().front().getTerminator()->getOperand(i),
+                        branch.getFalseBranch().front().getTerminator()->getOperand(i)});
+    }
+  });
+  if (scalesOf.empty())
+    return;
+  for (bool changed = true; std::exchange(changed, false) && ok;)
+    for (ArrayRef<Value> values : same) {
+      Attribute scales;
+      for (Value v : values)
+        if (Attribute known = scalesOf.lookup(v))
+          scales = known;
+      for (Value v : values) {
+        if (!scales || scalesOf.lookup(v) == scales || isConstantTensor(v.getDefiningOp()))
+          continue;
+        setScales(v, scales);
+        changed = true;
+      }
+    }
+}
+
+int32_t Writer::tensorOf(DictionaryAttr tensor, int32_t subgraph, bool isVariable) {
+  ModelWriter::TensorDesc desc;
+  desc.type = static_cast<DType>(tensor.getAs<IntegerAttr>("type").getInt());
+  auto dims = tensor.getAs<DenseI64ArrayAttr>("dims").asArrayRef();
+  desc.dims.assign(dims.begin(), dims.end());
+  desc.isVariable = isVariable;
+  applyScales(tensor.get("quantization"), desc);
+  return writer.addTensor(subgraph, std::move(desc));
+}
+
+void Writer::writeAsIs(Operation *op, int32_t subgraph, Tensors &tensors) {
+  ModelWriter::OperatorDesc desc;
+  describeAsIs(op, writer, desc);
+  for (Attribute input : listOption(op, "inputs")) {
+    if (auto pair = dyn_cast<ArrayAttr>(input)) {
+      desc.inputs.push_back(tensorOf(op->getOperand(unsigned(cast<IntegerAttr>(pair[0]).getInt())), subgraph, tensors, pair[1]));
+    } else if (auto state = dyn_cast<DictionaryAttr>(input)) {
+      auto [at, isNew] = tensors.states.try_emplace(state.getAs<IntegerAttr>("number").getInt(), -1);
+      if (isNew)
+        at->second = tensorOf(state, subgraph, /*isVariable=*/true);
+      desc.inputs.push_back(at->second);
+    } else {
+      desc.inputs.push_back(-1);
+    }
+  }
+  for (Value v : op->getResults())
+    desc.outputs.push_back(tensorOf(v, subgraph, tensors));
+  for (Attribute tensor : listOption(op, "intermediates"))
+    desc.intermediates.push_back(tensorOf(cast<DictionaryAttr>(tensor), subgraph, false));
+  writer.addOperator(subgraph, std::move(desc));
+}
+
+int32_t Writer::tensorOf(Value v, int32_t subgraph, Tensors &tensors, Attribute scales) {
+  const bool scaled = isa_and_nonnull<DictionaryAttr>(scales) && isConstantTensor(v.getDefiningOp());
+  if (!scaled)
+    scales = scalesOf.lookup(v);
+  int32_t &number = scaled ? tensors.scaled.try_emplace({v, scales}, -1).first->second : tensors.values.try_emplace(v, -1).first->second;
+  if (number < 0)
+    number = makeTensor(v, subgraph, scales);
+  return number;
+}
+
+int32_t Writer::makeTensor(Value v, int32_t subgraph, Attribute scales) {
   ModelWriter::TensorDesc desc;
   auto type = cast<RankedTensorType>(v.getType());
   describe(type, desc);
+  applyScales(scales, desc);
   auto given = portNames.find(v);
   desc.name = given == portNames.end() ? nameOf(v.getLoc()) : given->second;
   if (!tensorTypeOf(desc.type)) {
@@ -122,9 +234,7 @@ int32_t Writer::tensorOf(Value v, int32_t subgraph, Tensors &tensors) {
       desc.value = *tensor;
     }
   }
-  int32_t number = writer.addTensor(subgraph, std::move(desc));
-  tensors[v] = number;
-  return number;
+  return writer.addTensor(subgraph, std::move(desc));
 }
 
 void Writer::writeOp(Operation *op, int32_t subgraph, Tensors &tensors) {
@@ -132,6 +242,8 @@ void Writer::writeOp(Operation *op, int32_t subgraph, Tensors &tensors) {
     return writeWhile(loop, subgraph, tensors);
   if (auto branch = dyn_cast<hlo::IfOp>(op))
     return writeIf(branch, subgraph, tensors);
+  if (operatorName(op) == asIsOperator)
+    return writeAsIs(op, subgraph, tensors);
   ModelWriter::OperatorDesc desc;
   if (!describeOperator(op, writer, desc)) {
     emitError(op->getLoc()) << op->getName() << " has no TensorFlow Lite operator";
@@ -163,6 +275,7 @@ void Writer::writeWhile(hlo::WhileOp op, int32_t subgraph, Tensors &tensors) {
     desc.inputs.push_back(tensorOf(v, subgraph, tensors));
     ModelWriter::TensorDesc copy;
     describe(cast<RankedTensorType>(v.getType()), copy);
+    applyScales(scalesOf.lookup(v), copy);
     desc.outputs.push_back(writer.addTensor(subgraph, std::move(copy)));
   }
   desc.optionsType = tfl::BuiltinOptions::WhileOptions;
@@ -329,6 +442,7 @@ FailureOr<std::string> Writer::run(ArrayRef<SignatureName> signatures) {
     for (auto [i, v] : llvm::enumerate(function.getBody().front().getTerminator()->getOperands()))
       nameOfPort(function.getResultAttrDict(i), v);
   }
+  settleScales();
   for (auto &[function, subgraph] : entries)
     work.push_back({subgraph, &function.getBody().front(), {}, false, function});
   writeInitialValues();

@@ -35,7 +35,7 @@ namespace {
 std::unique_ptr<llvm::MemoryBuffer> aligned(StringRef bytes) { return llvm::MemoryBuffer::getMemBufferCopy(bytes); }
 
 FailureOr<ImportedModel> importVerified(MLIRContext *context, StringRef bytes, StringRef name,
-                                        const ImportOptions &options, Problems &problems) {
+                                        const ImportOptions &options, Problems &problems, bool keepOperators = false) {
   context->getOrLoadDialect<hlo::HloDialect>();
   context->getOrLoadDialect<func::FuncDialect>();
   std::unique_ptr<ModelFile> file = ModelFile::open(bytes, name, problems);
@@ -49,6 +49,7 @@ FailureOr<ImportedModel> importVerified(MLIRContext *context, StringRef bytes, S
   result.phase = Phase::Legalize;
   result.hasSignature = file->model().signature_defs() && file->model().signature_defs()->size();
   Translator translator(*result.module, *file, options);
+  translator.keepsOperators = keepOperators;
   bool ok = true;
   for (const EntryPlan &plan : *plans) {
     ok &= succeeded(translator.translate(plan)) && !translator.sawError;
@@ -95,6 +96,16 @@ public:
 const Frontend &frontend() {
   static const TfliteFrontend frontend;
   return frontend;
+}
+
+FailureOr<ImportedModel> importForWriting(MLIRContext *context, StringRef path, const ImportOptions &options) {
+  Problems problems(context);
+  auto file = readFile(path, options, problems);
+  FailureOr<ImportedModel> model = failure();
+  if (file)
+    model = importVerified(context, file->getBuffer(), path, options, problems, /*keepOperators=*/true);
+  problems.finish();
+  return model;
 }
 
 FailureOr<Report> checkFile(MLIRContext *context, StringRef path, const ImportOptions &options) {

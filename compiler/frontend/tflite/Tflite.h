@@ -14,6 +14,9 @@ namespace lathe::tflite {
 
 const Frontend &frontend();
 
+/// A file as the frontend reads it, but with the operators on integers with scales as they are: what --emit tflite writes again.
+mlir::FailureOr<ImportedModel> importForWriting(mlir::MLIRContext *context, llvm::StringRef path, const ImportOptions &options);
+
 /// The bytes of a file; null after problems, which are reported.
 std::unique_ptr<llvm::MemoryBuffer> readFile(llvm::StringRef path, const ImportOptions &options, import::Problems &problems);
 

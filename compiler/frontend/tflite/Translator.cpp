@@ -3,6 +3,7 @@
 
 #include "compiler/frontend/tflite/Custom.h"
 #include "compiler/frontend/tflite/Flex.h"
+#include "compiler/frontend/tflite/KeepOperators.h"
 #include "dialects/hlo/Constants.h"
 #include "passes/legalize/Complaints.h"
 #include "passes/legalize/HandlerTable.h"
@@ -237,12 +238,17 @@ LogicalResult Translator::runOperator(const tfl::Operator &op) {
   for (unsigned i = 0; i < c.numInputs(); ++i)
     if (failed(tensorOf(c, op.inputs()->Get(i), c.inputs.emplace_back())))
       return failure();
+  const bool keep = keepsOperators && canKeep(c);
   auto translate = [&] {
+    if (keep && keepsState(c))
+      return keepOperator(c);
     if (c.code == tfl::BuiltinOperator::CUSTOM)
       return isFlex(file, op) ? translateFlex(c) : translateCustom(c);
     return opTable().lookup(c.code)->translate(c);
   };
   if (failed(complaints.run(translate, [&](const Twine &text) -> LogicalResult { return c.error(text); })))
+    return failure();
+  if (keep && !keepsState(c) && failed(keepOperator(c)))
     return failure();
   for (unsigned i = 0; i < c.numOutputs(); ++i) {
     if (!c.result(i))

@@ -37,6 +37,8 @@ public:
 
   const ModelFile &file;
   const ImportOptions &importOptions;
+  /// Operators on integers with scales stay what they are, for files that are written (KeepOperators).
+  bool keepsOperators = false;
 
   /// Adds an entry to the module. Diagnostics name the operator.
   LogicalResult translate(const EntryPlan &plan);
