@@ -174,6 +174,8 @@ private:
   void multiply(MutableArrayRef<Value> sums, const Fragments &f);
   Fragments put(Value stage, ValueRange x, ValueRange y);
   SmallVector<Value> oneStep(Value stage, Value other, Value next, bool within, ValueRange state);
+  int64_t wholeSteps() const;
+  int64_t stepsAlone() const;
   int64_t pairsWithin() const;
   SmallVector<Value> sumUp();
   LogicalResult finish(ValueRange sums);
@@ -271,13 +273,17 @@ Tile::Fragments Tile::put(Value stage, ValueRange x, ValueRange y) {
 
 // Multiplies what is in one stage, and fills the other with step `next`. What a step of k multiplies is read a step ahead. For the first
 // of a stage that is ahead of the last one of the stage before, so that there is work behind the barrier until it has come. `state`: the
-// sums, and what the first step multiplies.
+// sums, and what the first step multiplies. `next` is null where there is none; then only the sums are left.
 SmallVector<Value> Tile::oneStep(Value stage, Value other, Value next, bool within, ValueRange state) {
   SmallVector<Value> after(state.drop_back(shape.threadRows + shape.threadColumns));
   Fragments f{SmallVector<Value>(state.slice(after.size(), shape.threadRows)), SmallVector<Value>(state.take_back(shape.threadColumns))};
-  SmallVector<Value> x = load(lhs, next, within), y = load(rhs, next, within);
+  SmallVector<Value> x, y;
+  if (next) {
+    x = load(lhs, next, within);
+    y = load(rhs, next, within);
+  }
   for (int64_t k = 0; k < shape.depth; ++k) {
-    Fragments ahead = k + 1 < shape.depth ? fragments(stage, k + 1) : put(other, x, y);
+    Fragments ahead = k + 1 < shape.depth ? fragments(stage, k + 1) : next ? put(other, x, y) : Fragments();
     multiply(after, f);
     f = std::move(ahead);
   }
@@ -286,13 +292,27 @@ SmallVector<Value> Tile::oneStep(Value stage, Value other, Value next, bool with
   return after;
 }
 
+/// Steps of all groups that lie within a depth that is known; 0 of another.
+int64_t Tile::wholeSteps() const {
+  const std::optional<int64_t> depth = codegen::constantOf(p.depth);
+  return depth ? *depth / (shape.depth * shape.parts) : 0;
+}
+
+/// The steps of a product that has so few that it needs no loop; 0 where it has one. Those of larger rectangles are too much code for what
+/// the loop takes.
+int64_t Tile::stepsAlone() const {
+  constexpr int64_t most = 5, largest = 16; // steps; sums of a thread
+  const std::optional<int64_t> depth = codegen::constantOf(p.depth);
+  const int64_t steps = depth ? llvm::divideCeil(*depth, shape.depth * shape.parts) : 0;
+  return shape.threadRows * shape.threadColumns <= largest && steps <= most ? steps : 0;
+}
+
 /// Steps that are done two by two before the others: their stages are known, and all that they load lies within the depth. 0 where those
 /// are too few to be worth code of their own, or a step has so many multiply-adds that the rest of the loop matters little.
 int64_t Tile::pairsWithin() const {
-  const std::optional<int64_t> depth = codegen::constantOf(p.depth);
   if (shape.threadRows * shape.threadColumns > 16) // these reach 80 % as they are, and some would lack registers
     return 0;
-  const int64_t whole = depth ? *depth / (shape.depth * shape.parts) : 0, pairs = (whole - 1) / 2;
+  const int64_t whole = wholeSteps(), pairs = (whole - 1) / 2;
   return whole >= 5 ? pairs : 0;
 }
 
@@ -307,14 +327,28 @@ SmallVector<Value> Tile::sumUp() {
     SmallVector<Value> state(zeros);
     llvm::append_range(state, first.first);
     llvm::append_range(state, first.second);
+    if (const int64_t alone = stepsAlone()) {
+      for (int64_t step = 0; step < alone; ++step) {
+        Value stages[] = {mine, b.add(mine, b.i64(stageBytes))};
+        Value next = step + 1 < alone ? number(b.i64(step + 1)) : Value();
+        state = oneStep(stages[step % 2], stages[1 - step % 2], next, step + 1 < wholeSteps(), state);
+      }
+      frame.barrier();
+      return state;
+    }
+    // counters of known steps have 32 bits, which takes half the instructions
+    const std::optional<int64_t> known = codegen::constantOf(steps);
+    const bool isNarrow = known && *known < (int64_t(1) << 30);
+    auto count = [&](int64_t n) { return isNarrow ? b.cstI(b.getI32Type(), n) : b.i64(n); };
+    auto index = [&](Value step) { return isNarrow ? arith::ExtUIOp::create(b, b.getI64Type(), step).getResult() : step; };
     if (pairs)
-      state = b.loop(b.i64(0), b.i64(2 * pairs), b.i64(2), state, [&](Value step, ValueRange in) {
-        Value second = b.add(mine, b.i64(stageBytes));
+      state = b.loop(count(0), count(2 * pairs), count(2), state, [&](Value counter, ValueRange in) {
+        Value step = index(counter), second = b.add(mine, b.i64(stageBytes));
         SmallVector<Value> between = oneStep(mine, second, number(b.add(step, b.i64(1))), true, in);
         return oneStep(second, mine, number(b.add(step, b.i64(2))), true, between);
       });
-    state = b.loop(b.i64(2 * pairs), steps, b.i64(1), state, [&](Value step, ValueRange in) {
-      Value odd = b.mul(arith::AndIOp::create(b, step, b.i64(1)), b.i64(stageBytes));
+    state = b.loop(count(2 * pairs), isNarrow ? count(*known) : steps, count(1), state, [&](Value counter, ValueRange in) {
+      Value step = index(counter), odd = b.mul(arith::AndIOp::create(b, step, b.i64(1)), b.i64(stageBytes));
       return oneStep(b.add(mine, odd), b.add(mine, b.sub(b.i64(stageBytes), odd)), number(b.add(step, b.i64(1))), false, in);
     });
     state.truncate(zeros.size());
