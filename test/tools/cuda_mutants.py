@@ -1,9 +1,9 @@
-"""cuda_mutants.py --lathe LATHE --driver LIBCUDA --work FOLDER [--graph small|rows|large|warpgroups|turned] [--each N] [--least SHARE] [--ptxas PTXAS]
+"""cuda_mutants.py --lathe LATHE --driver LIBCUDA --work FOLDER [--graph small|rows|runs|large|warpgroups|turned] [--each N] [--least SHARE] [--ptxas PTXAS]
 
 Who tests the emulated driver: damages the PTX of some 20 kernels, one thing at a time, and looks whether the emulator says so or the
 results do. What is damaged: a barrier, fence or wait is removed; the mask of a shuffle loses a lane; a test that branches ahead is removed;
 an offset of an address, an added constant or a comparison's is one more or less. Which kernels they are --graph says: products, convolutions,
-reductions and what is elementwise (small); rows that are kept, moves, scatters, windows (rows); those that only many elements have (large); products
+reductions and what is elementwise (small); rows that are kept, moves, scatters, windows (rows); sorts and running sums (runs); those that only many elements have (large); products
 of warpgroups, in an image for sm_90a (warpgroups, turned).
 A mutant counts if ptxas takes it and makes other
 machine code of it (without ptxas: always), and if it is not proved to compute the same. Prints those that nobody finds;
@@ -75,6 +75,30 @@ def rows(out):
     write(out)
 
 
+def runs(out):
+    t, i = {"T": "type: DT_FLOAT"}, {"Tidx": "type: DT_INT32"}
+    one = node("one", "Const", dtype="type: DT_INT32", value="tensor { dtype: DT_INT32 tensor_shape {} int_val: 1 }")
+
+    def sort(name, dims):
+        at = integers(name + "_x", dims, 0, 60)
+        node(name, "XlaKeyValueSort", [at, given(name + "_y", dims)], K="type: DT_INT32", V="type: DT_FLOAT")
+        for k, kind in enumerate(["DT_INT32", "DT_FLOAT"]):
+            node(f"{name}_{k}", "Identity", [f"{name}:{k}"], T=f"type: {kind}")
+
+    def scan(name, dims, reverse=False, exclusive=False):
+        node(name, "Cumsum", [given(name + "_x", dims), one], exclusive=f"b: {str(exclusive).lower()}", reverse=f"b: {str(reverse).lower()}", **t, **i)
+
+    sort("sort_few", [7, 20])
+    sort("sort", [2, 300])
+    sort("sort_long", [1, 2500])
+    scan("scan", [5, 150])
+    scan("scan_four", [3, 420], exclusive=True)
+    scan("scan_block", [2, 2500], reverse=True)
+    scan("scan_parts", [1, 4200], reverse=True, exclusive=True)
+    scan("scan_columns", [3, 40, 7])
+    write(out)
+
+
 def large(out):
     """What threads with several vectors, and squares of 64x64, are for, with edges."""
     t = {"T": "type: DT_FLOAT"}
@@ -104,8 +128,8 @@ def turned(out):
     write(out)
 
 
-GRAPHS = {f.__name__: f for f in (small, rows, large, warpgroups, turned)}
-# what is around the kernels of `rows`: tests of indices, none of which is wrong
+GRAPHS = {f.__name__: f for f in (small, rows, runs, large, warpgroups, turned)}
+# what is around the kernels of `rows` and `runs`: tests of indices, none of which is wrong
 AROUND = re.compile(r"_(check|loop|size|pool)$")
 
 
@@ -170,6 +194,12 @@ def proved(lines, start, kernel, kind, at, new):
     limit = int(bound.group(1)) if bound else 1
     if kind == "constant" and kernel.endswith("_dot_tile") and limit % 4 == 0 and new.endswith(f" {limit + 1};"):
         return "steps are loaded by four, from multiples of four on"
+    doubled = {m.group(1) for l in lines[start:at] + lines[at : at + 6] if (m := re.match(r"\s*shl\.b64\s+%rd\d+, (%rd\d+), 1;", l))}
+    if kind == "constant" and kernel.endswith("_sort_merge") and (m := re.match(r"\s*setp\.(gt|lt)\.u64\s+%p\d+, (%rd\d+), (\d+);", lines[at])):
+        both = int(m.group(3)), int(re.search(r"(\d+);$", new).group(1))
+        differs = max(both) if m.group(1) == "gt" else min(both)  # the number of which they say different things
+        if m.group(2) in doubled and differs & (differs - 1):
+            return "runs are powers of two"
     if kind == "barrier":
         for line in reversed(lines[start:at]):
             if re.match(r"\$\w+:", line) or re.search(r"\b(ld\.(shared|global)|st|atom|red|cp)\.(?!.*\.nc\.)", line):
@@ -243,7 +273,7 @@ def main():
     head = [l for l in lines[: next(i for i, l in enumerate(lines) if ".entry" in l)]]
     total = found = equal = refused = same = 0
     for name, start, end in entriesOf(lines):
-        if not re.search(a.only, name) or (a.graph == "rows" and AROUND.search(name)):
+        if not re.search(a.only, name) or (a.graph in ("rows", "runs") and AROUND.search(name)):
             continue
         whole = machineCode(a.ptxas, arch, head, lines[start:end], a.work)
         kinds = {}

@@ -122,9 +122,13 @@ static LogicalResult emitBlockSort(hlo::SortOp s, KernelBuilder &b) {
   b.setWork(1024);
   const Type word = b.getI32Type();
   Value length = b.i64(lines.length), team = b.divU(frame.thread, b.i64(perLine)), member = b.remU(frame.thread, b.i64(perLine));
-  Value line = b.add(b.mul(frame.block(), b.i64(together)), team), all = b.dim(lines.count);
-  Value isLine = b.lt(line, all);
-  line = b.min(line, b.sub(all, b.i64(1))); // all threads reach the barriers
+  Value line = frame.block(), isLine;
+  if (together > 1) {
+    Value count = b.dim(lines.count);
+    line = b.add(b.mul(line, b.i64(together)), team);
+    isLine = b.lt(line, count);
+    line = b.min(line, b.sub(count, b.i64(1))); // all threads reach the barriers
+  }
   // the positions of each line, twice
   Value memory = frame.shared(2 * 4 * places * together);
   Value positions = b.ptrAt(memory, word, b.mul(team, b.i64(2 * places)));
@@ -157,9 +161,13 @@ static LogicalResult emitBlockSort(hlo::SortOp s, KernelBuilder &b) {
         frame.barrier();
         return {pair, to};
       });
-  b.ifThen(isLine, [&] {
+  auto moveAll = [&] {
     eachPlace(false, [&](Value k) { lines.move(lines.at(line, position(b.add(sorted[1], k))), lines.at(line, k)); });
-  });
+  };
+  if (isLine)
+    b.ifThen(isLine, moveAll);
+  else
+    moveAll();
   return lines.ok;
 }
 
