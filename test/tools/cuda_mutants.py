@@ -31,7 +31,7 @@ def small(out):
     product("row", 1, 96, 40, bias=True)
     product("row_across", 1, 80, 33, tb=True)
     product("column", 41, 96, 1)
-    product("batch", 17, 10, 21, batch=(2,))
+    product("batch", 32, 10, 21, batch=(2,))
     sides = [given(f"half_{s}", d, "DT_HALF") for s, d in (("p", [40, 64]), ("q", [64, 36]))]
     node("half", "MatMul", sides, T="type: DT_HALF", transpose_a="b: false", transpose_b="b: false")
     cast("half_out", "half", "DT_HALF", "DT_FLOAT")
