@@ -115,7 +115,6 @@ private:
   /// Of the attempt under way; `before` is the state in front of the loop.
   State before;
   Operation *loop = nullptr;
-  SmallVector<Type> types; ///< of what the loop carries, as they were when it was begun
   Value condition;
   GraphValues outputs;
   /// What enters the loop: one value an input, then one a state key.
@@ -399,6 +398,8 @@ bool Loop::prepareInit() {
 
 /// Begins a region: its block, and what the loop's values are there.
 void Loop::enter(unsigned region, SmallVectorImpl<GraphValue> &values) {
+  // the types of now: the condition may have shown that two sizes are one
+  auto types = llvm::to_vector(loop->getOperandTypes());
   Block *block = c.b.createBlock(&loop->getRegion(region), {}, types, SmallVector<Location>(types.size(), c.loc));
   unsigned next = 0;
   for (auto [i, v] : llvm::enumerate(init)) {
@@ -550,8 +551,7 @@ Loop::Outcome Loop::attempt() {
   for (auto [i, v] : llvm::enumerate(init))
     if (!isInvariant(i))
       flatten(v, operands);
-  types = llvm::to_vector(ValueRange(operands).getTypes());
-  loop = createWithRegions(c, hlo::WhileOp::getOperationName(), operands, types, 2);
+  loop = createWithRegions(c, hlo::WhileOp::getOperationName(), operands, llvm::to_vector(ValueRange(operands).getTypes()), 2);
   condition = Value();
   outputs.clear();
   Outcome outcome = emitCondition() ? emitBody() : Outcome::Failed;

@@ -198,3 +198,29 @@ graph.func private @body(%i: tensor<*xi32>, %a: tensor<*xf32>, %x: tensor<*xf32>
   %y, %c3 = graph.node "Tanh"(%x) {} : (tensor<*xf32>) -> tensor<*xf32>
   graph.return %next, %y, %x : tensor<*xi32>, tensor<*xf32>, tensor<*xf32>
 }
+
+// -----
+
+// The condition is the first to show that two open sizes are one: the body is of that size, too.
+// CHECK-LABEL: func.func @same_sizes
+// CHECK: "hlo.while"(%{{.*}}) ({
+// CHECK: ^bb0(%{{[^:]*}}: tensor<?x3xf32, affine_map<()[s0] -> (s0, 3)>>)
+// CHECK: ^bb0(%{{[^:]*}}: tensor<?x3xf32, affine_map<()[s0] -> (s0, 3)>>)
+graph.func @same_sizes(%x: tensor<?x3xf32> {graph.name = "x"}, %y: tensor<?x3xf32> {graph.name = "y"}) -> (tensor<*xf32> {graph.name = "z"}) {
+  %w:2, %c0 = graph.node "StatelessWhile"(%y, %x) {cond = #graph.func<@cond>, body = #graph.func<@body>} : (tensor<?x3xf32>, tensor<?x3xf32>) -> (tensor<?x3xf32>, tensor<?x3xf32>)
+  %z, %c1 = graph.node "Identity"(%w#0) {} : (tensor<?x3xf32>) -> tensor<*xf32>
+  graph.return %z : tensor<*xf32>
+}
+graph.func private @cond(%y: tensor<*xf32>, %x: tensor<*xf32>) -> tensor<*xi1> {
+  %one, %c0 = graph.node "Const"() {value = dense<1> : tensor<i32>} : () -> tensor<i32>
+  %both, %c1 = graph.node "ConcatV2"(%x, %y, %one) {} : (tensor<*xf32>, tensor<*xf32>, tensor<i32>) -> tensor<*xf32>
+  %axes, %c2 = graph.node "Const"() {value = dense<[0, 1]> : tensor<2xi32>} : () -> tensor<2xi32>
+  %sum, %c3 = graph.node "Sum"(%both, %axes) {} : (tensor<*xf32>, tensor<2xi32>) -> tensor<*xf32>
+  %ten, %c4 = graph.node "Const"() {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %r, %c5 = graph.node "Less"(%sum, %ten) {} : (tensor<*xf32>, tensor<f32>) -> tensor<*xi1>
+  graph.return %r : tensor<*xi1>
+}
+graph.func private @body(%y: tensor<*xf32>, %x: tensor<*xf32>) -> (tensor<*xf32>, tensor<*xf32>) {
+  %next, %c0 = graph.node "Exp"(%y) {} : (tensor<*xf32>) -> tensor<*xf32>
+  graph.return %next, %x : tensor<*xf32>, tensor<*xf32>
+}
