@@ -238,6 +238,12 @@ LogicalResult HloContext::finishEntry(ArrayRef<EntryTensor> outputs, ArrayRef<Gr
       emitError(entryLoc) << "output '" << output.name.getValue() << "' is no tensor of numbers: no compiled form";
       continue;
     }
+    if (v = withGrowingSizes(v, output.name.getValue()); !v) {
+      sawError = true;
+      ok = false;
+      emitError(entryLoc) << "output '" << output.name.getValue() << "' has a size without a bound";
+      continue;
+    }
     returned.push_back(v);
     resultAttrs.push_back(namesOf(output));
   }

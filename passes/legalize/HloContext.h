@@ -157,6 +157,8 @@ public:
   void requireEqual(mlir::AffineExpr a, mlir::AffineExpr b, llvm::StringRef nodeName);
   /// The largest value of an expression, if it has one.
   std::optional<int64_t> upperBound(mlir::AffineExpr expr);
+  /// A size of the caller's symbols that is not negative and that the expression does not exceed; null where none is known.
+  mlir::AffineExpr inputBound(mlir::AffineExpr expr);
   /// Whether a size depends on data, so that it may be another one each time an op computes it.
   bool isDataSize(mlir::AffineExpr expr);
   //===--- values ----------------------------------------------------------===//
@@ -199,6 +201,7 @@ protected:
 
 private:
   mlir::LogicalResult finishSymbols();
+  mlir::Value withGrowingSizes(mlir::Value output, llvm::StringRef name);
   void substituteInTypes();
   bool replaceSymbol(unsigned symbol, mlir::AffineExpr by, llvm::StringRef nodeName);
   void addVariables(llvm::SmallVectorImpl<mlir::Value> &returned, llvm::SmallVectorImpl<mlir::NamedAttrList> &resultAttrs);

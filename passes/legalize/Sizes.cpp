@@ -1,6 +1,7 @@
 // Symbolic sizes: which are known to be equal, and what the types of the function say about them.
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
+#include "dialects/hlo/ShapeBounds.h"
 #include "passes/legalize/Emitter.h"
 #include "mlir/IR/AffineMap.h"
 
@@ -133,23 +134,37 @@ Dims HloContext::resolve(ArrayRef<AffineExpr> exprs) {
   return result;
 }
 
-std::optional<int64_t> HloContext::upperBound(AffineExpr expr) {
-  expr = resolve(expr);
+static bool hasDataSymbol(AffineExpr expr, ArrayRef<SymbolInfo> symbols) {
+  for (unsigned k = 0; k < symbols.size(); ++k)
+    if (!symbols[k].isInput && expr.isFunctionOfSymbol(k))
+      return true;
+  return false;
+}
+
+/// Bounds of symbols that were asked for: chains of them refer to each other many times.
+using KnownBounds = llvm::DenseMap<unsigned, std::optional<int64_t>>;
+
+static std::optional<int64_t> boundOf(HloContext &ctx, ArrayRef<SymbolInfo> symbols, AffineExpr expr, KnownBounds &known) {
+  expr = ctx.resolve(expr);
   if (auto c = constantOf(expr))
     return c;
   // Sizes only grow with their symbols in sums, products and quotients by constants; anything else has no known bound.
   if (auto symbol = dyn_cast<AffineSymbolExpr>(expr)) {
     const SymbolInfo &info = symbols[symbol.getPosition()];
-    if (info.boundExpr)
-      return upperBound(info.boundExpr);
-    int64_t bound = info.bound;
-    return bound < 0 ? std::nullopt : std::optional<int64_t>(bound);
+    if (!info.boundExpr)
+      return info.bound < 0 ? std::nullopt : std::optional<int64_t>(info.bound);
+    auto [at, isNew] = known.try_emplace(symbol.getPosition());
+    if (!isNew)
+      return at->second;
+    auto bound = boundOf(ctx, symbols, info.boundExpr, known);
+    known[symbol.getPosition()] = bound;
+    return bound;
   }
   auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
   if (!binary)
     return std::nullopt;
-  auto lhs = upperBound(binary.getLHS());
-  auto rhs = upperBound(binary.getRHS());
+  auto lhs = boundOf(ctx, symbols, binary.getLHS(), known);
+  auto rhs = boundOf(ctx, symbols, binary.getRHS(), known);
   if (!lhs)
     return std::nullopt;
   int64_t v = 0;
@@ -174,12 +189,51 @@ std::optional<int64_t> HloContext::upperBound(AffineExpr expr) {
   }
 }
 
-static bool hasDataSymbol(AffineExpr expr, ArrayRef<SymbolInfo> symbols) {
-  for (unsigned k = 0; k < symbols.size(); ++k)
-    if (!symbols[k].isInput && expr.isFunctionOfSymbol(k))
-      return true;
-  return false;
+std::optional<int64_t> HloContext::upperBound(AffineExpr expr) {
+  KnownBounds known;
+  return boundOf(*this, symbols, expr, known);
 }
+
+AffineExpr HloContext::inputBound(AffineExpr expr) {
+  expr = hlo::withoutNegatives(resolve(expr));
+  // later symbols are bounded by earlier ones
+  for (size_t k = symbols.size(); expr && k-- > 0;) {
+    const SymbolInfo &info = symbols[k];
+    if (info.isInput || !expr.isFunctionOfSymbol(k))
+      continue;
+    AffineExpr bound = info.boundExpr ? resolve(info.boundExpr) : info.bound >= 0 ? constant(info.bound) : AffineExpr();
+    if (!bound || !hlo::growsWith(expr, [&](unsigned symbol) { return symbol == k; }))
+      return {};
+    expr = hlo::withoutNegatives(hlo::simplify(expr.replace(getAffineSymbolExpr(k, getContext()), bound)));
+  }
+  return expr && !hasDataSymbol(expr, symbols) ? expr : AffineExpr();
+}
+
+Value HloContext::withGrowingSizes(Value output, StringRef name) {
+  auto type = cast<RankedTensorType>(output.getType());
+  Emitter e(*this, entryLoc, name);
+  Dims dims = e.dims(output);
+  auto isData = [&](unsigned symbol) { return !symbols[symbol].isInput; };
+  bool changed = false;
+  for (AffineExpr &dim : dims) {
+    if (hlo::growsWith(dim, isData))
+      continue;
+    // the caller makes room where data symbols are largest, and this size may be smallest
+    AffineExpr bound = inputBound(dim);
+    if (!bound)
+      return {};
+    AffineExpr symbol = newDataSymbol(name, bound);
+    hlo::SetSizeOp::create(builder, entryLoc, e.sizeValue(dim, builder.getI64Type()),
+                           int64_t(cast<AffineSymbolExpr>(symbol).getPosition()), name);
+    dim = symbol;
+    changed = true;
+  }
+  if (!changed)
+    return output;
+  return hlo::AssumeShapeOp::create(builder, entryLoc, hlo::makeType(dims, type.getElementType()), output,
+                                    "the sizes of an output are not those that were expected", name);
+}
+
 
 bool HloContext::isDataSize(AffineExpr expr) { return hasDataSymbol(resolve(expr), symbols); }
 
@@ -208,6 +262,29 @@ bool HloContext::replaceSymbol(unsigned symbol, AffineExpr by, StringRef nodeNam
     // The caller's sizes are checked against the types of the arguments, which will say so.
     if (hasDataSymbol(by, symbols))
       return false;
+  }
+
+  // A size that is bounded by the symbol, and becomes what it is replaced by, is bounded by its bound: s1 <= s0 <= n, with s0 = s1.
+  SmallVector<unsigned> reached;
+  auto reach = [&](AffineExpr e) {
+    e.walk([&](AffineExpr inner) {
+      if (auto s = dyn_cast<AffineSymbolExpr>(inner); s && !llvm::is_contained(reached, s.getPosition()))
+        reached.push_back(s.getPosition());
+    });
+  };
+  reach(by);
+  for (size_t i = 0; i < reached.size(); ++i) {
+    SymbolInfo &other = symbols[reached[i]];
+    if (!other.boundExpr)
+      continue;
+    other.boundExpr = resolve(other.boundExpr);
+    if (other.boundExpr.isFunctionOfSymbol(symbol)) {
+      AffineExpr bound = info.boundExpr ? resolve(info.boundExpr) : info.bound >= 0 ? constant(info.bound) : AffineExpr();
+      if (!bound || bound.isFunctionOfSymbol(symbol))
+        return false;
+      other.boundExpr = hlo::simplify(other.boundExpr.replace(getAffineSymbolExpr(symbol, getContext()), bound));
+    }
+    reach(other.boundExpr);
   }
 
   // The producer keeps the symbol; everything after sees the other size through a run-time check.

@@ -169,7 +169,7 @@ Value FunctionLowering::deviceScratch(Value sizes) {
   });
   Value most = b.i64(0);
   for (auto [scratch, extent] : seen)
-    most = b.max(most, deviceScratch(b.expr(scratch, sizes), b.expr(extent, sizes)));
+    most = b.max(most, deviceScratch(atMost(scratch, sizes), atMost(extent, sizes)));
   return most;
 }
 
@@ -189,7 +189,7 @@ Value FunctionLowering::deviceLayout(Value sizes, Value ctx, SmallVectorImpl<Val
   auto tensor = [&](const TensorDesc &t) {
     Value bytes = b.i64(t.elementSize);
     for (AffineExpr e : t.dims)
-      bytes = b.mul(bytes, b.expr(e, sizes));
+      bytes = b.mul(bytes, atMost(e, sizes));
     place(bytes);
   };
   for (const auto *list : {&desc.inputs, &desc.outputs})

@@ -30,6 +30,10 @@ private:
   enum DeviceSlot { Call, DeviceSizes, Host, Table, NumDeviceSlots };
   // layout and sizes (FunctionSizes.cpp)
   mlir::Value boundedSizes(mlir::Value sizes);
+  /// The largest value of an expression while each data symbol lies between 0 and what boundedSizes gives it.
+  mlir::Value atMost(mlir::AffineExpr e, mlir::Value boundedSizes);
+  std::pair<mlir::Value, mlir::Value> rangeOf(mlir::AffineExpr e, mlir::Value boundedSizes);
+  bool isData(unsigned symbol) const;
   mlir::Value sizesInRange(mlir::Value sizes);
   mlir::Value layout(mlir::Value boundedSizes, mlir::Value threads, mlir::Value ctx);
   mlir::Value scratchOfCalls(mlir::Value sizes, mlir::Value threads);

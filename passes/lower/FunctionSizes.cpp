@@ -1,4 +1,5 @@
 // Run-time sizes of an entry: range checks, bounds of data symbols, the layout of the workspace, dimensions.
+#include "dialects/hlo/ShapeBounds.h"
 #include "passes/lower/FunctionLowering.h"
 #include "passes/lower/SideBySide.h"
 #include "llvm/ADT/MapVector.h"
@@ -24,6 +25,44 @@ Value FunctionLowering::sizesInRange(Value sizes) {
   return ok;
 }
 
+bool FunctionLowering::isData(unsigned symbol) const { return symbol < state.result.symbols.size() && state.result.symbols[symbol].isData; }
+
+// The least and the largest value: of `n - count`, with a count from 0 to n, 0 and n.
+std::pair<Value, Value> FunctionLowering::rangeOf(AffineExpr e, Value sizes) {
+  if (auto s = dyn_cast<AffineSymbolExpr>(e); s && isData(s.getPosition()))
+    return {b.i64(0), b.expr(e, sizes)};
+  auto binary = dyn_cast<AffineBinaryOpExpr>(e);
+  if (!binary || llvm::none_of(hlo::getSymbols(e), [&](unsigned symbol) { return isData(symbol); })) {
+    Value v = b.expr(e, sizes);
+    return {v, v};
+  }
+  auto [xLow, xHigh] = rangeOf(binary.getLHS(), sizes);
+  auto [yLow, yHigh] = rangeOf(binary.getRHS(), sizes);
+  Value zero = b.i64(0);
+  auto divisor = dyn_cast<AffineConstantExpr>(binary.getRHS());
+  switch (e.getKind()) {
+  case AffineExprKind::Add:
+    return {b.add(xLow, yLow), b.add(xHigh, yHigh)};
+  case AffineExprKind::Mul: {
+    Value p = b.mul(xLow, yLow), q = b.mul(xLow, yHigh), r = b.mul(xHigh, yLow), s = b.mul(xHigh, yHigh);
+    return {b.min(b.min(p, q), b.min(r, s)), b.max(b.max(p, q), b.max(r, s))};
+  }
+  case AffineExprKind::FloorDiv:
+    if (divisor && divisor.getValue() > 0)
+      return {b.floorDiv(xLow, yLow), b.floorDiv(xHigh, yLow)};
+    [[fallthrough]];
+  case AffineExprKind::CeilDiv:
+    // by 1 or more
+    return {b.min(xLow, zero), b.max(xHigh, zero)};
+  default:
+    return {zero, b.max(yHigh, zero)};
+  }
+}
+
+Value FunctionLowering::atMost(AffineExpr e, Value sizes) {
+  return hlo::growsWith(e, [&](unsigned symbol) { return isData(symbol); }) ? b.expr(e, sizes) : b.max(rangeOf(e, sizes).second, b.i64(0));
+}
+
 // A copy of the sizes in which data symbols have their largest values.
 Value FunctionLowering::boundedSizes(Value sizes) {
   int64_t n = state.result.symbols.size();
@@ -38,15 +77,17 @@ Value FunctionLowering::boundedSizes(Value sizes) {
       b.store(b.loadI64(sizes, 8 * k), copy, 8 * k);
   for (int64_t k = 0; k < n; ++k)
     if (state.result.symbols[k].isData)
-      b.store(b.expr(state.bounds[k], copy), copy, 8 * k);
+      b.store(atMost(state.bounds[k], copy), copy, 8 * k);
   return copy;
 }
 
 Value FunctionLowering::layoutOverflows(Value sizes) {
   Value bad;
   for (const ArenaGroup &g : plan.groups().drop_front()) {
+    // what is taken away may be nothing
+    AffineExpr most = hlo::withoutNegatives(g.unit);
     Value bytes = LLVM::FMulOp::create(
-        b, b.exprAsDouble(g.unit, sizes),
+        b, b.exprAsDouble(most ? most : g.unit, sizes),
         LLVM::ConstantOp::create(b, b.getF64Type(), b.getF64FloatAttr(static_cast<double>(g.bytes))));
     Value limit = LLVM::ConstantOp::create(b, b.getF64Type(), b.getF64FloatAttr(largestBuffer));
     Value over = LLVM::FCmpOp::create(b, LLVM::FCmpPredicate::ogt, bytes, limit);
@@ -62,7 +103,7 @@ Value FunctionLowering::layout(Value sizes, Value threads, Value ctx) {
   for (auto [g, group] : llvm::enumerate(plan.groups())) {
     if (g == 0)
       continue;
-    Value unit = b.expr(group.unit, sizes);
+    Value unit = atMost(group.unit, sizes);
     if (ctx) {
       b.store(at, ctx, 8 * (FirstGroup + 2 * (g - 1)));
       b.store(unit, ctx, 8 * (FirstGroup + 2 * (g - 1) + 1));
@@ -97,7 +138,7 @@ Value FunctionLowering::scratchOfCalls(Value sizes, Value threads) {
       most = std::max<int64_t>(most, llvm::alignTo(c.getValue(), 64));
       continue;
     }
-    Value v = b.alignTo64(b.expr(e, sizes));
+    Value v = b.alignTo64(atMost(e, sizes));
     if (parallel)
       v = b.mul(v, threads);
     scratch = scratch ? b.max(scratch, v) : v;
@@ -145,7 +186,7 @@ void FunctionLowering::emitBoundFunction() {
   Value sizes = f.getArgument(0);
   for (auto [k, symbol] : llvm::enumerate(state.result.symbols))
     if (symbol.isData)
-      b.store(b.expr(state.bounds[k], sizes), sizes, 8 * k);
+      b.store(atMost(state.bounds[k], sizes), sizes, 8 * k);
   b.ret();
 }
 

@@ -68,7 +68,7 @@ void FunctionLowering::emitSeparateRun(Value boundedSizes) {
   b.store(b.null(), ctx, 8 * Scratch);
   Value bad = b.i32(0);
   for (auto [at, buffer] : bySlot)
-    bad = LLVM::OrOp::create(b, bad, allocate(b.offset(ctx, 8 * at), b.expr(buffer->bytes, boundedSizes)));
+    bad = LLVM::OrOp::create(b, bad, allocate(b.offset(ctx, 8 * at), atMost(buffer->bytes, boundedSizes)));
   Block *run = b.block(), *noMemory = b.block(), *done = b.block();
   Value code = done->addArgument(b.getI32Type(), b.getLoc());
   b.condBranch(b.compare(LLVM::ICmpPredicate::ne, bad, b.i32(0)), noMemory, run, /*unlikelyTrue=*/true);
@@ -81,7 +81,7 @@ void FunctionLowering::emitSeparateRun(Value boundedSizes) {
   for (auto [at, buffer] : bySlot)
     if (buffer->kind == Buffer::Constant)
       LLVM::MemcpyOp::create(b, b.loadPtr(ctx, 8 * at), b.offset(slot(Constants, b.ptrType()), buffer->index),
-                             b.expr(buffer->bytes, boundedSizes), /*isVolatile=*/false);
+                             atMost(buffer->bytes, boundedSizes), /*isVolatile=*/false);
   Value result = b.call(body, b.getI32Type(), {ctx});
   LLVM::BrOp::create(b, ValueRange(result), done);
 

@@ -4,6 +4,7 @@
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Evaluator.h"
 #include "dialects/hlo/Rebuild.h"
+#include "dialects/hlo/ShapeBounds.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/fusion/ExpandKernels.h"
 
@@ -50,6 +51,8 @@ std::string describe(Operation &op) {
 
 class Tapper {
 public:
+  explicit Tapper(ModuleOp module) : symbols(hlo::getSymbolTable(module)) {}
+
   /// Taps of a block, as values that the block's terminator can see.
   std::vector<Tapped> block(Block &block, int depth) {
     std::vector<Tapped> all;
@@ -59,13 +62,22 @@ public:
       else if (isa<hlo::IfOp, hlo::CaseOp>(op))
         branches(&op, depth, all);
       else if (isKernel(op))
-        for (Value v : op.getResults())
+        for (Value v : llvm::make_filter_range(op.getResults(), [&](Value v) { return hasRoom(v); }))
           all.push_back({v, {graph::getNodeName(op.getLoc()).str(), describe(op), depth}});
     }
     return all;
   }
 
 private:
+  /// Outputs are allocated where data symbols are largest, and what is left of such a size (`n - count`) would be smallest.
+  bool hasRoom(Value v) {
+    return llvm::all_of(hlo::getDims(cast<RankedTensorType>(v.getType())), [&](AffineExpr size) {
+      return size && hlo::growsWith(size, [&](unsigned k) { return k < symbols.size() && symbols[k].isData; });
+    });
+  }
+
+  SmallVector<hlo::SymbolInfo> symbols;
+
   void loop(Operation *op, int depth, std::vector<Tapped> &out) {
     Block &cond = op->getRegion(0).front(), &body = op->getRegion(1).front();
     std::vector<Tapped> inner;
@@ -155,7 +167,7 @@ private:
 } // namespace
 
 std::vector<Tap> addTaps(func::FuncOp main) {
-  std::vector<Tapped> tapped = Tapper().block(main.front(), 0);
+  std::vector<Tapped> tapped = Tapper(main->getParentOfType<ModuleOp>()).block(main.front(), 0);
   SmallVector<Value> values(main.front().getTerminator()->getOperands());
   std::vector<Tap> taps;
   for (Tapped &t : tapped) {
