@@ -2,6 +2,7 @@
 #include "passes/legalize/NodeContext.h"
 
 #include "dialects/graph/Types.h"
+#include "passes/legalize/SizeReader.h"
 
 using namespace mlir;
 
@@ -55,7 +56,7 @@ std::optional<Dims> NodeContext::trySizes(unsigned i) {
 }
 
 FailureOr<Dims> NodeContext::shapeInput(unsigned i) {
-  if (auto sizes = trySizes(i))
+  if (auto sizes = boundedSizes(*this, i))
     return *sizes;
   return error("input " + llvm::Twine(i) + " must be known at compile time, up to sizes of inputs");
 }

@@ -43,6 +43,8 @@ std::optional<SmallVector<Value>> foldDataSized(NodeContext &c, mlir::Operation 
 /// The rows (along dimension 0) of each value at the places where the 1-D mask is true: a run-time number of them.
 SmallVector<Value> compress(NodeContext &c, Value mask, ArrayRef<Value> values);
 
+/// `x` with `with` (a scalar) before and behind, by two sizes for each dimension from `from` on.
+Value padBySizes(NodeContext &c, Value x, Value with, int64_t from, ArrayRef<std::pair<AffineExpr, AffineExpr>> amounts);
 /// `x` with its border repeated, by the amounts in input `amounts` and the attribute `mode`; null and an error where they do not fit.
 Value mirrorPad(NodeContext &c, Value x, unsigned amounts);
 /// Images [batch, height, width, channels] in the size that input `size` gives, in f32 or f64, as ResizeBilinear has it.

@@ -1,4 +1,5 @@
-// Diagonals and bands of matrices. Places are computed at compile time and read through index tables.
+// Diagonals and bands of matrices. Places are computed at compile time and read through index tables, or where sizes are open by the run.
+#include "passes/legalize/SizeReader.h"
 #include "passes/legalize/array/ArrayFamilies.h"
 #include "passes/legalize/array/ArrayHelpers.h"
 
@@ -133,6 +134,139 @@ std::optional<std::pair<AffineExpr, AffineExpr>> openSizes(NodeContext &c, Value
   return constantOf(rows) && constantOf(cols) ? std::nullopt : std::optional(std::pair(rows, cols));
 }
 
+/// A band of matrices whose sizes are open, with the same places as Band's, computed by elements in i64.
+class OpenBand {
+public:
+  OpenBand(NodeContext &c, const Band &band, AffineExpr rows, AffineExpr cols)
+      : c(c), band(band), rows(rows), cols(cols), i64(c.b.getI64Type()) {}
+
+  /// How long the longest of its diagonals is; null and an error where that has no bound. A diagonal outside the matrix fails at run time.
+  AffineExpr maxLength() {
+    for (int64_t d : {band.lower, band.upper})
+      if (d != 0)
+        c.check(c.compare(Compare::GT, d > 0 ? c.sizeValue(cols, i64) : c.sizeValue(rows, i64), number(std::abs(d))),
+                "a diagonal lies outside the matrix");
+    AffineExpr high = hlo::simplify(rows + std::min<int64_t>(band.upper, 0)), wide = hlo::simplify(cols - std::max<int64_t>(band.lower, 0));
+    Value length = c.max(c.min(c.sizeValue(high, i64), c.sizeValue(wide, i64)), number(0));
+    auto known = readSizes(c.ctx, c.loc, c.name(), length);
+    if (!known)
+      (void)c.error("the length of the diagonals has no bound");
+    return known ? (*known)[0] : AffineExpr();
+  }
+
+  /// Of each element of a packed tensor [count, longest]: its place in the matrix and whether it has one.
+  std::pair<Value, Value> unpacked(AffineExpr longest) {
+    Dims dims{c.size(band.count()), longest};
+    Value d = c.sub(number(band.upper), c.iota(dims, 0, i64));
+    Value k = c.sub(c.iota(dims, 1, i64), offset(d, longest));
+    Value inside = c.logicalAnd(c.compare(Compare::GE, k, number(0)), c.compare(Compare::LT, k, length(d)));
+    Value row = c.add(k, c.max(c.neg(d), number(0))), col = c.add(k, c.max(d, number(0)));
+    return {c.add(c.mul(row, c.sizeValue(cols, i64)), col), inside};
+  }
+
+  /// Of each element of a matrix: its place among packed diagonals that are `longest` long, and whether it has one.
+  std::pair<Value, Value> packed(AffineExpr longest) {
+    Dims dims{rows, cols};
+    Value row = c.iota(dims, 0, i64), d = c.sub(c.iota(dims, 1, i64), row);
+    Value inside = c.logicalAnd(c.compare(Compare::GE, d, number(band.lower)), c.compare(Compare::LE, d, number(band.upper)));
+    Value k = c.add(c.sub(row, c.max(c.neg(d), number(0))), offset(d, longest));
+    return {c.add(c.mul(c.sub(number(band.upper), d), c.sizeValue(longest, i64)), k), inside};
+  }
+
+private:
+  Value number(int64_t n) { return c.scalarInt(n, i64); }
+  Value length(Value d) {
+    return c.min(c.add(c.min(d, number(0)), c.sizeValue(rows, i64)), c.sub(c.sizeValue(cols, i64), c.max(d, number(0))));
+  }
+  Value offset(Value d, AffineExpr longest) {
+    Value right = c.sub(c.sizeValue(longest, i64), length(d));
+    if (band.superLeft == band.subLeft)
+      return band.superLeft ? c.like(d, 0) : right;
+    // the main diagonal begins at the left if either side does
+    Value left = c.compare(band.superLeft ? Compare::GE : Compare::LE, d, number(0));
+    return c.select(left, number(0), right);
+  }
+
+  NodeContext &c;
+  const Band &band;
+  AffineExpr rows, cols;
+  Type i64;
+};
+
+/// Elements of packed diagonals in the shape of matrices, and `otherwise` around them.
+Value spreadBand(NodeContext &c, OpenBand &open, Value diagonal, int64_t packedRank, AffineExpr longest, Value padding, Value otherwise) {
+  auto [places, inside] = open.packed(longest);
+  // one element more, so that there is something to take where the diagonals have none
+  Value flat = flattenLast(c, diagonal, packedRank);
+  Dims one = c.dims(flat);
+  one.back() = c.size(1);
+  flat = c.concat({flat, c.broadcastInDim(padding, one, {})}, c.rank(flat) - 1);
+  return c.select(inside, gather(c, flat, places, c.rank(flat) - 1, 0, /*checked=*/false), otherwise);
+}
+
+/// Diagonals of an open length, in the smallest matrix that has them or one of the sizes given.
+LogicalResult openMatrixDiag(NodeContext &c, const Band &band, Value diagonal, Value padding) {
+  const int64_t rank = c.rank(diagonal), packedRank = band.lower == band.upper ? 1 : 2;
+  if (packedRank == 2 && (rank < 2 || constantOf(c.dim(diagonal, rank - 2)) != band.count()))
+    return c.error("expected " + Twine(band.count()) + " diagonals");
+  auto rows = c.sizeInput(2), cols = c.sizeInput(3);
+  if (failed(rows) || failed(cols))
+    return failure();
+  AffineExpr length = c.dim(diagonal, rank - 1);
+  const int64_t above = -std::min<int64_t>(band.upper, 0), before = std::max<int64_t>(band.lower, 0);
+  AffineExpr minRows = hlo::simplify(length + above), minCols = hlo::simplify(length + before);
+  const bool openRows = constantOf(*rows) == int64_t(-1), openCols = constantOf(*cols) == int64_t(-1);
+  if (openRows)
+    *rows = openCols && before > above ? minCols : minRows;
+  if (openCols)
+    *cols = openRows && above > before ? minRows : minCols;
+  if (!openRows || !openCols) {
+    Type i64 = c.b.getI64Type();
+    auto compare = [&](Compare how, AffineExpr a, AffineExpr b) { return c.compare(how, c.sizeValue(a, i64), c.sizeValue(b, i64)); };
+    Value fits = c.logicalOr(c.logicalAnd(compare(Compare::EQ, *rows, minRows), compare(Compare::GE, *cols, minCols)),
+                             c.logicalAnd(compare(Compare::EQ, *cols, minCols), compare(Compare::GE, *rows, minRows)));
+    c.check(fits, "the matrix does not fit the diagonals");
+  }
+  OpenBand open(c, band, *rows, *cols);
+  return c.setResult(0, spreadBand(c, open, diagonal, packedRank, length, padding, padding));
+}
+
+LogicalResult openMatrixDiagPart(NodeContext &c, const Band &band, Value x, Value padding, AffineExpr rows, AffineExpr cols) {
+  OpenBand open(c, band, rows, cols);
+  AffineExpr longest = open.maxLength();
+  if (!longest)
+    return failure();
+  auto [places, inside] = open.unpacked(longest);
+  Value flat = flattenLast(c, x, 2);
+  Value picked = gather(c, flat, places, c.rank(flat) - 1, 0, /*checked=*/false);
+  picked = c.select(inside, picked, padding);
+  if (band.lower == band.upper) {
+    Dims dims = c.dims(picked);
+    dims.erase(dims.end() - 2);
+    picked = c.reshape(picked, dims);
+  }
+  return c.setResult(0, picked);
+}
+
+LogicalResult openMatrixSetDiag(NodeContext &c, const Band &band, Value x, Value diagonal, AffineExpr rows, AffineExpr cols) {
+  const int64_t packedRank = band.lower == band.upper ? 1 : 2, batch = c.rank(x) - 2;
+  if (c.rank(diagonal) != batch + packedRank)
+    return c.error("expected diagonals of rank " + Twine(batch + packedRank) + ", found rank " + Twine(c.rank(diagonal)));
+  for (int64_t i = 0; i < batch; ++i)
+    if (!c.ctx.unify(c.dim(diagonal, i), c.dim(x, i), c.name()))
+      return c.error("dimension " + Twine(i) + " of the diagonals is " + textOf(c.dim(diagonal, i)) + ", expected " + textOf(c.dim(x, i)));
+  if (packedRank == 2 && constantOf(c.dim(diagonal, batch)) != band.count())
+    return c.error("expected " + Twine(band.count()) + " diagonals");
+  OpenBand open(c, band, rows, cols);
+  AffineExpr longest = open.maxLength(), length = c.dim(diagonal, c.rank(diagonal) - 1);
+  if (!longest)
+    return failure();
+  if (!c.ctx.unify(longest, length, c.name()))
+    return c.error("the diagonals are " + textOf(length) + " long, expected " + textOf(longest));
+  Value zero = c.scalar(0, c.elementType(x));
+  return c.setResult(0, spreadBand(c, open, diagonal, packedRank, c.ctx.resolve(length), zero, x));
+}
+
 LogicalResult lowerMatrixDiag(NodeContext &c) {
   Value diagonal = c.input(0);
   int64_t rank = c.rank(diagonal);
@@ -144,14 +278,19 @@ LogicalResult lowerMatrixDiag(NodeContext &c) {
   if (c.numInputs() == 1)
     return c.setResult(0, diagonalMatrices(c, diagonal, padding));
   Band band;
-  auto rows = c.constantInt(2), cols = c.constantInt(3);
-  if (failed(readDiagonals(c, 1, band)) || failed(readAlign(c, band)) || failed(rows) || failed(cols))
+  if (failed(readDiagonals(c, 1, band)) || failed(readAlign(c, band)))
     return failure();
   auto length = constantOf(c.dim(diagonal, rank - 1));
-  if (!length && isMain(band) && *rows == -1 && *cols == -1)
+  auto givenRows = boundedSizes(c, 2), givenCols = boundedSizes(c, 3);
+  auto isOpen = [](const std::optional<Dims> &size) { return size && size->size() == 1 && constantOf((*size)[0]) == int64_t(-1); };
+  if (!length && isMain(band) && isOpen(givenRows) && isOpen(givenCols))
     return c.setResult(0, diagonalMatrices(c, diagonal, padding));
-  if (!length)
-    return c.error("the length of the diagonals must be known");
+  auto isNumber = [](const std::optional<Dims> &size) { return !size || llvm::all_of(*size, [](AffineExpr e) { return bool(constantOf(e)); }); };
+  if (!length || !isNumber(givenRows) || !isNumber(givenCols))
+    return openMatrixDiag(c, band, diagonal, padding);
+  auto rows = c.constantInt(2), cols = c.constantInt(3);
+  if (failed(rows) || failed(cols))
+    return failure();
   int64_t packedRank = band.lower == band.upper ? 1 : 2;
   if (packedRank == 2 && (rank < 2 || constantOf(c.dim(diagonal, rank - 2)) != band.count()))
     return c.error("expected " + Twine(band.count()) + " diagonals");
@@ -206,6 +345,8 @@ LogicalResult lowerMatrixDiagPart(NodeContext &c) {
     Value places = c.iota({open->first}, 0, i64);
     places = c.mul(places, c.sizeValue(hlo::simplify(open->first + 1), i64));
     return c.setResult(0, gather(c, flat, places, c.rank(flat) - 1, 0, /*checked=*/false));
+  } else if (open) {
+    return failed(readAlign(c, band)) ? failure() : openMatrixDiagPart(c, band, x, padding, open->first, open->second);
   }
   if (failed(readMatrix(c, x, band)) || failed(readAlign(c, band)) || failed(checkBand(c, band)))
     return failure();
@@ -242,6 +383,8 @@ LogicalResult lowerMatrixSetDiag(NodeContext &c) {
       return c.setResult(0, c.select(onDiagonal(c, dims), c.broadcastInDim(diagonal, dims, map), x));
     }
   }
+  if (auto open = openSizes(c, x))
+    return failed(readAlign(c, band)) ? failure() : openMatrixSetDiag(c, band, x, diagonal, open->first, open->second);
   if (failed(readMatrix(c, x, band)) || failed(readAlign(c, band)) || failed(checkBand(c, band)))
     return failure();
   int64_t packedRank = band.lower == band.upper ? 1 : 2;

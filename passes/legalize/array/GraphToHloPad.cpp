@@ -1,53 +1,16 @@
 // Padding and its gradients; moving blocks between space, batch and depth.
 #include "passes/legalize/array/ArrayFamilies.h"
+#include "passes/legalize/SizeReader.h"
 #include "passes/legalize/array/ArrayHelpers.h"
 
 using namespace mlir;
 
 namespace lathe::legalize {
-namespace {
-
-/// [rank, 2] amounts, all known.
-FailureOr<hlo::PaddingList> paddings(NodeContext &c, unsigned input, int64_t rank, bool mayBeNegative = false) {
-  auto flat = c.constantInts(input);
-  if (failed(flat))
-    return failure();
-  if (int64_t(flat->size()) != 2 * rank)
-    return c.error("expected paddings of shape [" + Twine(rank) + ",2], found " + Twine(flat->size()) + " numbers");
-  hlo::PaddingList list;
-  for (int64_t i = 0; i < rank; ++i) {
-    list.push_back({(*flat)[2 * i], (*flat)[2 * i + 1]});
-    if (!mayBeNegative && (list[i].first < 0 || list[i].second < 0))
-      return c.error("a padding is negative");
-  }
-  return list;
-}
 
 using SizePair = std::pair<AffineExpr, AffineExpr>;
 
-/// [rank, 2] amounts, known up to sizes of inputs; those that are numbers are not negative unless they may be.
-FailureOr<SmallVector<SizePair>> paddingSizes(NodeContext &c, unsigned input, int64_t rank, bool mayBeNegative = false) {
-  auto known = c.trySizes(input);
-  if (!known || llvm::all_of(*known, [](AffineExpr e) { return constantOf(e).has_value(); })) {
-    auto list = paddings(c, input, rank, mayBeNegative);
-    if (failed(list))
-      return failure();
-    return llvm::map_to_vector(*list, [&](auto p) { return SizePair(c.size(p.first), c.size(p.second)); });
-  }
-  if (int64_t(known->size()) != 2 * rank)
-    return c.error("expected paddings of shape [" + Twine(rank) + ",2], found " + Twine(known->size()) + " numbers");
-  SmallVector<SizePair> list;
-  for (int64_t i = 0; i < rank; ++i) {
-    list.push_back({(*known)[2 * i], (*known)[2 * i + 1]});
-    for (AffineExpr e : {list[i].first, list[i].second})
-      if (auto n = constantOf(e); n && *n < 0 && !mayBeNegative)
-        return c.error("a padding is negative");
-  }
-  return list;
-}
-
-/// Pads the dimensions from `from` on: numbers by a pad, symbolic amounts by pieces of the padding value at both sides.
-Value padDims(NodeContext &c, Value x, Value with, int64_t from, ArrayRef<SizePair> amounts) {
+/// Numbers by a pad, symbolic amounts by pieces of the padding value at both sides.
+Value padBySizes(NodeContext &c, Value x, Value with, int64_t from, ArrayRef<SizePair> amounts) {
   SmallVector<int64_t> low(c.rank(x), 0), high(c.rank(x), 0);
   for (auto [i, p] : llvm::enumerate(amounts)) {
     auto l = constantOf(p.first), h = constantOf(p.second);
@@ -72,12 +35,51 @@ Value padDims(NodeContext &c, Value x, Value with, int64_t from, ArrayRef<SizePa
   return c.pad(x, with, low, high);
 }
 
+namespace {
+
+/// [rank, 2] amounts, all known.
+FailureOr<hlo::PaddingList> paddings(NodeContext &c, unsigned input, int64_t rank, bool mayBeNegative = false) {
+  auto flat = c.constantInts(input);
+  if (failed(flat))
+    return failure();
+  if (int64_t(flat->size()) != 2 * rank)
+    return c.error("expected paddings of shape [" + Twine(rank) + ",2], found " + Twine(flat->size()) + " numbers");
+  hlo::PaddingList list;
+  for (int64_t i = 0; i < rank; ++i) {
+    list.push_back({(*flat)[2 * i], (*flat)[2 * i + 1]});
+    if (!mayBeNegative && (list[i].first < 0 || list[i].second < 0))
+      return c.error("a padding is negative");
+  }
+  return list;
+}
+
+/// [rank, 2] amounts, known up to sizes of inputs; those that are numbers are not negative unless they may be.
+FailureOr<SmallVector<SizePair>> paddingSizes(NodeContext &c, unsigned input, int64_t rank, bool mayBeNegative = false) {
+  auto known = boundedSizes(c, input);
+  if (!known || llvm::all_of(*known, [](AffineExpr e) { return constantOf(e).has_value(); })) {
+    auto list = paddings(c, input, rank, mayBeNegative);
+    if (failed(list))
+      return failure();
+    return llvm::map_to_vector(*list, [&](auto p) { return SizePair(c.size(p.first), c.size(p.second)); });
+  }
+  if (int64_t(known->size()) != 2 * rank)
+    return c.error("expected paddings of shape [" + Twine(rank) + ",2], found " + Twine(known->size()) + " numbers");
+  SmallVector<SizePair> list;
+  for (int64_t i = 0; i < rank; ++i) {
+    list.push_back({(*known)[2 * i], (*known)[2 * i + 1]});
+    for (AffineExpr e : {list[i].first, list[i].second})
+      if (auto n = constantOf(e); n && *n < 0 && !mayBeNegative)
+        return c.error("a padding is negative");
+  }
+  return list;
+}
+
 LogicalResult lowerPad(NodeContext &c) {
   Value x = c.input(0), with = c.numInputs() > 2 ? c.input(2) : c.scalar(0, c.elementType(x));
   if (c.rank(with) != 0)
     return c.error("the padding value must be a scalar");
   auto list = paddingSizes(c, 1, c.rank(x));
-  return failed(list) ? failure() : c.setResult(0, padDims(c, x, with, 0, *list));
+  return failed(list) ? failure() : c.setResult(0, padBySizes(c, x, with, 0, *list));
 }
 
 /// Symmetric paddings repeat the border, reflecting ones do not.
@@ -187,7 +189,7 @@ Value spaceToBatch(NodeContext &c, Value x, ArrayRef<int64_t> block, ArrayRef<Si
   if (failed(checkBlock(c, x, block)))
     return {};
   int64_t m = block.size(), rank = c.rank(x);
-  x = padDims(c, x, c.scalar(0, c.elementType(x)), 1, pads);
+  x = padBySizes(c, x, c.scalar(0, c.elementType(x)), 1, pads);
   Dims dims = c.dims(x), split{dims[0]}, result;
   AffineExpr batch = dims[0];
   for (int64_t i = 0; i < m; ++i) {

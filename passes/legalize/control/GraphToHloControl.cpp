@@ -1,5 +1,6 @@
 // Functional control flow: If, Case and calls; GraphToHloWhile.cpp has loops. Bodies become regions that use outer values
 // directly; what is not a tensor (lists, variables) is carried as the tensors behind it.
+#include "passes/legalize/SizeReader.h"
 #include "passes/legalize/control/Control.h"
 
 #include <deque>
@@ -78,16 +79,6 @@ private:
   SmallVector<std::pair<Dims, AffineExpr>> joined;
 };
 
-/// A size that neither of two sizes exceeds.
-AffineExpr atLeastBoth(LegalizeContext &ctx, AffineExpr a, AffineExpr b) {
-  a = ctx.resolve(a);
-  b = ctx.resolve(b);
-  if (auto difference = constantOf(hlo::simplify(a - b)))
-    return *difference >= 0 ? a : b;
-  auto most = ctx.upperBound(a), other = ctx.upperBound(b);
-  return most && other ? ctx.constant(std::max(*most, *other)) : hlo::simplify(a + b);
-}
-
 AffineExpr Merger::joinSizes(const Dims &sizes) {
   auto same = [&](AffineExpr e) { return constantOf(hlo::simplify(e - sizes[0])) == int64_t(0); };
   if (llvm::all_of(sizes, same))
@@ -97,7 +88,7 @@ AffineExpr Merger::joinSizes(const Dims &sizes) {
       return symbol;
   AffineExpr bound = sizes[0];
   for (AffineExpr size : sizes)
-    bound = atLeastBoth(c.ctx, bound, size);
+    bound = sizeAtLeast(c.ctx, bound, size);
   AffineExpr symbol = c.ctx.newDataSymbol((c.name() + ".size").str(), bound);
   for (auto [branch, size] : llvm::zip(branches, sizes)) {
     OpBuilder::InsertionGuard guard(c.b);
@@ -186,7 +177,7 @@ LogicalResult Merger::merge(StringRef what, llvm::function_ref<GraphValue(Branch
     AffineExpr capacity;
     for (const GraphValue &v : values) {
       AffineExpr length = c.ctx.resolve(v.list.length);
-      capacity = capacity ? atLeastBoth(c.ctx, capacity, length) : length;
+      capacity = capacity ? sizeAtLeast(c.ctx, capacity, length) : length;
     }
     Dims element = c.dims(typed->buffer);
     element.erase(element.begin());

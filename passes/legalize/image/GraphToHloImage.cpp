@@ -1,4 +1,5 @@
 // Resizing, colour and patches of images, and the choice among boxes.
+#include "passes/legalize/SizeReader.h"
 #include "passes/legalize/array/ArrayFamilies.h"
 #include "passes/legalize/array/ArrayHelpers.h"
 #include "passes/legalize/quant/Steps.h"
@@ -155,7 +156,7 @@ Value transposeTaps(NodeContext &c, Value x, int64_t axis, const Taps &t) {
   return v ? c.transpose(v, perm) : Value();
 }
 
-FailureOr<ResizeSpec> readSpec(NodeContext &c, Value image, ArrayRef<int64_t> out) {
+FailureOr<ResizeSpec> readModes(NodeContext &c, Value image) {
   if (c.rank(image) != 4)
     return c.error("expected images of rank 4, found rank " + Twine(c.rank(image)));
   ResizeSpec s;
@@ -163,6 +164,14 @@ FailureOr<ResizeSpec> readSpec(NodeContext &c, Value image, ArrayRef<int64_t> ou
   s.halfPixel = c.attrBool("half_pixel_centers");
   if (s.alignCorners && s.halfPixel)
     return c.error("align_corners and half_pixel_centers exclude each other");
+  return s;
+}
+
+FailureOr<ResizeSpec> readSpec(NodeContext &c, Value image, ArrayRef<int64_t> out) {
+  auto modes = readModes(c, image);
+  if (failed(modes))
+    return failure();
+  ResizeSpec s = *modes;
   if (out.size() != 2 || out[0] <= 0 || out[1] <= 0)
     return c.error("the output size must be two positive numbers");
   // the weights of each row and column are made here
@@ -181,8 +190,94 @@ FailureOr<ResizeSpec> readSpec(NodeContext &c, Value image, ArrayRef<int64_t> ou
 
 using TapsFn = Taps (*)(const ResizeSpec &, int);
 
+/// Places and weights along one dimension whose sizes the run knows, in f32 as those of known sizes: vectors of its output's size.
+class OpenTaps {
+public:
+  OpenTaps(NodeContext &c, const ResizeSpec &spec, AffineExpr in, AffineExpr out) : c(c), spec(spec), in(in), out(out) {}
+
+  SmallVector<std::pair<Value, Value>> linear(Type weight) {
+    Value at = source(), floor = c.unary<hlo::FloorOp>(at);
+    Value share = c.convert(c.sub(at, floor), weight);
+    return {{place(floor), c.sub(c.like(share, 1), share)}, {place(c.unary<hlo::CeilOp>(at)), share}};
+  }
+
+  SmallVector<std::pair<Value, Value>> nearest() {
+    Value x = position();
+    Value at = c.mul(spec.halfPixel ? c.add(x, c.like(x, 0.5)) : x, scale());
+    return {{place(spec.alignCorners ? c.unary<hlo::RoundOp>(at) : c.unary<hlo::FloorOp>(at)), {}}};
+  }
+
+private:
+  Type f32() { return c.b.getF32Type(); }
+  Value sizeOf(AffineExpr size) { return c.convert(c.sizeValue(size, c.b.getI64Type()), f32()); }
+  Value position() { return c.iota({out}, 0, f32()); }
+  Value scale() {
+    Value from = sizeOf(in), to = sizeOf(out), one = c.scalar(1, f32()), plain = c.div(from, to);
+    if (!spec.alignCorners)
+      return plain;
+    Value inner = c.logicalAnd(c.compare(Compare::GT, from, one), c.compare(Compare::GT, to, one));
+    return c.select(inner, c.div(c.sub(from, one), c.sub(to, one)), plain);
+  }
+  Value source() {
+    Value x = position();
+    if (!spec.halfPixel)
+      return c.mul(x, scale());
+    Value at = c.mul(c.add(x, c.like(x, 0.5)), scale());
+    return c.sub(at, c.like(at, 0.5));
+  }
+  Value place(Value at) {
+    Type i64 = c.b.getI64Type();
+    Value last = c.sub(c.sizeValue(in, i64), c.scalarInt(1, i64));
+    return c.max(c.min(c.convert(at, i64), last), c.scalarInt(0, i64));
+  }
+
+  NodeContext &c;
+  const ResizeSpec &spec;
+  AffineExpr in, out;
+};
+
+/// Resizes where a size of the image or of the result is open. Null where an error was reported.
+Value openResize(NodeContext &c, Value x, const Dims &size, TapsFn taps) {
+  auto spec = readModes(c, x);
+  if (failed(spec))
+    return {};
+  if (size.size() != 2 || (taps != linearTaps && taps != nearestTaps)) {
+    (void)c.error(size.size() != 2 ? "the output size must be two positive numbers"
+                                   : "the size of the images must be known at compile time and positive");
+    return {};
+  }
+  Type i64 = c.b.getI64Type();
+  for (int64_t d = 1; d >= 0; --d) {
+    AffineExpr in = c.dim(x, d + 1);
+    for (AffineExpr n : {in, size[d]})
+      if (auto known = constantOf(n); known && *known <= 0) {
+        (void)c.error("the size of the images must be known at compile time and positive");
+        return {};
+      } else if (!known) {
+        c.check(c.compare(Compare::GT, c.sizeValue(n, i64), c.scalarInt(0, i64)), "the sizes of the images must be positive");
+      }
+    OpenTaps open(c, *spec, in, size[d]);
+    Value sum;
+    for (auto [place, weight] : taps == linearTaps ? open.linear(c.elementType(x)) : open.nearest()) {
+      Value taken = gather(c, x, place, d + 1, 0, /*checked=*/false);
+      if (weight)
+        taken = c.mul(taken, c.broadcastInDim(weight, c.dims(taken), {d + 1}));
+      sum = sum ? c.add(sum, taken) : taken;
+    }
+    x = sum;
+  }
+  return x;
+}
+
 /// Null where an error was reported.
 Value resize(NodeContext &c, Value x, unsigned sizeInput, TapsFn taps) {
+  if (auto open = boundedSizes(c, sizeInput)) {
+    Dims sizes = *open;
+    if (c.rank(x) == 4)
+      sizes.append({c.dim(x, 1), c.dim(x, 2)});
+    if (!llvm::all_of(sizes, [](AffineExpr e) { return bool(constantOf(e)); }))
+      return openResize(c, x, *open, taps);
+  }
   auto size = c.constantInts(sizeInput);
   if (failed(size))
     return {};

@@ -1,4 +1,5 @@
 // Factorisations, solves, determinants, Fourier transforms.
+#include "passes/legalize/SizeReader.h"
 #include "passes/legalize/array/ArrayFamilies.h"
 #include "passes/legalize/math/Linalg.h"
 
@@ -392,6 +393,17 @@ LogicalResult lowerBandedSolve(NodeContext &c) {
 // Fourier transforms
 //===----------------------------------------------------------------------===//
 
+/// A dimension of open size in a size that is known: what is behind it goes, what it lacks is 0.
+Value cutOrFill(NodeContext &c, Value x, int64_t axis, int64_t size) {
+  AffineExpr kept = smallerSize(c, c.dim(x, axis), c.size(size));
+  if (!kept) {
+    (void)c.error("dimension " + Twine(axis) + " must be known");
+    return {};
+  }
+  x = c.sliceDim(x, axis, c.size(0), kept);
+  return padBySizes(c, x, c.scalar(0, c.elementType(x)), axis, {{c.size(0), hlo::simplify(size - kept)}});
+}
+
 LogicalResult lowerFft(NodeContext &c, hlo::FftType kind, int64_t dims) {
   Value x = c.input(0);
   int64_t r = c.rank(x);
@@ -410,17 +422,24 @@ LogicalResult lowerFft(NodeContext &c, hlo::FftType kind, int64_t dims) {
   // Longer inputs are cut, shorter ones filled with zeros.
   SmallVector<int64_t> low(r, 0), high(r, 0);
   for (int64_t i = 0; i < dims; ++i) {
-    auto size = constantOf(c.dim(x, r - dims + i));
-    if (!size)
-      return c.error("dimension " + Twine(r - dims + i) + " must be known");
+    const int64_t axis = r - dims + i;
+    auto size = constantOf(c.dim(x, axis));
     if (!real) {
+      if (!size)
+        return c.error("dimension " + Twine(axis) + " must be known");
       lengths.push_back(*size);
       continue;
     }
     if (lengths[i] < 0)
       return c.error("a length is negative");
     int64_t need = kind == hlo::FftType::IRFFT && i == dims - 1 ? lengths[i] / 2 + 1 : lengths[i];
-    high[r - dims + i] = need - *size;
+    if (!size) {
+      x = cutOrFill(c, x, axis, need);
+      if (!x)
+        return failure();
+      size = need;
+    }
+    high[axis] = need - *size;
   }
   x = c.pad(x, c.scalar(0, c.elementType(x)), low, high);
   if (llvm::is_contained(lengths, 0)) {
@@ -459,15 +478,18 @@ LogicalResult lowerFftNd(NodeContext &c, hlo::FftType kind) {
     return c.error("expected at least one axis");
   for (int64_t i = 0; i < n; ++i) {
     int64_t k = forth ? n - 1 - i : i, axis = (*axes)[k], length = (*lengths)[k];
-    auto size = constantOf(c.dim(x, axis));
-    if (!size)
-      return c.error("dimension " + Twine(axis) + " must be known");
     if (length < 0 || length > INT32_MAX)
       return c.error("a length is negative or too large");
     bool real = (forth || back) && k == n - 1;
+    const int64_t need = real && back ? length / 2 + 1 : length;
+    if (!constantOf(c.dim(x, axis)) && !(x = cutOrFill(c, x, axis, need)))
+      return failure();
+    auto size = constantOf(c.dim(x, axis));
+    if (!size)
+      return c.error("dimension " + Twine(axis) + " must be known");
     SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, r)), low(r, 0), high(r, 0);
     std::swap(order[axis], order[r - 1]);
-    high[r - 1] = (real && back ? length / 2 + 1 : length) - *size;
+    high[r - 1] = need - *size;
     x = c.pad(c.transpose(x, order), c.scalar(0, c.elementType(x)), low, high);
     if (length == 0) {
       Dims shape = c.dims(x);

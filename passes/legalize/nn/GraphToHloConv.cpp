@@ -21,7 +21,7 @@ struct Conv {
   }
 };
 
-FailureOr<Conv> parseConv(NodeContext &c, const Dims &input, const Dims &filter, bool depthwise) {
+FailureOr<Conv> parseConv(NodeContext &c, const Dims &input, const Dims &filter, bool depthwise, bool mayBeOpen = false) {
   Conv conv;
   conv.depthwise = depthwise;
   int64_t rank = input.size();
@@ -55,7 +55,7 @@ FailureOr<Conv> parseConv(NodeContext &c, const Dims &input, const Dims &filter,
   if (!spatialOnly && (strides[conv.format.batch] != 1 || strides[conv.format.feature] != 1))
     return c.error("strides over batch or channels are not supported");
   if (failed(computePadding(c, conv.format, conv.dims, c.attrString("padding", "VALID"),
-                            c.attrInts("explicit_paddings"))))
+                            c.attrInts("explicit_paddings"), mayBeOpen)))
     return failure();
   return conv;
 }
@@ -103,7 +103,7 @@ Value convolve(NodeContext &c, Value input, Value filter, bool depthwise) {
       return {};
   }
   Dims in = c.dims(input), fd = c.dims(filter);
-  auto conv = parseConv(c, in, fd, depthwise);
+  auto conv = parseConv(c, in, fd, depthwise, /*mayBeOpen=*/true);
   if (failed(conv))
     return {};
   int64_t rank = in.size();
@@ -142,9 +142,15 @@ Value convolve(NodeContext &c, Value input, Value filter, bool depthwise) {
       int64_t total = ((*n + d.stride - 1) / d.stride - 1) * d.stride + d.effective() - *n;
       low = total / 2;
       high = total - low;
+    } else if (!n && same && rank == 5 && d.effective() < d.stride) {
+      if (!d.input.isMultipleOf(d.stride))
+        return error("SAME padding with stride " + Twine(d.stride) + " needs a spatial size known at compile time");
+      low = (d.effective() - d.stride) / 2;
+      high = d.effective() - d.stride - low;
     }
     window.padding.push_back({low, high});
   }
+  input = padOpen(c, input, c.scalar(0, Emitter::elementType(input)), conv->format.spatial, conv->dims);
   Value result =
       c.make<hlo::ConvolutionOp>(input, filter, window, numbers(c, conv->format, rank - 2, rank - 1), groups);
   if (!batch.empty()) {
@@ -205,10 +211,11 @@ LogicalResult lowerBackpropInput(NodeContext &c, bool depthwise, bool sizesAreTe
   Dims gd = c.dims(grad);
   SmallVector<int64_t> spatial;
   for (auto [i, d] : llvm::enumerate(conv->dims)) {
-    auto n = constantOf(d.input), out = constantOf(gd[conv->format.spatial[i]]);
+    // open sizes are often multiples of one another: what is between the last window and the end is a number then
+    auto behind = constantOf(hlo::simplify(d.input - (gd[conv->format.spatial[i]] - 1) * d.stride));
     int64_t low = d.effective() - 1 - d.low, high;
-    if (n && out)
-      high = *n - ((*out - 1) * d.stride + 1) - low + d.effective() - 1;
+    if (behind && *behind > INT32_MIN && *behind < INT32_MAX)
+      high = *behind - 1 - low + d.effective() - 1;
     else if (d.stride == 1)
       high = d.effective() - 1 - d.high;
     else

@@ -8,7 +8,7 @@ using namespace mlir;
 namespace lathe::legalize {
 namespace {
 
-FailureOr<Pool> parsePool(NodeContext &c, const Dims &input, ArrayRef<int64_t> ksize, ArrayRef<int64_t> strides) {
+FailureOr<Pool> parsePool(NodeContext &c, const Dims &input, ArrayRef<int64_t> ksize, ArrayRef<int64_t> strides, bool mayBeOpen) {
   int64_t rank = input.size();
   auto format = DataFormat::parse(c, c.attrString("data_format"), rank);
   if (failed(format))
@@ -36,7 +36,7 @@ FailureOr<Pool> parsePool(NodeContext &c, const Dims &input, ArrayRef<int64_t> k
   if (pool.format.spatial.size() != plain.spatial.size() && c.attrString("padding") == "EXPLICIT")
     return c.error("explicit paddings with windows over channels are not supported");
   if (failed(computePadding(c, c.attrString("padding") == "EXPLICIT" ? plain : pool.format, dims,
-                            c.attrString("padding"), c.attrInts("explicit_paddings"))))
+                            c.attrString("padding"), c.attrInts("explicit_paddings"), mayBeOpen)))
     return failure();
   return pool;
 }
@@ -56,13 +56,13 @@ PoolShape shapeOf(const Pool &pool, int64_t rank) {
   return s;
 }
 
-FailureOr<Pool> poolOf(NodeContext &c, const Dims &input, int64_t firstSizeInput) {
+FailureOr<Pool> poolOf(NodeContext &c, const Dims &input, int64_t firstSizeInput, bool mayBeOpen) {
   if (firstSizeInput < 0)
-    return parsePool(c, input, c.attrInts("ksize"), c.attrInts("strides"));
+    return parsePool(c, input, c.attrInts("ksize"), c.attrInts("strides"), mayBeOpen);
   auto ksize = c.constantInts(firstSizeInput), strides = c.constantInts(firstSizeInput + 1);
   if (failed(ksize) || failed(strides))
     return failure();
-  return parsePool(c, input, *ksize, *strides);
+  return parsePool(c, input, *ksize, *strides, mayBeOpen);
 }
 
 namespace {
@@ -79,7 +79,7 @@ Value sumWindows(NodeContext &c, Value x, const PoolShape &s) {
 
 LogicalResult lowerMaxPool(NodeContext &c, int64_t firstSizeInput) {
   Value x = c.input(0);
-  auto pool = poolOf(c, c.dims(x), firstSizeInput);
+  auto pool = poolOf(c, c.dims(x), firstSizeInput, /*mayBeOpen=*/true);
   if (failed(pool))
     return failure();
   PoolShape s = shapeOf(*pool, Emitter::rank(x));
@@ -87,6 +87,7 @@ LogicalResult lowerMaxPool(NodeContext &c, int64_t firstSizeInput) {
   bool isFloat = isa<FloatType>(type);
   // TensorFlow starts at the lowest finite number and never takes a NaN
   Value lowest = hlo::makeLowest(c.b, c.loc, type, /*infinite=*/false);
+  x = padOpen(c, x, lowest, pool->format.spatial, pool->dims);
   auto number = [](OpBuilder &b, Location l, ValueRange args) -> SmallVector<Value> {
     return {hlo::makeMaxNumber(b, l, args[0], args[1])};
   };
@@ -103,7 +104,8 @@ Value windowCounts(NodeContext &c, const Pool &pool, const Dims &input, Type typ
   Dims dims(input.size(), c.size(1));
   for (auto [i, axis] : llvm::enumerate(pool.format.spatial))
     dims[axis] = pool.dims[i].input;
-  return sumWindows(c, c.splat(1, dims, type), shapeOf(pool, input.size()));
+  Value ones = padOpen(c, c.splat(1, dims, type), c.scalar(0, type), pool.format.spatial, pool.dims);
+  return sumWindows(c, ones, shapeOf(pool, input.size()));
 }
 
 Value divideByCounts(NodeContext &c, const Pool &pool, const Dims &input, Value sums) {
@@ -124,6 +126,7 @@ Type poolAccumulator(Type type) {
 
 Value averageWindows(NodeContext &c, const Pool &pool, Value x, Type type) {
   const Dims input = c.dims(x);
+  x = padOpen(c, x, c.scalar(0, Emitter::elementType(x)), pool.format.spatial, pool.dims);
   Value sums = sumWindows(c, x, shapeOf(pool, input.size()));
   return divideByCounts(c, pool, input, type ? c.convert(sums, type) : sums);
 }
@@ -133,7 +136,7 @@ namespace {
 LogicalResult lowerAvgPool(NodeContext &c) {
   Value x = c.input(0);
   Type type = Emitter::elementType(x);
-  auto pool = poolOf(c, c.dims(x), -1);
+  auto pool = poolOf(c, c.dims(x), -1, /*mayBeOpen=*/true);
   if (failed(pool))
     return failure();
   return c.setResult(0, c.convert(averageWindows(c, *pool, c.convert(x, poolAccumulator(type))), type));

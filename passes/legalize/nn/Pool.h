@@ -11,7 +11,7 @@ struct Pool {
   SmallVector<WindowDim> dims;
 
   bool padded() const {
-    return llvm::any_of(dims, [](const WindowDim &d) { return d.low || d.high; });
+    return llvm::any_of(dims, [](const WindowDim &d) { return d.low || d.high || d.openLow; });
   }
 };
 
@@ -21,8 +21,9 @@ struct PoolShape {
   hlo::ReduceWindow config;
 };
 
-/// The windows over something of the sizes `input`: of attributes, or of two inputs from `firstSizeInput` on (-1: none).
-FailureOr<Pool> poolOf(NodeContext &c, const Dims &input, int64_t firstSizeInput);
+/// The windows over something of the sizes `input`: of attributes, or of two inputs from `firstSizeInput` on (-1: none). Padding may depend
+/// on open sizes where `mayBeOpen`, and is then to be made by padOpen.
+FailureOr<Pool> poolOf(NodeContext &c, const Dims &input, int64_t firstSizeInput, bool mayBeOpen = false);
 PoolShape shapeOf(const Pool &pool, int64_t rank);
 /// The mean of each window over what of it lies in the input: summed up in the type of `x`, divided in `type` (null: that of `x`).
 Value averageWindows(NodeContext &c, const Pool &pool, Value x, Type type = {});

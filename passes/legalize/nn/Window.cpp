@@ -1,6 +1,9 @@
 // Windows of convolutions and pooling.
 #include "passes/legalize/nn/Window.h"
 
+#include "passes/legalize/SizeReader.h"
+#include "passes/legalize/array/ArrayHelpers.h"
+
 using namespace mlir;
 
 namespace lathe::legalize {
@@ -35,8 +38,25 @@ LogicalResult checkWindow(Emitter &c, ArrayRef<WindowDim> dims) {
   return success();
 }
 
+/// What SAME adds to a dimension of open size n: the last window begins (n - 1) mod stride before its end.
+static AffineExpr openPadding(Emitter &c, const WindowDim &d) {
+  AffineExpr total = hlo::simplify(d.effective() - 1 - (d.input - 1) % d.stride);
+  if (d.effective() >= d.stride)
+    return total;
+  Type i64 = c.b.getI64Type();
+  auto sizes = readSizes(c.ctx, c.loc, c.nodeName, c.max(c.sizeValue(total, i64), c.scalarInt(0, i64)));
+  return sizes ? (*sizes)[0] : AffineExpr();
+}
+
+Value padOpen(NodeContext &c, Value x, Value with, ArrayRef<int64_t> spatial, ArrayRef<WindowDim> dims) {
+  for (auto [axis, d] : llvm::zip(spatial, dims))
+    if (d.openLow)
+      x = padBySizes(c, x, with, axis, {{d.openLow, d.openHigh}});
+  return x;
+}
+
 LogicalResult computePadding(Emitter &c, const DataFormat &format, MutableArrayRef<WindowDim> dims,
-                             StringRef padding, ArrayRef<int64_t> explicitPaddings) {
+                             StringRef padding, ArrayRef<int64_t> explicitPaddings, bool mayBeOpen) {
   if (failed(checkWindow(c, dims)))
     return failure();
   if (padding == "EXPLICIT") {
@@ -68,6 +88,10 @@ LogicalResult computePadding(Emitter &c, const DataFormat &format, MutableArrayR
       total = d.effective() - 1;
     } else if (d.input.isMultipleOf(d.stride)) {
       total = std::max<int64_t>(d.effective() - d.stride, 0);
+    } else if (AffineExpr open = mayBeOpen ? openPadding(c, d) : AffineExpr()) {
+      d.openLow = hlo::simplify(open.floorDiv(2));
+      d.openHigh = hlo::simplify(open - d.openLow);
+      continue;
     } else {
       return c.error("SAME padding with stride " + Twine(d.stride) +
                      " needs a spatial size known at compile time");

@@ -65,7 +65,7 @@ def tables(archive):
 
 def main():
     folder = sys.argv[1]
-    for module in ("loops", "sizes", "rnn"):
+    for module in ("loops", "sizes", "rnn", "open"):
         __import__(module)
         cases.write(os.path.join(folder, f"flow_{module}.zip"))
     tf1.disable_eager_execution()
