@@ -11,6 +11,8 @@
 #include "llvm/ADT/StringMap.h"
 
 #include <cstring>
+#include <string_view>
+#include <unordered_map>
 
 using namespace mlir;
 
@@ -45,7 +47,13 @@ private:
   };
   struct Tensors {
     llvm::DenseMap<Value, int32_t> values;
-    llvm::DenseMap<std::pair<Value, Attribute>, int32_t> scaled; ///< constants with the scales that an operator of a file gives them
+    struct Scaled {
+      Type type;
+      Attribute scales;
+      Tensor value;
+      int32_t number;
+    };
+    std::unordered_multimap<size_t, Scaled> scaled; ///< constants with the scales that an operator of a file gives them, by a hash of their bytes
     llvm::DenseMap<int64_t, int32_t> states;                     ///< by their numbers in the file
   };
 
@@ -54,6 +62,7 @@ private:
   void settleScales();
   void setScales(Value v, Attribute scales);
   int32_t makeTensor(Value v, int32_t subgraph, Attribute scales);
+  int32_t scaledConstant(Value v, int32_t subgraph, Tensors &tensors, Attribute scales);
   int32_t tensorOf(Value v, int32_t subgraph, Tensors &tensors, Attribute scales = {});
   int32_t tensorOf(DictionaryAttr tensor, int32_t subgraph, bool isVariable);
   void writeAsIs(Operation *op, int32_t subgraph, Tensors &tensors);
@@ -194,14 +203,30 @@ void Writer::writeAsIs(Operation *op, int32_t subgraph, Tensors &tensors) {
   writer.addOperator(subgraph, std::move(desc));
 }
 
-int32_t Writer::tensorOf(Value v, int32_t subgraph, Tensors &tensors, Attribute scales) {
-  const bool scaled = isa_and_nonnull<DictionaryAttr>(scales) && isConstantTensor(v.getDefiningOp());
-  if (!scaled)
-    scales = scalesOf.lookup(v);
-  int32_t &number = scaled ? tensors.scaled.try_emplace({v, scales}, -1).first->second : tensors.values.try_emplace(v, -1).first->second;
-  if (number < 0)
-    number = makeTensor(v, subgraph, scales);
+/// Each step of an unrolled loop has a constant of its own for the weights that all share.
+int32_t Writer::scaledConstant(Value v, int32_t subgraph, Tensors &tensors, Attribute scales) {
+  auto value = hlo::readConstant(v);
+  if (failed(value))
+    return makeTensor(v, subgraph, scales); // which says so
+  std::string_view bytes(static_cast<const char *>(value->data()), value->sizeBytes());
+  const size_t hash = std::hash<std::string_view>()(bytes);
+  for (auto [at, end] = tensors.scaled.equal_range(hash); at != end; ++at) {
+    const Tensors::Scaled &known = at->second;
+    if (known.type == v.getType() && known.scales == scales && std::memcmp(known.value.data(), value->data(), bytes.size()) == 0)
+      return known.number;
+  }
+  const int32_t number = makeTensor(v, subgraph, scales);
+  tensors.scaled.emplace(hash, Tensors::Scaled{v.getType(), scales, *value, number});
   return number;
+}
+
+int32_t Writer::tensorOf(Value v, int32_t subgraph, Tensors &tensors, Attribute scales) {
+  if (isa_and_nonnull<DictionaryAttr>(scales) && isConstantTensor(v.getDefiningOp()))
+    return scaledConstant(v, subgraph, tensors, scales);
+  auto [at, isNew] = tensors.values.try_emplace(v, -1);
+  if (isNew)
+    at->second = makeTensor(v, subgraph, scalesOf.lookup(v));
+  return at->second;
 }
 
 int32_t Writer::makeTensor(Value v, int32_t subgraph, Attribute scales) {
