@@ -32,6 +32,9 @@ struct Scattered {
   SmallVector<int64_t> window;       ///< of the operand: those of windows
   SmallVector<int64_t> updateWindow; ///< the same of the updates
   SmallVector<int64_t> updatePlaced; ///< of the updates: a window each
+
+  /// Whether windows begin anywhere along a dimension of theirs, else where it does.
+  bool isMoved(int64_t dim) const { return llvm::is_contained(numbers.getScatterDimsToOperandDims(), dim); }
 };
 
 /// How it is shared by warps.
@@ -62,9 +65,6 @@ std::string whyNoScatter(Operation *op) {
     return "prepared for another backend";
   if (!op->hasAttr("kernel.inplace"))
     return "a result of its own";
-  const Scattered what(s);
-  if (llvm::any_of(what.window, [&](int64_t d) { return llvm::is_contained(what.numbers.getScatterDimsToOperandDims(), d); }))
-    return "windows that begin within rows";
   return {};
 }
 
@@ -84,7 +84,7 @@ static ScatterShares sharesOf(hlo::ScatterOp s, const Scattered &what) {
   };
   ScatterShares shares;
   const int64_t rank = what.type.getRank();
-  if (!what.window.empty() && what.window.back() == rank - 1 && what.updateWindow.back() == what.updates.getRank() - 1 &&
+  if (!what.window.empty() && what.window.back() == rank - 1 && !what.isMoved(rank - 1) && what.updateWindow.back() == what.updates.getRank() - 1 &&
       !what.type.isDynamicDim(rank - 1) && what.type.getShape().back() % vector == 0 &&
       what.updates.getShape().back() == what.type.getShape().back() && llvm::all_of(s.getInputs(), isNarrow))
     shares.lanes = vector;
@@ -105,6 +105,8 @@ public:
 
 private:
   SmallVector<Value> sizesOf(RankedTensorType type, ArrayRef<int64_t> dims);
+  /// Where the window of update number `n` begins, in all dimensions of the operand.
+  SmallVector<Value> startOf(Value n);
   /// The row where update number `n` goes; -1 if that is none.
   Value rowOf(Value n);
   /// Applies update number `n` to the row at this thread's elements.
@@ -149,11 +151,11 @@ SmallVector<Value> ScatterEmitter::sizesOf(RankedTensorType type, ArrayRef<int64
   return of;
 }
 
-Value ScatterEmitter::rowOf(Value n) {
+SmallVector<Value> ScatterEmitter::startOf(Value n) {
   const SmallVector<Value> outer = b.delinearize(n, updatePlacedSizes);
   const RankedTensorType indices = hlo::tensorType(s.getScatterIndices());
   const int64_t vectorDim = what.numbers.getIndexVectorDim();
-  SmallVector<Value> start(what.type.getRank(), b.i64(0)), placed;
+  SmallVector<Value> start(what.type.getRank(), b.i64(0));
   for (auto [k, dim] : llvm::enumerate(what.numbers.getScatterDimsToOperandDims())) {
     SmallVector<Value> at;
     unsigned next = 0;
@@ -163,6 +165,12 @@ Value ScatterEmitter::rowOf(Value n) {
   }
   for (auto [dim, inIndices] : llvm::zip(what.numbers.getInputBatchingDims(), what.numbers.getScatterIndicesBatchingDims()))
     start[dim] = outer[inIndices > vectorDim ? inIndices - 1 : inIndices];
+  return start;
+}
+
+Value ScatterEmitter::rowOf(Value n) {
+  const SmallVector<Value> start = startOf(n);
+  SmallVector<Value> placed;
   Value inside = b.cstI(b.getI1Type(), 1);
   for (int64_t d : what.placed) {
     inside = b.both(inside, b.inRange(start[d], b.i64(0), sizes[d]));
@@ -186,7 +194,16 @@ void ScatterEmitter::apply(Value row, Value n, Value column) {
   for (auto [d, v] : llvm::zip(what.updatePlaced, b.delinearize(n, updatePlacedSizes)))
     from[d] = v;
   Value inside = mine;
+  SmallVector<Value> start;
+  if (llvm::any_of(what.window, [&](int64_t d) { return what.isMoved(d); }))
+    start = startOf(n);
   for (auto [i, v] : llvm::enumerate(inWindow)) {
+    if (what.isMoved(what.window[i])) {
+      Value in = b.sub(v, start[what.window[i]]), within = b.inRange(in, b.i64(0), updateWindowSizes[i]);
+      from[what.updateWindow[i]] = in;
+      inside = inside ? b.both(inside, within) : within;
+      continue;
+    }
     from[what.updateWindow[i]] = v;
     if (hlo::getDim(what.type, what.window[i]) == hlo::getDim(what.updates, what.updateWindow[i]))
       continue;

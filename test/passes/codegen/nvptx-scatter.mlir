@@ -1,4 +1,4 @@
-// Scatters whose windows are of whole rows, and selections from windows, have kernels in which each element belongs to a thread. Of what else has
+// Scatters, and selections from windows, have kernels in which each element belongs to a thread. Of what else has
 // little to share out a remark tells.
 // RUN: lathe-opt %s --split-input-file --kernel-set-target="backend=cuda triple=nvptx64-nvidia-cuda features=" --kernel-to-llvm | FileCheck %s --implicit-check-not='launches = [{'
 // RUN: lathe-opt %s --split-input-file --kernel-set-target="backend=cuda triple=nvptx64-nvidia-cuda features=" --kernel-to-llvm --remarks-filter-missed=kernel -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK --implicit-check-not=remark:
@@ -17,8 +17,7 @@ func.func @rows(%x: tensor<1000x64xf32>, %at: tensor<512x1xi32>, %y: tensor<512x
 // -----
 
 // windows that begin anywhere
-// REMARK: remark: [Missed] threads | Category:kernel | Function=k0_scatter | Reason="1 threads for 64000 elements"
-// CHECK: launches = [{has_scratch = 0 : i64, name = "k0_scatter"
+// CHECK: launches = [{has_scratch = 0 : i64, name = "k0_scatter_owned", threads = 128
 func.func @within(%x: tensor<1000x64xf32>, %at: tensor<512x2xi32>, %y: tensor<512x8xf32>) -> tensor<1000x64xf32> {
   %0 = "hlo.scatter"(%x, %at, %y) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
@@ -59,4 +58,13 @@ func.func @select_large(%x: tensor<400xf32>, %y: tensor<201xf32>, %zero: tensor<
     hlo.return %s : tensor<f32>
   }) {window_dimensions = array<i64: 200>} : (tensor<400xf32>, tensor<201xf32>, tensor<f32>) -> tensor<400xf32>
   return %0 : tensor<400xf32>
+}
+
+// -----
+
+// REMARK: remark: [Missed] threads | Category:kernel | Function=k0_cholesky | Reason="1 threads for 65536 elements"
+// CHECK: launches = [{has_scratch = {{.*}}, name = "k0_cholesky"
+func.func @decomposition(%x: tensor<256x256xf32>) -> tensor<256x256xf32> {
+  %0 = "hlo.cholesky"(%x) {lower = true} : (tensor<256x256xf32>) -> tensor<256x256xf32>
+  return %0 : tensor<256x256xf32>
 }
