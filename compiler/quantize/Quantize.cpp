@@ -164,6 +164,7 @@ private:
   std::vector<std::vector<Tensor>> reference; ///< the float model's results on held-out feeds
   std::vector<std::pair<double, double>> ends; ///< the lowest and highest number of each of its results on all feeds
   std::vector<KernelTime> floatTimes, times;  ///< of the float model and of the form that was accepted
+  std::vector<double> offsets;                ///< by unit: decibels that its signal owes to what is the same in all of it
   using Kept = std::vector<bool>;             ///< which units stay float
 
   /// Without feeds: by what the model says of its ranges, as long as that is enough. Nothing is measured.
@@ -309,7 +310,7 @@ private:
     // those in loops cannot be measured alone, and stand where a unit of middling quality would
     auto rank = [&](size_t i) {
       const UnitReport &line = report.units[i];
-      const double quality = std::isnan(line.sqnr) ? 25.0 : line.sqnr;
+      const double quality = std::isnan(line.sqnr) ? 25.0 : line.sqnr - std::max(offsets[i], 0.0);
       return quality + (all > 0 ? 5 * std::log10(double(line.multiplyAdds) / all + 1e-3) : 0);
     };
     std::vector<size_t> order(report.units.size());
@@ -390,6 +391,7 @@ private:
 
   /// Each unit alone, on float inputs: one run of all of them beside the float model.
   LogicalResult measureUnits(const std::vector<Unit> &units) {
+    offsets.assign(units.size(), 0);
     for (const Unit &unit : units)
       report.units.push_back(lineOf(unit));
     progress("measure");
@@ -415,6 +417,10 @@ private:
       report.units[i].sqnr = decibels(signal[k], noise[k]);
       auto ranges = units[i].last()->getAttrOfType<DenseF64ArrayAttr>(rangesAttr);
       const double width = ranges[ranges.size() - 1] - ranges[ranges.size() - 2];
+      // numbers that all lie near one other than 0 tell by what they differ: as normal ones, a sixth of the range
+      auto type = cast<RankedTensorType>(units[i].out.getType());
+      if (type.hasStaticShape() && width > 0)
+        offsets[i] = decibels(signal[k], double(type.getNumElements()) * double(heldOut.size()) * width * width / 36);
       report.units[i].largestError = largest[k] == 0 ? 0 : largest[k] / std::max(width, 1e-30);
     }
     return success();
