@@ -1,0 +1,91 @@
+"""The models of unseen_models.py: name -> a function from keras and its layers to a model and CALIBRATE + UNSEEN inputs."""
+import numpy as np
+
+rng = np.random.default_rng(7)
+CALIBRATE, UNSEEN = 32, 100
+
+
+def images(size, channels=3):
+    import tensorflow as tf
+    smooth = tf.image.resize(rng.normal(size=(CALIBRATE + UNSEEN, size // 8, size // 8, channels)), (size, size), method="bicubic").numpy()
+    return (smooth + 0.2 * rng.normal(size=smooth.shape)).astype("f")
+
+
+def numbers(*shape):
+    return rng.normal(size=(CALIBRATE + UNSEEN, *shape)).astype("f")
+
+
+def application(name, size, **options):
+    def make(K, L):
+        return getattr(K.applications, name)(weights=None, input_shape=(size, size, 3), classes=20, **options), images(size)
+    return make
+
+
+def unet(up):
+    def make(K, L):
+        i = x = K.Input((64, 64, 3))
+        skips = []
+        for w in (16, 32):
+            x = L.BatchNormalization()(L.Conv2D(w, 3, padding="same", activation="relu")(x))
+            skips.append(x)
+            x = L.MaxPool2D()(x)
+        x = L.LeakyReLU(negative_slope=0.1)(L.DepthwiseConv2D(3, padding="same", depth_multiplier=2)(x))
+        for w, s in zip((32, 16), reversed(skips)):
+            x = L.UpSampling2D(interpolation=up)(x) if up else L.Conv2DTranspose(w, 3, 2, "same")(x)
+            x = L.Conv2D(w, 3, padding="same")(L.Concatenate()([x, s]))
+            x = L.PReLU(shared_axes=[1, 2], alpha_initializer=K.initializers.RandomUniform(0, 0.4))(x)
+        return K.Model(i, L.Conv2D(4, 1, activation="softmax")(x)), images(64)
+    return make
+
+
+def regnet(K, L):
+    norm = lambda x: L.BatchNormalization()(x)
+    i = K.Input((64, 64, 3))
+    x = L.ReLU()(norm(L.Conv2D(32, 3, 2, "same", use_bias=False)(i)))
+    for w, stride in ((32, 1), (64, 2), (128, 2)):
+        y = L.ReLU()(norm(L.Conv2D(w, 1, use_bias=False)(x)))
+        y = L.ReLU()(norm(L.Conv2D(w, 3, stride, "same", groups=w // 16, use_bias=False)(y)))
+        gate = L.Conv2D(w // 4, 1, activation="relu")(L.GlobalAveragePooling2D(keepdims=True)(y))
+        y = norm(L.Conv2D(w, 1, use_bias=False)(L.Multiply()([y, L.Conv2D(w, 1, activation="sigmoid")(gate)])))
+        x = L.ReLU()(L.Add()([norm(L.Conv2D(w, 1, stride, use_bias=False)(x)) if x.shape != y.shape else x, y]))
+    return K.Model(i, L.Dense(20)(L.GlobalAveragePooling2D()(x))), images(64)
+
+
+def tcn(K, L):
+    i = x = K.Input((200, 16))
+    for d in (1, 2, 4):
+        y = L.LayerNormalization()(L.Conv1D(32, 3, padding="causal", dilation_rate=d, activation="relu")(x))
+        x = L.ReLU()(L.Add()([x if x.shape[-1] == 32 else L.Conv1D(32, 1)(x), L.Conv1D(32, 3, padding="causal", dilation_rate=d)(y)]))
+    return K.Model(i, L.Dense(12, activation="softmax")(L.GlobalAveragePooling1D()(x))), numbers(200, 16)
+
+
+def recurrent(layer, **options):
+    def make(K, L):
+        i = K.Input((20, 12))
+        inner = getattr(L, layer)(24, return_sequences=layer == "LSTM", **options)
+        x = L.Bidirectional(inner)(i) if layer == "LSTM" and not options else inner(i)
+        return K.Model(i, L.Dense(5, activation="softmax")(x)), numbers(20, 12)
+    return make
+
+
+def transformer(K, L):
+    i = K.Input((16,), dtype="int32")
+    x = L.Embedding(100, 32)(i)
+    for _ in range(2):
+        x = L.LayerNormalization()(x + L.MultiHeadAttention(4, 8)(x, x))
+        x = L.LayerNormalization()(x + L.Dense(32)(L.Dense(64, activation="gelu")(x)))
+    return K.Model(i, L.Dense(3)(L.GlobalAveragePooling1D()(x))), rng.integers(0, 100, (CALIBRATE + UNSEEN, 16)).astype("int32")
+
+
+def autoencoder(K, L):
+    i = K.Input((32, 32, 1))
+    x = L.LeakyReLU()(L.Conv2D(16, 3, 2, "same")(i))
+    x = L.Dense(16)(L.Flatten()(L.Conv2D(32, 3, 2, "same", activation="selu")(x)))
+    x = L.Conv2DTranspose(16, 3, 2, "same", activation="elu")(L.Reshape((8, 8, 32))(L.Dense(8 * 8 * 32)(x)))
+    return K.Model(i, L.Conv2DTranspose(1, 4, 2, "same", activation="hard_sigmoid")(x)), images(32, 1)
+
+
+MODELS = {"mobilenet_v3": application("MobileNetV3Small", 96, alpha=0.75, include_preprocessing=False), "densenet": application("DenseNet121", 64),
+          "resnet50_v2": application("ResNet50V2", 64), "xception": application("Xception", 80), "unet": unet(None), "unet_bilinear": unet("bilinear"),
+          "unet_nearest": unet("nearest"), "regnet": regnet, "tcn": tcn, "gru": recurrent("GRU"), "gru_unrolled": recurrent("GRU", unroll=True),
+          "bilstm": recurrent("LSTM"), "transformer": transformer, "autoencoder": autoencoder}
