@@ -2,6 +2,7 @@
 #include "passes/legalize/NodeContext.h"
 
 #include "dialects/graph/Types.h"
+#include "dialects/hlo/ShapeBounds.h"
 #include "passes/legalize/SizeReader.h"
 
 using namespace mlir;
@@ -56,7 +57,13 @@ std::optional<Dims> NodeContext::trySizes(unsigned i) {
 }
 
 FailureOr<Dims> NodeContext::shapeInput(unsigned i) {
-  if (auto sizes = boundedSizes(*this, i))
+  auto sizes = boundedSizes(*this, i);
+  for (AffineExpr n : sizes ? *sizes : Dims())
+    if (!constantOf(n) && !hlo::isNonNegative(n)) { // as part of something larger it would leave too little for the other parts
+      Type i64 = b.getI64Type();
+      check(compare(Compare::GE, sizeValue(n, i64), scalarInt(0, i64)), "a size is negative");
+    }
+  if (sizes)
     return *sizes;
   return error("input " + llvm::Twine(i) + " must be known at compile time, up to sizes of inputs");
 }
@@ -114,7 +121,12 @@ static FailureOr<T> onlyOne(NodeContext &c, unsigned i, const FailureOr<SmallVec
 
 FailureOr<int64_t> NodeContext::constantInt(unsigned i) { return onlyOne(*this, i, constantInts(i)); }
 
-FailureOr<AffineExpr> NodeContext::sizeInput(unsigned i) { return onlyOne(*this, i, shapeInput(i)); }
+FailureOr<AffineExpr> NodeContext::sizeInput(unsigned i) {
+  // a number that may be negative, as where a range begins
+  if (auto sizes = boundedSizes(*this, i))
+    return onlyOne(*this, i, FailureOr<Dims>(*sizes));
+  return onlyOne(*this, i, shapeInput(i));
+}
 
 std::optional<int64_t> NodeContext::constantIfKnown(unsigned i) {
   auto sizes = trySizes(i);

@@ -60,7 +60,9 @@ std::pair<Value, Value> FunctionLowering::rangeOf(AffineExpr e, Value sizes) {
 }
 
 Value FunctionLowering::atMost(AffineExpr e, Value sizes) {
-  return hlo::growsWith(e, [&](unsigned symbol) { return isData(symbol); }) ? b.expr(e, sizes) : b.max(rangeOf(e, sizes).second, b.i64(0));
+  Value most = hlo::growsWith(e, [&](unsigned symbol) { return isData(symbol); }) ? b.expr(e, sizes) : rangeOf(e, sizes).second;
+  // a size that is found to be negative is refused where it is made, or is that of a branch that is not taken
+  return hlo::isNonNegative(e) ? most : b.max(most, b.i64(0));
 }
 
 // A copy of the sizes in which data symbols have their largest values.

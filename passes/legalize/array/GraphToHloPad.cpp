@@ -1,5 +1,6 @@
 // Padding and its gradients; moving blocks between space, batch and depth.
 #include "passes/legalize/array/ArrayFamilies.h"
+#include "dialects/hlo/ShapeBounds.h"
 #include "passes/legalize/SizeReader.h"
 #include "passes/legalize/array/ArrayHelpers.h"
 
@@ -26,6 +27,10 @@ Value padBySizes(NodeContext &c, Value x, Value with, int64_t from, ArrayRef<Siz
         parts.push_back(x);
       if (constantOf(n) == int64_t(0))
         continue;
+      if (!hlo::isNonNegative(n)) { // the pieces would not fit into the whole
+        Type i64 = c.b.getI64Type();
+        c.check(c.compare(Compare::GE, c.sizeValue(n, i64), c.scalarInt(0, i64)), "a padding is negative");
+      }
       Dims dims = c.dims(x);
       dims[from + i] = n;
       parts.push_back(c.broadcastInDim(with, dims, {}));

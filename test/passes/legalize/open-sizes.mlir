@@ -56,6 +56,8 @@ graph.func @limited(%a: tensor<?xf32> {graph.name = "a"}, %k: tensor<i32> {graph
 // CHECK-LABEL: module
 // CHECK-SAME: bound = affine_map<()[s0, s1, s2] -> (s0)>, kind = "data"
 // CHECK: func.func @left
+// CHECK: hlo.check %{{.*}}, "a size is negative"
+// CHECK: hlo.broadcast_in_dim
 // CHECK: %[[LEFT:.*]] = hlo.size affine_map<()[s0, s1] -> (s0 - s1)>
 // CHECK: hlo.set_size %[[LEFT]] {{.*}}symbol = 2 : i64}
 // CHECK: hlo.assume_shape %{{.*}} -> tensor<?xf32, affine_map<()[s0, s1, s2] -> (s2)>>
@@ -68,5 +70,24 @@ graph.func @left(%m: tensor<?xi1> {graph.name = "m"}) -> (tensor<*xf32> {graph.n
   %n, %nc = graph.node "Sub"(%all, %rows) {} : (tensor<*xi32>, tensor<*xi32>) -> tensor<*xi32>
   %v, %vc = graph.node "Const"() {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
   %y, %yc = graph.node "Fill"(%n, %v) {} : (tensor<*xi32>, tensor<f32>) -> tensor<*xf32>
+  graph.return %y : tensor<*xf32>
+}
+
+// -----
+
+// Parts of a concatenation that would be negative are refused before it: the others would not fit into the whole.
+// CHECK-LABEL: func.func @negative
+// CHECK: %[[BEHIND:.*]] = hlo.size affine_map<()[s0] -> (-s0 + 8)>
+// CHECK: %[[FITS:.*]] = hlo.compare GE, %[[BEHIND]]
+// CHECK: hlo.check %[[FITS]], "a padding is negative"
+// CHECK: hlo.concatenate {{.*}} -> tensor<8xf32>
+graph.func @negative(%a: tensor<?xf32> {graph.name = "a"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %na, %nac = graph.node "Size"(%a) {} : (tensor<?xf32>) -> tensor<i32>
+  %most, %mostc = graph.node "Const"() {value = dense<8> : tensor<i32>} : () -> tensor<i32>
+  %zero, %zeroc = graph.node "Const"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %n, %nc = graph.node "Sub"(%most, %na) {} : (tensor<i32>, tensor<i32>) -> tensor<i32>
+  %row, %rowc = graph.node "Pack"(%zero, %n) {axis = 0} : (tensor<i32>, tensor<i32>) -> tensor<2xi32>
+  %amounts, %amountsc = graph.node "Pack"(%row) {axis = 0} : (tensor<2xi32>) -> tensor<1x2xi32>
+  %y, %yc = graph.node "Pad"(%a, %amounts) {} : (tensor<?xf32>, tensor<1x2xi32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
