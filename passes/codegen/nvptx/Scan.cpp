@@ -1,6 +1,6 @@
-// Running reductions. Where a line lies side by side a warp or a block goes over it, four elements a thread at a time: each thread reduces its own, the
-// warp's threads hand on what they have by shuffles, its warps through shared memory, and what comes before them all is kept. Elsewhere a
-// thread has a line, and neighbours have neighbouring lines. Long lines are cut before (nvptx-split-scans).
+// Running reductions. Where a line lies side by side a warp or a block goes over it, four elements a thread at a time: each thread reduces its
+// own, the warp's threads hand on what they have by shuffles, its warps through shared memory, and what comes before them all is kept.
+// Elsewhere a thread has a line, and neighbours have neighbouring lines. Long lines are cut before (nvptx-split-scans).
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Running.h"
 #include "dialects/hlo/Shape.h"
@@ -52,7 +52,9 @@ private:
   SmallVector<Value> select(Value condition, ValueRange x, ValueRange y);
   /// Runs `part` over [0, count), with what comes before each part where sums are kept apart, and what they carry on.
   void inParts(Value count, llvm::function_ref<SmallVector<Value>(Value from, Value to, ValueRange carried, ValueRange before)> part);
-  SmallVector<Value> after(ValueRange before, ValueRange v) { return before.empty() ? SmallVector<Value>(v) : codegen::addAll(b, before, v); }
+  SmallVector<Value> after(ValueRange before, ValueRange v) {
+    return before.empty() ? SmallVector<Value>(v) : codegen::addAll(b, before, v);
+  }
   Value inOrder(Value i) { return space.window.reverse ? b.sub(b.sub(length, b.i64(1)), i) : i; }
   /// Whether elements that are neighbours may be accessed together.
   bool inVectors() const;

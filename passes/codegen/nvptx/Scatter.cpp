@@ -84,8 +84,9 @@ static ScatterShares sharesOf(hlo::ScatterOp s, const Scattered &what) {
   };
   ScatterShares shares;
   const int64_t rank = what.type.getRank();
-  if (!what.window.empty() && what.window.back() == rank - 1 && !what.isMoved(rank - 1) && what.updateWindow.back() == what.updates.getRank() - 1 &&
-      !what.type.isDynamicDim(rank - 1) && what.type.getShape().back() % vector == 0 &&
+  const bool endsRows = !what.window.empty() && what.window.back() == rank - 1 && !what.isMoved(rank - 1) &&
+                        what.updateWindow.back() == what.updates.getRank() - 1;
+  if (endsRows && !what.type.isDynamicDim(rank - 1) && what.type.getShape().back() % vector == 0 &&
       what.updates.getShape().back() == what.type.getShape().back() && llvm::all_of(s.getInputs(), isNarrow))
     shares.lanes = vector;
   const int64_t row = elementsOf(what.type, what.window, unknownRow);

@@ -1,8 +1,8 @@
-// Sorts of lines by many threads. Both kernels merge two sorted runs by looking, for each place of what they make, how many elements of the first run
-// come before it: a search among few numbers, which gives each place one element whatever the comparator says.
+// Sorts of lines by many threads. Both kernels merge two sorted runs by looking, for each place of what they make, how many elements of the
+// first run come before it: a search among few numbers, which gives each place one element whatever the comparator says.
 //
-// A block sorts a line of up to 2048 elements, or several short ones: it merges positions in shared memory, of runs of 1, 2, 4 ... elements, and
-// moves the elements at the end. Longer lines are cut by nvptx-split-sorts, which leaves merges of sorted halves to the whole device, an
+// A block sorts a line of up to 2048 elements, or several short ones: it merges positions in shared memory, of runs of 1, 2, 4 ... elements,
+// and moves the elements at the end. Longer lines are cut by nvptx-split-sorts, which leaves merges of sorted halves to the whole device, an
 // element a thread.
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
@@ -26,12 +26,14 @@ class Lines {
 public:
   Lines(hlo::SortOp s, KernelBuilder &b);
   /// The place of element `i` of a line.
-  Value at(Value line, Value i) const { return b.add(b.mul(b.add(b.mul(b.divU(line, inner), b.i64(length)), i), inner), b.remU(line, inner)); }
+  Value at(Value line, Value i) const {
+    return b.add(b.mul(b.add(b.mul(b.divU(line, inner), b.i64(length)), i), inner), b.remU(line, inner));
+  }
   /// Whether the element at one place comes before that at another.
   Value isBefore(Value x, Value y);
   void move(Value from, Value to);
-  /// What is at place `k` of two sorted runs of so many elements once they are merged: whether it is the second's, and its number there. Of equal
-  /// ones the first's comes first. `less(j, i)`: element j of the second comes before element i of the first.
+  /// What is at place `k` of two sorted runs of so many elements once they are merged: whether it is the second's, and its number there. Of
+  /// equal ones the first's comes first. `less(j, i)`: element j of the second comes before element i of the first.
   std::pair<Value, Value> merged(Value k, Value first, Value second, llvm::function_ref<Value(Value, Value)> less);
 
   int64_t length;

@@ -34,7 +34,8 @@ struct Parts {
 bool isElementwiseBody(Block &body) {
   auto isKnown = [&](Value v) { return v.getParentBlock() == &body || v.getDefiningOp<hlo::ConstantOp>(); };
   return llvm::all_of(body, [&](Operation &op) {
-    return llvm::all_of(op.getOperands(), isKnown) && (op.hasTrait<OpTrait::IsTerminator>() || isa<hlo::ConstantOp>(op) || codegen::isElementwise(&op));
+    const bool isElement = op.hasTrait<OpTrait::IsTerminator>() || isa<hlo::ConstantOp>(op) || codegen::isElementwise(&op);
+    return isElement && llvm::all_of(op.getOperands(), isKnown);
   });
 }
 
@@ -141,7 +142,8 @@ SmallVector<Value> ScanSplitter::running(ValueRange inputs, int64_t along, bool 
   return SmallVector<Value>(made->getResults());
 }
 
-SmallVector<Value> ScanSplitter::each(ValueRange tensors, ArrayRef<int64_t> result, llvm::function_ref<Value(OpBuilder &, Value, Value)> make) {
+SmallVector<Value> ScanSplitter::each(ValueRange tensors, ArrayRef<int64_t> result,
+                                      llvm::function_ref<Value(OpBuilder &, Value, Value)> make) {
   SmallVector<Value> made;
   for (auto [x, init] : llvm::zip_equal(tensors, op.getInitValues())) {
     auto fill = init.getDefiningOp<hlo::ConstantOp>();
