@@ -1,8 +1,9 @@
 // The operator with its options, field by field, and what the file says of its tensors, as attributes.
 #include "compiler/frontend/tflite/KeepOperators.h"
 
-#include "compiler/export/tflite/Operators.h"
 #include "compiler/frontend/tflite/Translator.h"
+#include "dialects/hlo/Hlo.h"
+#include "graph/tflite/AsIs.h"
 
 using namespace mlir;
 
@@ -255,8 +256,7 @@ LogicalResult keepOperator(OpContext &c) {
                                      b.getNamedAttr("fields", b.getDenseI64ArrayAttr(readFields(c.op))),
                                      b.getNamedAttr("inputs", b.getArrayAttr(inputs)), b.getNamedAttr("outputs", b.getArrayAttr(outputs)),
                                      b.getNamedAttr("intermediates", b.getArrayAttr(intermediates))});
-  auto call = hlo::CustomCallOp::create(c.ctx.builder, c.loc, types, operands,
-                                        b.getStringAttr((tflwrite::operatorPrefix + tflwrite::asIsOperator).str()), b.getBoolAttr(false), config,
+  auto call = hlo::CustomCallOp::create(c.ctx.builder, c.loc, types, operands, b.getStringAttr(asIsTarget), b.getBoolAttr(false), config,
                                         IntegerAttr());
   for (unsigned i = 0; i < c.numOutputs(); ++i)
     if (failed(c.setResult(i, call->getResult(i))))

@@ -1,4 +1,4 @@
-// Operators as they stand in a file, for files that are written from it: tfl.AS_IS (compiler/export/tflite/Operators.h).
+// Operators as they stand in a file, for files that are written from it (graph/tflite/AsIs.h).
 #ifndef LATHE_COMPILER_FRONTEND_TFLITE_KEEPOPERATORS_H
 #define LATHE_COMPILER_FRONTEND_TFLITE_KEEPOPERATORS_H
 
