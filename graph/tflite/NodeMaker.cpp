@@ -133,6 +133,11 @@ absl::StatusOr<bool> NodeMaker::State::takes(const tfl::SubGraph &in, const tfl:
 static std::vector<unsigned> sizesOf(Op op) {
   switch (op) {
   case Op::FILL: return {0};
+  case Op::RANGE: return {0, 1, 2};
+  case Op::ONE_HOT:
+  case Op::PAD:
+  case Op::PADV2:
+  case Op::TOPK_V2:
   case Op::RESHAPE:
   case Op::BROADCAST_TO:
   case Op::TILE: return {1};
@@ -150,6 +155,9 @@ NodeMaker::CouldTake NodeMaker::couldTake(const tfl::Operator &op) const {
     auto node = flexNode(op);
     return node.ok() && state->kernels.hasKernel(node->op()) ? CouldTake::Flex : CouldTake::No;
   }
+  // its zeros are zero points there
+  if (builtinOf(*code) == Op::PAD && anyTensor(state->subgraph, op, [](const tfl::Tensor &t) { return t.quantization() && t.quantization()->scale(); }))
+    return CouldTake::No;
   for (unsigned i : sizesOf(builtinOf(*code)))
     if (const tfl::Tensor *t = op.inputs() && i < op.inputs()->size() ? tensorOf(state->subgraph, op.inputs()->Get(i)) : nullptr)
       if (!isConstant(state->model, *t))

@@ -218,6 +218,14 @@ absl::StatusOr<std::vector<Val>> Translation::run() {
     const auto *o = op.builtin_options_as_SparseToDenseOptions();
     return one("SparseToDense", 4, {{"validate_indices", o && o->validate_indices()}});
   }
+  case Op::ONE_HOT: {
+    const auto *o = options<tfl::OneHotOptions>();
+    return one("OneHot", 4, {{"axis", o ? o->axis() : 0}});
+  }
+  case Op::TOPK_V2: return e.op("TopKV2", {input(0), input(1)}).all();
+  case Op::RANGE: return one("Range", 3);
+  case Op::PAD: return one("Pad", 2);
+  case Op::PADV2: return one("PadV2", 3);
   case Op::GATHER_ND: return one("GatherNd", 2);
   case Op::EXPAND_DIMS: return one("ExpandDims", 2);
   case Op::SLICE: return one("Slice", 3);

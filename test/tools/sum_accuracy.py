@@ -86,6 +86,7 @@ def main():
     p.add_argument('--modes', default='plain')
     p.add_argument('--kinds', default='', help='only kinds whose names hold this')
     a = p.parse_args()
+    tf_fuzz.SECONDS, tf_fuzz.MEMORY, tf_fuzz.RESIDENT = 600, 24 << 30, 12 << 30  # 10^7 of something are no small graph
     bad = 0
     for n in [int(v) for v in a.elements.split(',')]:
         for name, shape, make, exact, terms in kinds(n):
