@@ -199,6 +199,17 @@ def lists():
     write("lists", content, feeds, {k: v.numpy() for k, v in f(**feeds).items()})
 
 
+def mapped():
+    """Lists as the converter's own operators: numbers that a loop puts into them."""
+    @tf.function(input_signature=[tf.TensorSpec([4, 3], tf.float32, name="x")])
+    def f(x):
+        numbers = tf.map_fn(lambda v: tf.sin(v) * 2.0, x[:, 1])
+        places = tf.map_fn(lambda row: tf.argmax(row, output_type=tf.int32), x, fn_output_signature=tf.int32)
+        return {"numbers": numbers + 1.0, "places": places}
+    feeds = {"x": R.normal(size=(4, 3)).astype(np.float32)}
+    write("mapped", served(f), feeds, {k: v.numpy() for k, v in f(**feeds).items()})
+
+
 def sizes():
     """Arithmetic on sizes that only the run knows: what comes of it gives other tensors their sizes."""
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32, name="x"), tf.TensorSpec([None], tf.int32, name="ids")])
@@ -262,6 +273,8 @@ def main():
         flex()
     if not only or "lists" in only:
         lists()
+    if not only or "mapped" in only:
+        mapped()
     if not only or "sizes" in only:
         sizes()
     if not only or "models" in only:

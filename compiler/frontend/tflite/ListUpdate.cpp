@@ -54,8 +54,10 @@ private:
     return true;
   }
 
-  /// The scalar i of [i, rest, rest...].
+  /// The scalar i of [i, rest, rest...], or of [i], where rows are numbers.
   std::optional<int32_t> firstOf(int32_t tensor, int64_t rest) {
+    if (const tfl::Operator *alone = made(tensor, Op::RESHAPE, 2); alone && ArrayRef<int64_t>(c.infoOf(tensor).dims) == ArrayRef<int64_t>(1))
+      return alone->inputs()->Get(0);
     const tfl::Operator *list = made(tensor, Op::CONCATENATION, 2);
     if (!list || !all(list->inputs()->Get(1), rest))
       return std::nullopt;
