@@ -41,6 +41,7 @@ public:
 private:
   Known follow(Value v, int64_t k);
   Known followOp(Operation *op, Value v, int64_t k);
+  Known followMove(Operation *op, RankedTensorType type, int64_t k);
   Known reduced(hlo::ReduceOp op, int64_t k);
   Known select(hlo::SelectOp op, int64_t k);
   std::optional<Known> rounded(hlo::SelectOp op, int64_t k);
@@ -391,7 +392,6 @@ Known Reader::reduced(hlo::ReduceOp op, int64_t k) {
 
 Known Reader::followOp(Operation *op, Value v, int64_t k) {
   RankedTensorType type = typeOf(v);
-  ArrayRef<int64_t> shape = type.getShape();
   const bool isFloat = isa<FloatType>(type.getElementType());
   auto operand = [&](unsigned i, int64_t at) { return follow(op->getOperand(i), at); };
   auto both = [&](Combined kind) { return combine(kind, operand(0, k), operand(1, k), isFloat); };
@@ -454,8 +454,13 @@ Known Reader::followOp(Operation *op, Value v, int64_t k) {
     return branches(op, v, k);
   if (auto sum = dyn_cast<hlo::ReduceOp>(op))
     return isFloat ? Known() : reduced(sum, k);
+  return followMove(op, type, k);
+}
 
-  // What moves elements.
+/// Of what only moves elements.
+Known Reader::followMove(Operation *op, RankedTensorType type, int64_t k) {
+  ArrayRef<int64_t> shape = type.getShape();
+  auto operand = [&](unsigned i, int64_t at) { return follow(op->getOperand(i), at); };
   SmallVector<int64_t> at = placeOf(shape, k);
   ArrayRef<int64_t> from = op->getNumOperands() ? typeOf(op->getOperand(0)).getShape() : ArrayRef<int64_t>();
   if (auto iota = dyn_cast<hlo::IotaOp>(op))
