@@ -49,6 +49,7 @@ private:
   void emitRow(Value unit, ArrayRef<Value> keptSizes);
   SmallVector<Value> accumulateRow(const Reduction &x, Reducer &reducer, unsigned level, ValueRange acc);
   void emitStrips();
+  int64_t vectorsAtOnce() const;
   void emitBlock(ArrayRef<Value> lead, Value j, unsigned count, unsigned width, Value mask);
   SmallVector<Value> accumulateBlock(const Reduction &x, Reducer &reducer, unsigned level, ValueRange acc, Value j, unsigned count,
                                      unsigned width, Value mask);
@@ -271,12 +272,16 @@ SmallVector<Value> ReduceEmitter::accumulateRow(const Reduction &x, Reducer &red
   return SmallVector<Value>(acc);
 }
 
-/// Vectors of results along the last dimension, which is kept; a unit is a strip of up to four vectors.
+/// Vectors of results along the last dimension, which is kept; a unit is a strip of several vectors, which are added up side by side: rows
+/// are read as they lie, and no sum waits for itself.
 void ReduceEmitter::emitStrips() {
   int64_t last = rank - 1;
+  const std::optional<int64_t> columns = hlo::constantValue(exprs[last]);
   int64_t strip = 4 * lanes;
-  if (std::optional<int64_t> columns = hlo::constantValue(exprs[last]))
-    strip = vectorsPerStrip(llvm::divideCeil(*columns, lanes), 4, b.target.threads) * lanes;
+  if (columns) {
+    const int64_t vectors = llvm::divideCeil(*columns, lanes), most = std::clamp<int64_t>(vectors, 1, vectorsAtOnce());
+    strip = vectorsPerStrip(vectors, most, b.target.threads) * lanes;
+  }
   AffineExpr strips = hlo::ceilDiv(exprs[last], strip);
   AffineExpr outer = b.getAffineConstantExpr(1);
   SmallVector<Value> unitDims;
@@ -298,7 +303,15 @@ void ReduceEmitter::emitStrips() {
       emitBlock(lead, lo, strip / lanes, lanes, Value());
       return SmallVector<Value>();
     }, [&] {
-      if (failed(vectorLoop(b, lo, hi, lanes, masked, [&](Value j, unsigned n, Value mask) {
+      // the last strip: what fills vectors side by side as well
+      const int64_t rest = columns ? *columns % strip / lanes : 0;
+      if (rest > 1) {
+        emitBlock(lead, lo, rest, lanes, Value());
+        if (*columns % lanes == 0)
+          return SmallVector<Value>();
+      }
+      Value from = rest > 1 ? b.add(lo, b.i64(rest * lanes)) : lo;
+      if (failed(vectorLoop(b, from, hi, lanes, masked, [&](Value j, unsigned n, Value mask) {
             emitBlock(lead, j, 1, n, mask);
             return success();
           })))
@@ -306,6 +319,11 @@ void ReduceEmitter::emitStrips() {
       return SmallVector<Value>();
     });
   });
+}
+
+/// How many vectors are added up side by side: as many as leave half of the fewest registers that a target has for other numbers.
+int64_t ReduceEmitter::vectorsAtOnce() const {
+  return llvm::all_of(reductions, [](const Reduction &x) { return hlo::ReduceOp(x.op).getInputs().size() == 1; }) ? 8 : 4;
 }
 
 /// `count` vectors of `width` starting at column j.
