@@ -13,7 +13,7 @@
 #include "llvm/ADT/SetVector.h"
 
 #include <cmath>
-#include <tuple>
+#include <utility>
 
 using namespace mlir;
 
@@ -185,7 +185,7 @@ private:
       if (isF32(v))
         after.push_back(v);
     }
-    std::optional<std::tuple<Value, Value, Grid>> coarse;
+    std::optional<std::pair<Value, Grid>> coarse;
     for (Value from : llvm::reverse(before))
       for (Value to : llvm::reverse(after))
         if (auto unit = functionBetween(from, to))
@@ -193,11 +193,11 @@ private:
             if (grid->levels >= fewestLevels)
               return replace(*unit, *grid);
             if (!coarse)
-              coarse = {from, to, *grid};
+              coarse = {to, *grid};
           }
     if (!coarse)
       return;
-    auto &[from, to, grid] = *coarse;
+    auto &[to, grid] = *coarse;
     give(to.getDefiningOp(), grid.low, grid.high);
     ++taken;
   }

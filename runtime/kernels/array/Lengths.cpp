@@ -60,8 +60,10 @@ absl::Status topK(KernelContext &context) {
   if (in.rank() < 1)
     return invalid("input must be >= 1-D, got shape ", dimsToString(in.dims()));
   const int64_t row = in.dim(in.rank() - 1);
-  if (k < 0 || k > row)
-    return invalid(k < 0 ? "Need k >= 0, got " : "input must have at least k columns. Had ", k < 0 ? k : row, k < 0 ? "" : ", needed ", k < 0 ? "" : std::to_string(k));
+  if (k < 0)
+    return invalid("Need k >= 0, got ", k);
+  if (k > row)
+    return invalid("input must have at least k columns. Had ", row, ", needed ", k);
   std::vector<int64_t> dims = in.dims();
   dims.back() = k;
   LATHE_TRY_VALUE(values, context.allocateOutput(0, dims));
