@@ -28,8 +28,8 @@ def out(f, value_or_shape, kind):
     return i
 
 
-def const(f, values, kind):
-    return f.tensor(np.shape(values), kind, values)
+def const(f, values, kind, **more):
+    return f.tensor(np.shape(values), kind, values, **more)
 
 
 def scalar_body(op, kind, swap=False):
@@ -266,6 +266,43 @@ def pooled(f, r):
         result = f.output((1, 5, 4, n), kind, scale=0.07, zero=-5 + low + 128)
         f.wants[f.graph.tensors[result].name] = None
         f.op("ADD", [f.input(y, kind, scale=0.09, zero=1), most], [result], options("Add"), 2)
+
+
+@case
+def moved(f, r):
+    """Sums of bytes, whose rounding is tested for several vectors at once, that are read at other places than they are written to."""
+    shape, end = (1, 4, 4, 64), dict(scale=0.0571, zero=-65)
+
+    def total():
+        sum_ = f.tensor(shape, "i8", **end)
+        f.op("ADD", [f.input(r.integers(-128, 128, shape), "i8", scale=0.0683, zero=-75), const(f, r.integers(-128, 128, 64), "i8", scale=0.02, zero=4)],
+             [sum_], options("Add"), 2)
+        return sum_
+
+    def result(name, inputs, out_shape, how, version=2):
+        o = f.output(out_shape, "i8", **end)
+        f.wants[f.graph.tensors[o].name] = None
+        f.op(name, inputs, [o], how, version)
+
+    ints = lambda *v: const(f, v, "i32")
+    pads = lambda: const(f, [[0, 0], [1, 1], [2, 1], [0, 0]], "i32")
+    result("PAD", [total(), pads()], (1, 6, 7, 64), options("Pad"))
+    result("PAD", [total(), const(f, [[0, 0], [0, 0], [0, 0], [64, 0]], "i32")], (1, 4, 4, 128), options("Pad"))
+    result("STRIDED_SLICE", [total(), ints(0, 2, 1, 0), ints(1, 4, 4, 64), ints(1, 1, 1, 1)], (1, 2, 3, 64), options("StridedSlice"))
+    result("TRANSPOSE", [total(), ints(0, 2, 1, 3)], shape, options("Transpose"))
+    result("REVERSE_V2", [total(), ints(1)], shape, options("ReverseV2"), 3)
+    result("CONCATENATION", [total(), total()], (1, 8, 4, 64), options("Concatenation", axis=1))
+    both = total()  # once where it is and once moved, in one kernel
+    turned = f.tensor(shape, "i8", **end)
+    f.op("REVERSE_V2", [both, ints(2)], [turned], options("ReverseV2"), 3)
+    result("ADD", [both, turned], shape, options("Add"))
+    padded = f.tensor((1, 6, 7, 64), "i8", **end)
+    f.op("PAD", [total(), pads()], [padded], options("Pad"), 2)
+    filters, n = r.integers(-127, 128, (32, 3, 3, 64)), 0.0571 * 0.003
+    o = f.output((1, 4, 5, 32), "i8", scale=0.2, zero=3)
+    f.wants[f.graph.tensors[o].name] = None
+    f.op("CONV_2D", [padded, const(f, filters, "i8", scale=0.003), const(f, r.integers(-900, 900, 32), "i32", scale=n)], [o],
+         options("Conv2D", padding=1, strideW=1, strideH=1), 3)
 
 
 # ---- tables and random numbers

@@ -80,13 +80,21 @@ FailureOr<Value> seldomAny(KernelBuilder &b, hlo::SelectOp shortcut, unsigned co
   return Value(LLVM::ExpectOp::create(b, any, b.cstI(any.getType(), 0)));
 }
 
-/// Those that the roots are made of, operands first.
+/// Whether element i of the result is made of element i of this operand.
+static bool keepsIndex(Operation *op, Value operand) {
+  return (isElementwise(op) || isa<hlo::AssumeShapeOp>(op)) &&
+         hlo::tensorType(operand).getRank() == hlo::tensorType(op->getResult(0)).getRank();
+}
+
+/// Those whose element i the roots' element i is made of, and no other element of them: what pads, slices or transposes read lies
+/// elsewhere, or nowhere. Operands first.
 static SmallVector<hlo::SelectOp> shortcutsBeneath(ArrayRef<Value> roots) {
   SmallVector<hlo::SelectOp> found;
-  llvm::DenseSet<Operation *> seen;
+  llvm::DenseSet<Operation *> here, elsewhere;
+  SmallVector<Value> moved;                           // operands that are read at other indices
   SmallVector<std::pair<Operation *, unsigned>> path; // and the next operand
   auto visit = [&](Value v) {
-    if (Operation *op = v.getDefiningOp(); op && seen.insert(op).second)
+    if (Operation *op = v.getDefiningOp(); op && here.insert(op).second)
       path.push_back({op, 0});
   };
   for (Value root : roots) {
@@ -94,7 +102,11 @@ static SmallVector<hlo::SelectOp> shortcutsBeneath(ArrayRef<Value> roots) {
     while (!path.empty()) {
       auto &[op, next] = path.back();
       if (next < op->getNumOperands()) {
-        visit(op->getOperand(next++));
+        Value operand = op->getOperand(next++);
+        if (keepsIndex(op, operand))
+          visit(operand);
+        else
+          moved.push_back(operand);
         continue;
       }
       if (isShortcut(op))
@@ -102,6 +114,10 @@ static SmallVector<hlo::SelectOp> shortcutsBeneath(ArrayRef<Value> roots) {
       path.pop_back();
     }
   }
+  while (!moved.empty())
+    if (Operation *op = moved.pop_back_val().getDefiningOp(); op && elsewhere.insert(op).second)
+      moved.append(op->operand_begin(), op->operand_end());
+  llvm::erase_if(found, [&](hlo::SelectOp select) { return elsewhere.contains(select); });
   return found;
 }
 
