@@ -34,8 +34,6 @@ std::string whyNoConv(Operation *op) {
   auto conv = dyn_cast<kernel::ConvOp>(op);
   if (!conv)
     return "no convolution";
-  if (!plain::foreignForm(op).empty())
-    return "prepared for another backend";
   if (conv.getBatchGroups() != 1)
     return "groups of the batch";
   if (llvm::any_of(conv.getLhsDilation(), [](int64_t d) { return d != 1; }))

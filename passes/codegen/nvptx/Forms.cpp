@@ -33,6 +33,8 @@ static constexpr Form forms[] = {
 };
 
 const Form *findForm(Operation *op) {
+  if (!plain::foreignForm(op).empty())
+    return nullptr;
   for (const Form &form : forms)
     if (form.whyNot(op).empty())
       return &form;

@@ -8,7 +8,7 @@ namespace lathe::nvptx {
 
 struct Form {
   const char *name; ///< what the kernel's name ends with
-  /// Why an op that has a nest is no such kernel; empty if it is.
+  /// Why an op that is prepared for no other backend is no such kernel; empty if it is.
   std::string (*whyNot)(mlir::Operation *op);
   mlir::LogicalResult (*emit)(mlir::Operation *op, codegen::KernelBuilder &b);
   /// The same for the code of images for sm_90a, which is launched as the other is; null: it is the other.
@@ -16,7 +16,7 @@ struct Form {
   mlir::LogicalResult (*emitHopper)(mlir::Operation *op, codegen::KernelBuilder &b) = nullptr;
 };
 
-/// The first form that takes the op; null: its nest serves.
+/// The first form that takes the op; null: its nest serves, or says that the op is another backend's (plain::foreignForm).
 const Form *findForm(mlir::Operation *op);
 
 // kernel.dot and products of hlo as tiles (Product.cpp)

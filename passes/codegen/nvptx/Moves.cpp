@@ -19,8 +19,6 @@ static int64_t bitsOf(Value v) {
 }
 
 std::string whyNoMove(Operation *op) {
-  if (!plain::foreignForm(op).empty())
-    return "prepared for another backend";
   constexpr unsigned many = 16; // each takes code of its own
   if (isa<hlo::ConcatenateOp>(op))
     return op->getNumOperands() <= many ? "" : "more operands than are told apart";

@@ -52,8 +52,6 @@ static bool isScalarNumber(Type type) {
 }
 
 std::string whyNoSums(Operation *op, const Roles &roles) {
-  if (!plain::foreignForm(op).empty())
-    return "prepared for another backend";
   const codegen::Contraction &c = roles.what;
   Type sum = sumTypeOf(c.result);
   if (!(sum.isF32() || sum.isF64() ||

@@ -19,8 +19,6 @@ using codegen::Reducer;
 static bool isSmaller(int64_t count, int64_t limit) { return count != unknownSize && count < limit; }
 
 static std::string whyNoReductions(Operation *op) {
-  if (!plain::foreignForm(op).empty())
-    return "prepared for another backend";
   SmallVector<hlo::ReduceOp> reductions = plain::reductionsOf(op);
   if (reductions.empty())
     return "no reductions";

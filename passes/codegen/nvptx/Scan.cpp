@@ -267,8 +267,6 @@ std::string whyNoScan(Operation *op) {
   auto r = dyn_cast<hlo::ReduceWindowOp>(op);
   if (!r)
     return "no reduction of windows";
-  if (!plain::foreignForm(op).empty())
-    return "prepared for another backend";
   return ScannedSpace(r).isRunning ? "" : "windows of their own";
 }
 

@@ -61,8 +61,6 @@ std::string whyNoScatter(Operation *op) {
   auto s = dyn_cast<hlo::ScatterOp>(op);
   if (!s)
     return "no scatter";
-  if (!plain::foreignForm(op).empty())
-    return "prepared for another backend";
   if (!op->hasAttr("kernel.inplace"))
     return "a result of its own";
   return {};
@@ -282,8 +280,6 @@ std::string whyNoSelect(Operation *op) {
   auto s = dyn_cast<hlo::SelectAndScatterOp>(op);
   if (!s)
     return "no selection from windows";
-  if (!plain::foreignForm(op).empty())
-    return "prepared for another backend";
   constexpr double most = 1 << 14; // elements that are compared for one of the result
   const codegen::SelectedWindows windows(s);
   double compared = 1;

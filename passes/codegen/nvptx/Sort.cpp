@@ -100,8 +100,6 @@ std::string whyNoSort(Operation *op) {
   auto s = dyn_cast<hlo::SortOp>(op);
   if (!s)
     return "no sort";
-  if (!plain::foreignForm(op).empty())
-    return "prepared for another backend";
   const RankedTensorType type = hlo::tensorType(s.getInputs()[0]);
   if (type.getRank() == 0)
     return "a scalar";

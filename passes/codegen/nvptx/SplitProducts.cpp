@@ -43,6 +43,8 @@ std::string chooseParts(int64_t tiles, int64_t depth, int64_t divided, int64_t &
 
 /// Finds how many parts of the depth there are to be, or returns why there are none.
 std::string whyNotSplit(kernel::DotOp op, int64_t &parts) {
+  if (!plain::foreignForm(op).empty())
+    return "prepared for another backend";
   if (std::string why = whyNoProduct(op); !why.empty())
     return why;
   RankedTensorType lhs = hlo::tensorType(op.getLhs()), rhs = hlo::tensorType(op.getRhs()),
@@ -60,6 +62,8 @@ std::string whyNotSplit(kernel::DotOp op, int64_t &parts) {
 }
 
 std::string whyNotSplit(kernel::ConvOp op, int64_t &parts) {
+  if (!plain::foreignForm(op).empty())
+    return "prepared for another backend";
   if (std::string why = whyNoConv(op); !why.empty())
     return why;
   if (op.getGroups() != 1)

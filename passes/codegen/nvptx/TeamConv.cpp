@@ -29,8 +29,6 @@ static int64_t productsOf(const codegen::Convolution &c) {
 std::string whyNoTeamConv(Operation *op) {
   if (!isa<kernel::ConvOp, kernel::DepthwiseConvOp>(op))
     return "no convolution";
-  if (!plain::foreignForm(op).empty())
-    return "prepared for another backend";
   const codegen::Convolution c = convolutionOf(op);
   if (!c.result.hasStaticShape() || !c.rhs.hasStaticShape())
     return "sizes that are known at run time only";

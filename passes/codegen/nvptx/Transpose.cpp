@@ -52,8 +52,6 @@ static hlo::TransposeOp transposeOf(Operation *op, std::string &why) {
 }
 
 std::string whyNoTranspose(Operation *op) {
-  if (!plain::foreignForm(op).empty())
-    return "prepared for another backend";
   std::string why;
   transposeOf(op, why);
   return why;

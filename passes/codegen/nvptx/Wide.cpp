@@ -163,8 +163,6 @@ std::string whyNoWide(Operation *op) {
   const bool channels = isa<kernel::PoolOp, kernel::DepthwiseConvOp>(op);
   if (!channels && !isa<kernel::LoopOp>(op) && !isMove(op))
     return "no loop, and nothing whose channels are apart";
-  if (!plain::foreignForm(op).empty())
-    return "prepared for another backend";
   if (channels)
     if (std::string why = whyNoChannels(op); !why.empty())
       return why;
