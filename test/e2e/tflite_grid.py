@@ -314,20 +314,23 @@ class Grid:
 
     def family_transpose_conv(self):
         for n, (pad, stride, k) in enumerate([(P.SAME, 2, 3), (P.VALID, 2, 3), (P.SAME, 1, 2), (P.VALID, 3, 2), (P.SAME, 2, 1)]):
-            for kind in ("f32", "i8", "u8", "i16"):
+            for kind in ("f32", "i8", "u8", "i16", "hybrid", "hybrid_channel"):
                 for act in ("none", "relu"):
                     for with_bias in (True, False):
-                        h, w, ci, co = 4, 5, 3, 4
-                        out = (1, h * stride, w * stride, co) if pad == P.SAME else (1, (h - 1) * stride + k, (w - 1) * stride + k, co)
-                        x = self.given((1, h, w, ci), kind)
+                        h, w, ci, co, images = 4, 5, 3, 4, 2 if kind[0] == "h" else 1
+                        base = "f32" if kind[0] == "h" else kind
+                        out = (images, h * stride, w * stride, co) if pad == P.SAME else (images, (h - 1) * stride + k, (w - 1) * stride + k, co)
+                        x = self.given((images, h, w, ci), base)
                         o = options("TransposeConv", padding=pad, strideH=stride, strideW=stride, fusedActivationFunction=FUSED[act])
                         if kind == "f32":
                             f, b = ("const", self.real((co, k, k, ci)), "f32", {}), ("const", self.real((co,)), "f32", {})
+                        elif base == "f32":
+                            f, b = self.weights((co, k, k, ci), "i8", 0, kind == "hybrid_channel"), ("const", self.real((co,)), "f32", {})
                         else:
                             f = self.weights((co, k, k, ci), kind, 0, kind != "u8")
                             b = self.bias(co, kind, np.asarray(f[3]["scale"]) * x[3]["scale"])
                         yield Spec(f"transpose_conv_{kind}_{n}_{act}_{with_bias}", "TRANSPOSE_CONV", [self.ints(out), f, x] + ([b] if with_bias else []),
-                                   [(kind, "auto" if kind in QUANT else {})], o, 4 if act != "none" else 3)
+                                   [(base, "auto" if base in QUANT else {})], o, 4 if act != "none" else 3)
 
     def family_conv3d(self):
         for n, (pad, stride) in enumerate([(P.SAME, 1), (P.VALID, 1), (P.SAME, 2)]):

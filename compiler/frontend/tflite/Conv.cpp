@@ -262,15 +262,20 @@ LogicalResult transposeConv(OpContext &c) {
   if (failed(t))
     return failure();
   Activation activation = o.fused_activation_function();
+  Type i16 = c.b.getIntegerType(16), i32 = c.b.getI32Type();
   if (!c.isQuantized(2)) {
-    Value weights = t->filter;
-    if (c.isQuantized(1)) { // weights alone are quantized
+    Value result;
+    if (c.isQuantized(1)) { // each image has a scale and a zero point of its own
+      auto rows = quantizeRows(c, input, {1, 2, 3}, true);
       auto scales = weightScales(c, 1, 0, 3);
       if (failed(scales))
         return failure();
-      weights = c.mul(c.convert(weights, c.b.getF32Type()), *scales);
+      Value centred = c.convert(c.sub(c.convert(rows.values, i32), rows.zeroPoints), i16);
+      result = scaleSums(c, convolve(c, *t, centred, c.convert(t->filter, i16), i32), rows.scales, *scales,
+                         !c.inputInfo(1).quantization.perTensor());
+    } else {
+      result = convolve(c, *t, t->input, t->filter, c.b.getF32Type());
     }
-    Value result = convolve(c, *t, t->input, weights, c.b.getF32Type());
     if (c.hasInput(3))
       result = c.add(result, c.input(3));
     return c.setResult(0, c.activate(result, activation));
@@ -281,10 +286,9 @@ LogicalResult transposeConv(OpContext &c) {
   if (failed(in) || failed(out) || failed(range) || failed(factors))
     return failure();
   const bool is16 = c.inputInfo(2).type == tfl::TensorType::INT16;
-  Type i16 = c.b.getIntegerType(16);
   Value sums = convolve(c, *t, widen(c, t->input, -in->second, i16),
                         widen(c, t->filter, -c.inputInfo(1).quantization.zeroPoints[0], i16),
-                        is16 ? sumType16(c, 3) : Type(c.b.getI32Type()));
+                        is16 ? sumType16(c, 3) : i32);
   return c.setResult(0, finishSums(c, sums, 3, *factors, *out, *range));
 }
 
