@@ -189,8 +189,6 @@ Expected<CompiledArtifact> emitLowered(mlir::ModuleOp module, const ResolvedTarg
   if (mlir::failed(lowered))
     return createStringError("the model could not be compiled");
   const bool onDevice = lowered->onDevice;
-  if (onDevice && options.hosted)
-    return createStringError("host operations are not supported beside kernels of a device");
   mlir::DialectRegistry registry;
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
@@ -280,7 +278,7 @@ Expected<CompiledArtifact> emitLowered(mlir::ModuleOp module, const ResolvedTarg
   artifact.deviceCode = std::move(lowered->images);
   for (const codegen::Image &image : artifact.deviceCode)
     report.deviceCodeBytes += int64_t(image.code.size());
-  artifact.header = options.hosted ? makeHostedHeader(*options.hosted, options) : makeHeader(*lowered, options);
+  artifact.header = options.hosted ? makeHostedHeader(*options.hosted, options, onDevice) : makeHeader(*lowered, options);
   return artifact;
 }
 

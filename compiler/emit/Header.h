@@ -30,7 +30,7 @@ void writeScale(llvm::raw_ostream &os, llvm::StringSet<> &members, llvm::StringR
 llvm::StringRef supportHeaderText();
 
 /// Text of PREFIX.h for an object with host kernels (compiler/emit/hosted_support.h).
-std::string makeHostedHeader(const HostedPayload &hosted, const EmitOptions &options);
+std::string makeHostedHeader(const HostedPayload &hosted, const EmitOptions &options, bool onDevice);
 
 /// Text of PREFIX.h: the ABI, the support code for C++, and the class of this module.
 std::string makeHeader(const lower::LoweredModule &lowered, const EmitOptions &options);

@@ -34,6 +34,8 @@ def build(lathe, model, folder, options=(), cxx="c++"):
         raise RuntimeError(done.stderr.strip() or f"status {done.returncode}")
     pkg = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(lathe))), "lib", "pkgconfig", "lathe_host.pc")
     libs = subprocess.run(["pkg-config", "--libs", pkg], capture_output=True, text=True, check=True).stdout.split()
+    if "cuda" in options:
+        libs = [os.path.join(os.path.dirname(os.path.dirname(pkg)), "liblathe_cuda.a"), *libs, "-ldl"]
     # nothing of the object refers to the functions that run it
     subprocess.run([cxx, "-shared", "-o", prefix + ".so", prefix + ".o", "-Wl,-u,lathe_hosted_new", *libs], check=True, timeout=600)
     return prefix + ".so"

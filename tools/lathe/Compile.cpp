@@ -62,11 +62,13 @@ std::vector<std::string> hostKernels() {
   return kernels;
 }
 
+const char kNoDeviceCode[] = "--emit ptx: the kernels of this backend are not launched on a device; see --backend cuda";
+
 /// What does not compile as a whole, with --allow-host.
 int compileWithHost(CompileArgs &a, const std::set<std::string> &wanted) {
-  for (const char *kind : {"so", "hlo", "graph", "kernel", "ptx", "tflite"})
+  for (const char *kind : {"so", "hlo", "graph", "kernel", "tflite"})
     if (wanted.count(kind))
-      return fail(std::string("--emit ") + kind + ": not for a model with host operations; obj, header, a, asm and llvm are");
+      return fail(std::string("--emit ") + kind + ": not for a model with host operations; obj, header, a, asm, llvm and ptx are");
   if (a.model.options.weights != "embed")
     return fail("--weights FILE: not for a model with host operations");
   std::vector<std::string> kernels = hostKernels(), builtin;
@@ -79,6 +81,8 @@ int compileWithHost(CompileArgs &a, const std::set<std::string> &wanted) {
   if (!model->notes.empty())
     fprintf(stderr, "%s\n", model->notes.c_str());
   const CompiledArtifact &artifact = model->artifact;
+  if (wanted.count("ptx") && !artifact.onDevice)
+    return fail(kNoDeviceCode);
   if (llvm::Error error = writeArtifact(artifact, a.prefix, wanted, "embed"))
     return fail(std::move(error));
   std::string folder = hostLibraryFolder();
@@ -88,8 +92,9 @@ int compileWithHost(CompileArgs &a, const std::set<std::string> &wanted) {
                         {"kernels", artifact.report.kernels}, {"pkg_config", folder + "/pkgconfig/lathe_host.pc"}};
     printf("%s\n", j.dump().c_str());
   } else {
-    fprintf(stderr, "%s: %d compiled clusters, %d nodes run on the host by %zu kernels\nlink with $(pkg-config --libs %s/pkgconfig/lathe_host.pc)\n",
-            a.prefix.c_str(), model->clusters, model->hostNodes, model->kernels.size(), folder.c_str());
+    fprintf(stderr, "%s: %d compiled clusters, %d nodes run on the host by %zu kernels\nlink with %s$(pkg-config --libs %s/pkgconfig/lathe_host.pc)%s\n",
+            a.prefix.c_str(), model->clusters, model->hostNodes, model->kernels.size(),
+            artifact.onDevice ? (folder + "/liblathe_cuda.a ").c_str() : "", folder.c_str(), artifact.onDevice ? " -ldl" : "");
   }
   return Fine;
 }
@@ -222,7 +227,7 @@ int execute(CompileArgs &a) {
   if (!written || !tellQuantized(compiler))
     return BadInput;
   if (wanted.count("ptx") && !artifact->onDevice)
-    return fail("--emit ptx: the kernels of this backend are not launched on a device; see --backend cuda");
+    return fail(kNoDeviceCode);
   if (llvm::Error error = writeArtifact(*artifact, a.prefix, wanted, options.weights))
     return fail(std::move(error));
 
