@@ -28,7 +28,7 @@ bool KernelCase::fits(const KernelLevel &level, Kind kind) const {
   return make && !(kind == Kind::Elementwise && !asks(anyValues)) &&
          !(asks(exactKind) && kind != Kind::Exact) && !(asks(realKind) && kind != Kind::Real) &&
          !(asks(plain) && level.bf16) && !(asks(rounded) && !level.bf16) && !(asks(vnni) && !level.vnni) &&
-         !(asks(amx) && !level.amx) && !(asks(noAmx) && level.amx);
+         !(asks(noVnni) && level.vnni) && !(asks(amx) && !level.amx) && !(asks(noAmx) && level.amx);
 }
 
 ArrayRef<KernelCase> kernelCases() {
@@ -174,10 +174,11 @@ Known KernelGraph::fed(ArrayRef<int64_t> shape, ArrayRef<int64_t> dynamic, Type 
   return fedAs(hlo::makeType(dims, elem));
 }
 
-Known KernelGraph::fixed(ArrayRef<int64_t> shape, Type elem) {
+Known KernelGraph::fixed(ArrayRef<int64_t> shape, Type elem, int64_t bound) {
   if (!elem)
     elem = type;
-  const int64_t bound = chance(40) ? std::max<int64_t>(3, largest(elem)) : 3;
+  if (!bound)
+    bound = chance(40) ? std::max<int64_t>(3, largest(elem)) : 3;
   values.push_back({hlo::makeConstant(b, b.getLoc(), filled(shape, elem, bound)), double(bound)});
   return values.back();
 }

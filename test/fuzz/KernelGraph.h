@@ -31,6 +31,7 @@ enum Needs : unsigned {
   vnni = 16,
   amx = 32,
   noAmx = 64,
+  noVnni = 256,
   anyValues = 128, ///< nothing is summed up: NaN and infinities too
 };
 
@@ -102,7 +103,8 @@ public:
 
   /// An argument; dimensions in `dynamic` are known at run time only.
   Known fed(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> dynamic = {}, mlir::Type elem = {});
-  Known fixed(llvm::ArrayRef<int64_t> shape, mlir::Type elem = {});
+  /// A constant; integers up to `bound`, if one is given.
+  Known fixed(llvm::ArrayRef<int64_t> shape, mlir::Type elem = {}, int64_t bound = 0);
   Known right(Right how, llvm::ArrayRef<int64_t> shape, mlir::Type elem = {});
   /// A constant with one number that leaves nothing finite in sums with others of its kind.
   Known spoilt(llvm::ArrayRef<int64_t> shape);

@@ -87,6 +87,35 @@ bool winograd(KernelGraph &g, ArrayRef<StringRef> types, bool spoil) {
   return g.conv(x, spoil ? g.spoilt({3, 3, s.ic, s.oc}) : g.fixed({3, 3, s.ic, s.oc}), s);
 }
 
+/// A window of bytes that Winograd's algorithm takes where it is faster: borders of any number, filters of bytes or words; or taps that are
+/// too large for it.
+bool integerWinograd(KernelGraph &g, bool large = false) {
+  g.pickType({"i8", "u8"});
+  ConvSpec s = winogradWindow(g);
+  if (g.chance(50))
+    s.sizes = {g.between(9, 30), g.between(9, 30)};
+  s.images = g.between(1, 2);
+  s.ic = g.oneOf({24, 31, 32, 33, 48});
+  s.oc = g.oneOf({31, 40, 48, 64});
+  if (g.chance(25)) {
+    s.taps = g.chance(50) ? SmallVector<int64_t>{1, 3} : SmallVector<int64_t>{3, 1};
+    s.padding = {{0, s.taps[0] / 2}, {s.taps[1] / 2, 0}};
+    s.oc = 64;
+  } else if (g.chance(30)) {
+    s.padding = {{g.below(3), g.below(3)}, {g.below(3), g.below(3)}};
+  }
+  if (g.chance(20))
+    s.dilation = {g.between(1, 2), 2};
+  if (g.chance(40))
+    s.border = g.type.isUnsignedInteger() ? g.below(3) : g.between(-2, 2);
+  s.rightElem = g.typeOf(large || g.chance(30) ? "i16" : "i8");
+  s.result = g.typeOf("i32");
+  if (!large)
+    return g.conv(s);
+  Known x = g.fed({s.images, s.sizes[0], s.sizes[1], s.ic});
+  return g.conv(x, g.fixed({s.taps[0], s.taps[1], s.ic, s.oc}, s.rightElem, 4000), s);
+}
+
 /// Few output channels, so that taps of a row are columns beside each other.
 ConvSpec spreadWindow(KernelGraph &g) {
   ConvSpec s;
@@ -271,6 +300,7 @@ void addWindowCases(std::vector<KernelCase> &cases) {
        }},
 
       {"winograd", "", plainReal, [](G &g) { return winograd(g, {"f32"}, false); }},
+      {"winograd", "", exactKind | noVnni, [](G &g) { return integerWinograd(g); }},
       {"winograd", "exact results are asked for", plainExact,
        [](G &g) {
          return winograd(g, {"f32", "f16", "bf16"}, false);
@@ -301,6 +331,7 @@ void addWindowCases(std::vector<KernelCase> &cases) {
        }},
       {"winograd", "the filter would lose too much accuracy", plainReal,
        [](G &g) { return winograd(g, {"f32"}, true); }},
+      {"winograd", "integers might not fit once they are transformed", exactKind | noVnni, [](G &g) { return integerWinograd(g, true); }},
       {"winograd", "the target has no vectors of f32", anyBatch, nullptr, "every processor has some"},
       {"winograd", "operands are not f32, or narrower floats summed up in f32", anyBatch, nullptr,
        "told as 'operands are not f32'"},

@@ -1,7 +1,7 @@
 // RUN: lathe-opt %s --kernel-set-target="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma" --kernel-pack-weights="explain" --split-input-file --verify-diagnostics | FileCheck %s --enable-var-scope
 // RUN: lathe-opt %s --kernel-set-target="features=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+avx,+fma exact" --kernel-pack-weights --split-input-file | FileCheck %s --check-prefix=EXACT
 
-// EXACT-NOT: winograd =
+// EXACT-NOT: #cpu.winograd
 
 // Many channels and a large image: tiles of 4x4, 36 points.
 // CHECK-LABEL: @large

@@ -7,6 +7,7 @@
 // With dilated taps the pixels of each phase (those a multiple of the dilation apart) are an image of their
 // own: tiles step over the others.
 #include "dialects/hlo/Shape.h"
+#include "passes/codegen/cpu/conv/Conv.h"
 #include "passes/codegen/cpu/conv/Winograd.h"
 #include "passes/codegen/cpu/layout/Layout.h"
 #include "passes/codegen/cpu/product/Product.h"
@@ -24,8 +25,9 @@ namespace {
 class WinogradEmitter {
 public:
   WinogradEmitter(kernel::ConvOp op, KernelBuilder &b)
-      : op(op), b(b), epilogue(b, op), f32(b.getF32Type()),
-        inElem(cast<RankedTensorType>(op.getInput().getType()).getElementType()),
+      : op(op), b(b), epilogue(b, op), integers(isa<IntegerType>(op.getAccType().getElementType())), pairs(op.getBf16() || integers),
+        sumElem(op.getAccType().getElementType()), workElem(integers ? Type(b.getI16Type()) : b.getF32Type()),
+        operandElem(op.getBf16() ? Type(b.getBF16Type()) : workElem), inElem(cast<RankedTensorType>(op.getInput().getType()).getElementType()),
         tile(WinogradSizes::of(op).tile(*winogradTile(op))), inRows(tile.down.points()),
         inColumns(tile.across.points()), points(tile.points()) {}
   LogicalResult emit();
@@ -46,22 +48,27 @@ private:
   SmallVector<Value> inputRow(const WinogradAxis &axis, ArrayRef<Value> d);
   SmallVector<Value> outputRow(const WinogradAxis &axis, ArrayRef<Value> s);
 
-  Value scaled(double f, Value x, Value y) { return multiplyAdd(b, b.cst(x.getType(), f), x, y, f32); }
+  // of floats alone: exact tiles have no other factors than 1 and -1
+  Value scaled(double f, Value x, Value y) { return multiplyAdd(b, b.cst(x.getType(), f), x, y, sumElem); }
   Value times(double f, Value x) { return arith::MulFOp::create(b, x, b.cst(x.getType(), f)); }
-  Value plus(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
-  Value minus(Value x, Value y) { return arith::SubFOp::create(b, x, y); }
+  Value plus(Value x, Value y) { return integers ? arith::AddIOp::create(b, x, y).getResult() : arith::AddFOp::create(b, x, y); }
+  Value minus(Value x, Value y) { return integers ? arith::SubIOp::create(b, x, y).getResult() : arith::SubFOp::create(b, x, y); }
+  Value toWork(Value v);
 
   kernel::ConvOp op;
   KernelBuilder &b;
   Epilogue epilogue;
-  Type f32, inElem; // inElem: f32, bf16 or f16
-  Type operandElem; // of transformed input and filter: f32, or bf16 for pairs
-  bool pairs = false;
+  const bool integers, pairs;
+  const Type sumElem;     // f32 or i32
+  const Type workElem;    // in which the input is transformed: f32 or i16
+  const Type operandElem; // of transformed input and filter: that, or bf16
+  const Type inElem;      // f32, bf16 or f16, or a byte
   LogicalResult ok = success();
 
   WinogradTile tile;
   const int64_t inRows, inColumns, points; // of a tile
-  int64_t ic = 0, oc = 0, panel = 0, panelsPerUnit = 1, groups = 1, tilesPerBlock = 1;
+  int64_t ic = 0, paired = 0; // paired: with the zero behind an odd number of integers
+  int64_t oc = 0, panel = 0, panelsPerUnit = 1, groups = 1, tilesPerBlock = 1;
   int64_t rowStride = 0, pointStride = 0;         // of transformed input, in elements
   int64_t sumsPanelStride = 0, sumsPointStride = 0;
   int64_t down = 1, across = 1; // dilation of the taps: distance of a tile's pixels
@@ -77,8 +84,6 @@ private:
 
 void WinogradEmitter::plan() {
   const int64_t m = *winogradTile(op);
-  pairs = op.getBf16();
-  operandElem = pairs ? Type(b.getBF16Type()) : f32;
   panel = *panelColumns(op);
   auto input = cast<RankedTensorType>(op.getInput().getType());
   auto filter = cast<RankedTensorType>(op.getFilter().getType());
@@ -92,7 +97,7 @@ void WinogradEmitter::plan() {
   const KernelPlan given = KernelPlan::of(op);
   if (given.block && b.target.threads <= 1)
     tilesPerBlock = std::min(*given.block, std::max<int64_t>(1, winogradTiles(sizes, m)));
-  shape = panelTile(b.target, f32, panel, tilesPerBlock, given);
+  shape = panelTile(integers ? tileTarget(b.target, OperandFormat{OperandFormat::Kind::Words}) : b.target, sumElem, panel, tilesPerBlock, given);
   rows = RowTiles(tilesPerBlock, shape.rows);
 
   SmallVector<AffineExpr> in = hlo::getDims(input), out = hlo::getDims(op.getAccType());
@@ -111,6 +116,7 @@ void WinogradEmitter::plan() {
   tiles = b.dim(tilesExpr);
 
   // Rows and planes an odd number of cache lines apart, so that what is used together falls in different L1 sets.
+  paired = pairs ? llvm::alignTo(ic, 2) : ic;
   const int64_t line = 64 / elemBytes(operandElem);
   auto oddLines = [&](int64_t elements, int64_t line) {
     int64_t lines = llvm::divideCeil(elements, line);
@@ -204,14 +210,18 @@ SmallVector<Value> WinogradEmitter::outputRow(const WinogradAxis &axis, ArrayRef
 /// Copies a tile that reaches over the border, with zeros there.
 Value WinogradEmitter::patchOf(Place at, Value top, Value left) {
   Value zero = b.i64(0), edge = b.i64(inColumns), channels = b.i64(ic);
-  Type bits = inElem.isF32() ? inElem : b.getI16Type();
+  Type bits = inElem.isF32() ? inElem : integers ? b.getI8Type() : b.getI16Type();
   auto steps = [&](Value n) { return b.divU(b.add(b.max(n, zero), b.i64(across - 1)), b.i64(across)); };
   Value low = b.min(steps(b.sub(zero, left)), edge);
   Value high = b.max(low, b.min(edge, steps(b.sub(width, left))));
   b.loop(zero, b.i64(inRows), [&](Value i) {
     Value y = b.add(top, b.mul(i, b.i64(down))), to = b.ptrAt(patch, inElem, b.mul(i, b.i64(inColumns * ic)));
     auto fill = [&](Value from, Value until) {
-      zeroRun(b, bits, b.ptrAt(to, inElem, b.mul(from, channels)), b.mul(b.sub(until, from), channels));
+      Value at = b.ptrAt(to, inElem, b.mul(from, channels)), count = b.mul(b.sub(until, from), channels);
+      if (integers)
+        repeatInFormat(b, {OperandFormat::Kind::Bytes}, sumElem, static_cast<int8_t>(padValueOf(op)), at, count);
+      else
+        zeroRun(b, bits, at, count);
     };
     b.ifElse(
         b.inRange(y, zero, height), TypeRange{},
@@ -238,8 +248,16 @@ Value WinogradEmitter::patchOf(Place at, Value top, Value left) {
   return patch;
 }
 
+/// An element of the input as it is transformed.
+Value WinogradEmitter::toWork(Value v) {
+  if (!integers)
+    return toAccumulator(b, v, inElem, sumElem);
+  Type wide = isa<VectorType>(v.getType()) ? cast<VectorType>(v.getType()).clone(workElem) : workElem;
+  return inElem.isUnsignedInteger() ? arith::ExtUIOp::create(b, wide, v).getResult() : arith::ExtSIOp::create(b, wide, v);
+}
+
 void WinogradEmitter::transformInput() {
-  unsigned lanes = b.target.lanes(f32);
+  unsigned lanes = b.target.lanes(workElem);
   while (lanes > ic)
     lanes /= 2;
   b.loop(b.i64(0), count, [&](Value t) {
@@ -269,9 +287,7 @@ void WinogradEmitter::transformInput() {
       for (int64_t j = 0; j < inColumns; ++j) {
         SmallVector<Value> d;
         for (int64_t i = 0; i < inRows; ++i)
-          d.push_back(toAccumulator(
-              b, b.loadElem(inElem, lines[i], b.add(channel, b.mul(b.i64(j), pixelStep)), lanes), inElem,
-              f32));
+          d.push_back(toWork(b.loadElem(inElem, lines[i], b.add(channel, b.mul(b.i64(j), pixelStep)), lanes)));
         columns.push_back(inputRow(tile.down, d));
       }
       for (int64_t i = 0; i < inRows; ++i) {
@@ -294,21 +310,21 @@ void WinogradEmitter::products(Value group) {
   if (rows.numHigh)
     last = b.add(last, b.min(needed(count, rows.low + 1), b.i64(rows.numHigh)));
 
-  const int64_t panelSize = ic * panel;
+  const int64_t panelSize = paired * panel;
   // long sums are cut so that a block of the panel stays in L1
   const int64_t perStep = pairs ? 2 : 1, most = 512 * perStep;
-  const int64_t parts = llvm::divideCeil(ic, most), depth = llvm::alignTo(llvm::divideCeil(ic, parts), 4 * perStep);
+  const int64_t parts = llvm::divideCeil(paired, most), depth = llvm::alignTo(llvm::divideCeil(paired, parts), 4 * perStep);
   Value filters =
       b.ptrAt(b.operands[1], operandElem, b.mul(group, b.i64(points * panelsPerUnit * panelSize)));
   b.loop(b.i64(0), b.i64(points), [&](Value point) {
     Value in = b.ptrAt(transformed, operandElem, b.mul(point, b.i64(pointStride)));
-    Value out = b.ptrAt(sums, f32, b.mul(point, b.i64(sumsPointStride)));
+    Value out = b.ptrAt(sums, sumElem, b.mul(point, b.i64(sumsPointStride)));
     Value filter = b.ptrAt(filters, operandElem, b.mul(point, b.i64(panelsPerUnit * panelSize)));
     b.loop(b.i64(0), b.i64(panelsPerUnit), [&](Value p) {
       Value panelStart = b.ptrAt(filter, operandElem, b.mul(p, b.i64(panelSize)));
-      Value to = b.ptrAt(out, f32, b.mul(p, b.i64(sumsPanelStride)));
-      for (int64_t k0 = 0; k0 < ic; k0 += depth) {
-        int64_t left = std::min(depth, ic - k0), steps = left / perStep;
+      Value to = b.ptrAt(out, sumElem, b.mul(p, b.i64(sumsPanelStride)));
+      for (int64_t k0 = 0; k0 < paired; k0 += depth) {
+        int64_t left = std::min(depth, paired - k0), steps = left / perStep;
         TileOperands operands;
         operands.aElem = operands.bElem = operandElem;
         operands.pairs = pairs;
@@ -323,13 +339,13 @@ void WinogradEmitter::products(Value group) {
           operands.a = b.ptrAt(in, operandElem, b.add(b.mul(row, b.i64(rowStride)), b.i64(k0)));
           Value share = b.i64(steps / 4 * 64 * operands.prefetchLines);
           operands.prefetch = b.ptrBytes(next, b.mul(b.divU(row, b.i64(rows.low)), share));
-          Value target = b.ptrAt(to, f32, b.mul(row, b.i64(panel)));
+          Value target = b.ptrAt(to, sumElem, b.mul(row, b.i64(panel)));
           ReductionLoop reduction{b.i64(steps), b.i64(perStep), b.i64(perStep * panel)};
-          SmallVector<Value> accs = emitTile(b, s, f32, operands, reduction);
+          SmallVector<Value> accs = emitTile(b, s, sumElem, operands, reduction);
           if (k0)
-            addToTile(b, s, f32, accs, target);
+            addToTile(b, s, sumElem, accs, target);
           else
-            storeTile(b, s, f32, accs, target);
+            storeTile(b, s, sumElem, accs, target);
         });
       }
     });
@@ -340,9 +356,9 @@ void WinogradEmitter::products(Value group) {
 void WinogradEmitter::transformOutput(Value panelInGroup, Value panelNumber, Value validColumns) {
   unsigned lanes = shape.lanes;
   Value column = b.mul(panelNumber, b.i64(panel));
-  Value source = b.ptrAt(sums, f32, b.mul(panelInGroup, b.i64(sumsPanelStride)));
+  Value source = b.ptrAt(sums, sumElem, b.mul(panelInGroup, b.i64(sumsPanelStride)));
   b.loop(b.i64(0), count, [&](Value t) {
-    Value from = b.ptrAt(source, f32, b.mul(t, b.i64(panel)));
+    Value from = b.ptrAt(source, sumElem, b.mul(t, b.i64(panel)));
     b.loop(b.i64(0), b.i64(shape.vecs), [&](Value v) {
       Value lane = b.mul(v, b.i64(lanes));
       SmallVector<SmallVector<Value>> columns;
@@ -350,15 +366,19 @@ void WinogradEmitter::transformOutput(Value panelInGroup, Value panelNumber, Val
         SmallVector<Value> d;
         for (int64_t i = 0; i < inRows; ++i)
           d.push_back(
-              b.loadElem(f32, from, b.add(lane, b.i64((i * inColumns + j) * sumsPointStride)), lanes));
+              b.loadElem(sumElem, from, b.add(lane, b.i64((i * inColumns + j) * sumsPointStride)), lanes));
         columns.push_back(outputRow(tile.down, d));
       }
       for (int64_t i = 0; i < tile.down.m; ++i) {
         SmallVector<Value> d;
         for (int64_t j = 0; j < inColumns; ++j)
           d.push_back(columns[j][i]);
-        for (auto [j, value] : llvm::enumerate(outputRow(tile.across, d)))
-          b.storeElem(f32, value, pixels, b.add(lane, b.i64((i * tile.across.m + j) * panel)));
+        for (auto [j, sum] : llvm::enumerate(outputRow(tile.across, d))) {
+          Value value = sum;
+          if (integers) // the halves of the filter's transforms; nothing is lost
+            value = arith::ShRSIOp::create(b, sum, b.cstI(sum.getType(), tile.halvings()));
+          b.storeElem(sumElem, value, pixels, b.add(lane, b.i64((i * tile.across.m + j) * panel)));
+        }
       }
     });
     Place at = locate(b.add(firstTile, t));
@@ -369,7 +389,7 @@ void WinogradEmitter::transformOutput(Value panelInGroup, Value panelNumber, Val
     };
     Value columns = inResult(outWidth, at.x, tile.across.m, across);
     b.loop(b.i64(0), inResult(outHeight, at.y, tile.down.m, down), [&](Value i) {
-      Value line = b.ptrAt(pixels, f32, b.mul(i, b.i64(tile.across.m * panel)));
+      Value line = b.ptrAt(pixels, sumElem, b.mul(i, b.i64(tile.across.m * panel)));
       auto index = [&](Value r) {
         return SmallVector<Value>{at.image, b.add(at.y, b.mul(i, b.i64(down))), b.add(at.x, b.mul(r, b.i64(across))), column};
       };

@@ -1,6 +1,10 @@
 // Winograd's F(m x m, r x r), F(1 x m, 1 x r) and F(m x 1, r x 1): convolutions with fewer multiplications,
 // at some cost in accuracy.
 //
+// Of bytes with sums of 32 bits the algorithm is exact, with four points in a direction: the transforms of pixels are sums of at most
+// two each way, those of filters are whole numbers once they are multiplied by two each way, both fit 16 bits, and their products
+// are summed in pairs (vpmaddwd). What comes out is four times the sum (twice with taps in one direction), without a remainder.
+//
 // Words used here: along a direction of r > 1 taps a tile has m output pixels, computed from m + r - 1 input
 // pixels; along one of a single tap it has one. Tiles and filters are transformed to as many points as the
 // tile has input pixels; at every point the sum over the input channels is a matrix product (tiles x
@@ -55,6 +59,10 @@ struct WinogradTile {
   bool isKnown() const { return down.isKnown() && across.isKnown() && pixels() > 1; }
   int64_t points() const { return down.points() * across.points(); }
   int64_t pixels() const { return down.m * across.m; }
+  /// Whether integers stay integers: transforms by 1 and -1, and halves in those of filters.
+  bool isExact() const { return isKnown() && down.points() <= 4 && across.points() <= 4; }
+  /// How many directions have halves.
+  int64_t halvings() const { return (down.r > 1) + (across.r > 1); }
 };
 /// The values of m that a window's tiles may have, large ones first.
 llvm::SmallVector<int64_t> winogradTileSizes(int64_t windowHeight, int64_t windowWidth);
@@ -64,8 +72,9 @@ struct WinogradSizes {
   int64_t inChannels = 0, outChannels = 0;
   std::optional<int64_t> height, width, images; ///< of the result
   int64_t rowDilation = 1, columnDilation = 1;  ///< of the taps
-  bool pairs = false;                           ///< products of bf16 operands
+  bool pairs = false;                           ///< products of pairs of operands of two bytes: bf16, or transformed integers
   int64_t windowHeight = 3, windowWidth = 3;
+  bool integers = false;                        ///< bytes with sums of 32 bits
   WinogradTile tile(int64_t m) const { return {m, windowHeight, windowWidth}; }
   static WinogradSizes of(kernel::ConvOp op);
 };
@@ -95,8 +104,9 @@ enum class WinogradRefusal {
   NoVectors, ///< the target has none for f32
   NotFaster, ///< by the estimates
   Inexact,   ///< the filter loses too much accuracy
+  Overflow,  ///< of integers: four times a sum may not fit 32 bits, or a transformed number 16
 };
-constexpr unsigned numWinogradRefusals = 7;
+constexpr unsigned numWinogradRefusals = 8;
 llvm::StringRef describe(WinogradRefusal refusal);
 
 /// The largest error of a layer, as a share of its result's largest magnitude, that is accepted: with independent
@@ -129,6 +139,9 @@ Bf16Choice chooseBf16(kernel::ConvOp op, const KernelTarget &target, llvm::funct
 Tensor transformFilter(const Tensor &filter, const WinogradPlan &plan);
 /// The same rounded to bf16, as pairs of input channels: [..., ic / 2, 2 * panel].
 Tensor pairFilter(const Tensor &transformed);
+/// A filter of i8 or i16 transformed, times two for each direction of several taps, as i16 in pairs of input channels:
+/// [..., ceil(ic / 2), 2 * panel], with zeros behind an odd number of them.
+Tensor transformIntegerFilter(const Tensor &filter, const WinogradPlan &plan);
 
 /// Largest error of sampled results as a share of their largest magnitude, from pseudo-random inputs in f32
 /// against double: what this filter loses with tiles of m pixels a direction.

@@ -30,6 +30,8 @@ llvm::StringRef describe(WinogradRefusal refusal) {
     return "direct code is estimated to be as fast";
   case WinogradRefusal::Inexact:
     return "the filter would lose too much accuracy";
+  case WinogradRefusal::Overflow:
+    return "integers might not fit once they are transformed";
   }
   return "";
 }
@@ -44,6 +46,7 @@ WinogradSizes WinogradSizes::of(kernel::ConvOp op) {
                                      ? *op.getKernelShape()
                                      : cast<RankedTensorType>(op.getFilter().getType()).getShape();
   auto dilation = [&](int64_t i) { return taps[i] == 1 ? 1 : op.getRhsDilation()[i]; };
+  const bool integers = isa<IntegerType>(acc.getElementType());
   return {cast<RankedTensorType>(op.getInput().getType()).getShape().back(),
           acc.getShape().back(),
           size(1),
@@ -51,9 +54,10 @@ WinogradSizes WinogradSizes::of(kernel::ConvOp op) {
           size(0),
           dilation(0),
           dilation(1),
-          op.getBf16(),
+          op.getBf16() || integers,
           taps[0],
-          taps[1]};
+          taps[1],
+          integers};
 }
 
 //===----------------------------------------------------------------------===//
@@ -101,7 +105,17 @@ TransformCycles::TransformCycles(const KernelTarget &target, const WinogradTile 
   }
 }
 
-WinogradPlan planWinograd(const KernelTarget &target, const WinogradSizes &s, int64_t m, int64_t panel, int64_t panelsPerUnit) {
+/// A product of whole vectors, in multiply-adds: of integers it may take an addition apart, which other units than the two for
+/// products can do.
+static double productCost(const KernelTarget &target, const WinogradSizes &s) { return s.integers && !target.avx512vnni ? 4.0 / 3 : 1; }
+
+/// The target as the choice of tiles sees it.
+static KernelTarget tileTarget(const KernelTarget &target, const WinogradSizes &s) {
+  return s.integers ? tileTarget(target, OperandFormat{OperandFormat::Kind::Words}) : target;
+}
+
+WinogradPlan planWinograd(const KernelTarget &of, const WinogradSizes &s, int64_t m, int64_t panel, int64_t panelsPerUnit) {
+  const KernelTarget target = tileTarget(of, s);
   WinogradPlan best;
   const int64_t threads = std::max(1, target.threads);
   const WinogradTile tile = s.tile(m);
@@ -110,13 +124,13 @@ WinogradPlan planWinograd(const KernelTarget &target, const WinogradSizes &s, in
   const unsigned maxRows = maxTileRows(target, vecs);
   const int64_t tiles = std::max<int64_t>(1, winogradTiles(s, m));
   const int64_t groups = std::max<int64_t>(1, panels / panelsPerUnit);
-  int64_t inLanes = lanes;
+  int64_t inLanes = s.integers ? 2 * lanes : lanes;
   while (inLanes > std::max<int64_t>(1, s.inChannels))
     inLanes /= 2;
   const double inVecs = llvm::divideCeil(s.inChannels, inLanes), outVecs = panels * vecs;
   const TransformCycles transforms(target, tile);
   // two products a step, operands of two bytes
-  const double operand = s.pairs ? 2 : 4, steps = s.inChannels / (s.pairs ? 2.0 : 1);
+  const double operand = s.pairs ? 2 : 4, steps = s.inChannels / (s.pairs ? 2.0 : 1), product = productCost(target, s) / target.fmas;
   const double weights = operand * points * s.inChannels * panels * panel;
   for (int64_t blocks = 1; blocks <= tiles; ++blocks) {
     int64_t perBlock = llvm::divideCeil(tiles, blocks);
@@ -126,7 +140,7 @@ WinogradPlan planWinograd(const KernelTarget &target, const WinogradSizes &s, in
       continue;
     RowTiles rows(perBlock, maxRows);
     auto tileCost = [&](double r) {
-      return std::max({r * vecs / target.fmas, (r + vecs) / target.fmas, double(target.fmaLatency)}) * target.winograd.overhead;
+      return std::max({r * vecs * product, (r + vecs) / target.fmas, double(target.fmaLatency)}) * target.winograd.overhead;
     };
     double gemm = points * steps * double(panels) * blocks *
                   (rows.numHigh * tileCost(rows.low + 1) + (rows.numTiles - rows.numHigh) * tileCost(rows.low));
@@ -158,7 +172,7 @@ WinogradPlan planWinograd(const KernelTarget &target, const WinogradSizes &s, in
   for (int64_t vecs : {2, 3, 4, 1}) {
     if (vecs > 1 && s.outChannels <= (vecs - 1) * lanes)
       continue;
-    if (maxTileRows(target, vecs) * vecs < 8)
+    if (maxTileRows(tileTarget(target, s), vecs) * vecs < 8)
       continue;
     int64_t panels = llvm::divideCeil(s.outChannels, vecs * lanes);
     for (int64_t perUnit = 1; perUnit <= panels; ++perUnit) {
@@ -196,6 +210,8 @@ static double directCycles(const KernelTarget &target, const WinogradSizes &s, b
     pixels *= share;
   const double weights = double(s.windowHeight * s.windowWidth) * s.inChannels * columns,
                products = pixels * weights;
+  if (s.integers)
+    return combined(products / (2 * target.fmas * lanes) * productCost(target, s) / efficiency, weights / target.streamBytes);
   if (bf16)
     return combined(products / (2 * target.fmas * lanes) / efficiency, 2 * weights / target.streamBytes);
   return combined(products / (target.fmas * lanes) / efficiency, 4 * weights / target.streamBytes);
@@ -212,9 +228,31 @@ WinogradRefusal whyNoWinogradWindow(kernel::ConvOp op) {
          !winogradTileSizes(filter.getDimSize(0), filter.getDimSize(1)).empty() && ones(op.getStrides()) &&
          ones(op.getLhsDilation()) && op.getGroups() == 1 && op.getBatchGroups() == 1 &&
          !input.isDynamicDim(3) && !op.getAccType().isDynamicDim(3);
-  if (!window || !isa<FloatType>(op.getAccType().getElementType()))
+  const Type sum = op.getAccType().getElementType(), taps = filter.getElementType();
+  if (window && sum.isInteger(32) && input.getElementType().isInteger(8) && (taps.isInteger(8) || taps.isInteger(16)) && !taps.isUnsignedInteger())
+    return WinogradRefusal::None;
+  if (!window || !isa<FloatType>(sum))
     return WinogradRefusal::Window;
   return isFloat(input) && isFloat(filter) && op.getAccType().getElementType().isF32() ? WinogradRefusal::None : WinogradRefusal::Types;
+}
+
+/// The number at an index of a filter of i8 or i16.
+static int64_t integerAt(const Tensor &filter, int64_t i) {
+  return filter.dtype() == DType::Int8 ? filter.data<int8_t>()[i] : filter.data<int16_t>()[i];
+}
+
+/// Whether transformed taps fit 16 bits and four times the sum of any output channel 32. (Sums of single points may wrap.)
+static bool integersFit(const Tensor &filter, bool isUnsigned) {
+  const int64_t oc = filter.dim(3), largest = isUnsigned ? 255 : 128;
+  std::vector<int64_t> magnitudes(oc);
+  for (int64_t i = 0; i < filter.numElements(); ++i) {
+    const int64_t v = std::abs(integerAt(filter, i));
+    // nine taps add up at a point
+    if (9 * v > std::numeric_limits<int16_t>::max())
+      return false;
+    magnitudes[i % oc] += v;
+  }
+  return llvm::all_of(magnitudes, [&](int64_t sum) { return 4 * largest * sum <= std::numeric_limits<int32_t>::max(); });
 }
 
 WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const KernelTarget &target, int64_t force) {
@@ -228,6 +266,11 @@ WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const Ker
   if (target.lanes(op.getAccType().getElementType()) == 1)
     return refuse(WinogradRefusal::NoVectors);
   WinogradSizes sizes = WinogradSizes::of(op);
+  const Type in = hlo::elementType(op.getInput());
+  if (sizes.integers && integerFormat(target, in, IntegerType::get(op.getContext(), 8), op.getAccType().getElementType()).kind != OperandFormat::Kind::Words)
+    return refuse(WinogradRefusal::NotFaster); // bytes are multiplied by fours
+  if (sizes.integers && !integersFit(filter, in.isUnsignedInteger()))
+    return refuse(WinogradRefusal::Overflow);
   // taps that always lie beside the image: more phases than pixels, most of them empty
   if (sizes.rowDilation > sizes.height.value_or(assumedSize) || sizes.columnDilation > sizes.width.value_or(assumedSize))
     return refuse(WinogradRefusal::Window);
@@ -239,12 +282,12 @@ WinogradChoice chooseWinograd(kernel::ConvOp op, const Tensor &filter, const Ker
   const bool spread = whyNotSpread(op, target, spreadShare).takes();
   double limit = directCycles(target, sizes) * (spread ? spreadShare : 1) * 0.97;
   for (int64_t m : winogradTileSizes(sizes.windowHeight, sizes.windowWidth)) {
-    if (force && force != m)
+    if ((force && force != m) || (sizes.integers && !sizes.tile(m).isExact()))
       continue;
     WinogradPlan plan = planWinograd(alone, sizes, m);
     if (!force && plan.cycles > limit)
       continue;
-    if (!force && sampleWinogradError(filter, m) > winogradErrorLimit) {
+    if (!force && !sizes.integers && sampleWinogradError(filter, m) > winogradErrorLimit) {
       reason = WinogradRefusal::Inexact;
       continue;
     }
@@ -349,6 +392,26 @@ Tensor pairFilter(const Tensor &transformed) {
     for (int64_t c = 0; c < ic; ++c)
       for (int64_t o = 0; o < panel; ++o)
         to[(c / 2 * panel + o) * 2 + c % 2] = floatToBFloat16(in[c * panel + o]);
+  return out;
+}
+
+Tensor transformIntegerFilter(const Tensor &narrow, const WinogradPlan &plan) {
+  Tensor filter = Tensor::allocate(DType::Float32, {narrow.dim(0), narrow.dim(1), narrow.dim(2), narrow.dim(3)});
+  for (int64_t i = 0; i < narrow.numElements(); ++i)
+    filter.data<float>()[i] = static_cast<float>(integerAt(narrow, i));
+  // quarters of numbers of 16 bits, which f32 holds
+  const Tensor transformed = transformFilter(filter, plan);
+  const int64_t scale = int64_t(1) << WinogradTile(plan.tile, narrow.dim(0), narrow.dim(1)).halvings();
+  const int64_t ic = transformed.dim(3), panel = transformed.dim(4), pairs = llvm::divideCeil(ic, 2);
+  const int64_t blocks = transformed.dim(0) * transformed.dim(1) * transformed.dim(2);
+  Tensor out = Tensor::allocate(DType::Int16, {transformed.dim(0), transformed.dim(1), transformed.dim(2), pairs, 2 * panel});
+  std::fill_n(out.data<int16_t>(), out.numElements(), int16_t(0));
+  const float *in = transformed.data<float>();
+  int16_t *to = out.data<int16_t>();
+  for (int64_t i = 0; i < blocks; ++i, in += ic * panel, to += 2 * pairs * panel)
+    for (int64_t c = 0; c < ic; ++c)
+      for (int64_t o = 0; o < panel; ++o)
+        to[(c / 2 * panel + o) * 2 + c % 2] = static_cast<int16_t>(scale * in[c * panel + o]);
   return out;
 }
 

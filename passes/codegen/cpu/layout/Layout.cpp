@@ -135,16 +135,18 @@ LogicalResult WinogradAttr::verifyLayout(Operation *op) const {
     return conv.emitOpError("winograd needs several taps");
   auto in = cast<RankedTensorType>(conv.getInput().getType()), filter = cast<RankedTensorType>(conv.getFilter().getType());
   const Type from = in.getElementType();
-  if (!(from.isF32() || from.isBF16() || from.isF16()) || !conv.getAccType().getElementType().isF32() ||
-      !(conv.getBf16() ? filter.getElementType().isBF16() : filter.getElementType().isF32()))
-    return conv.emitOpError("winograd needs floats, a filter in f32, or in bf16 where it is marked so");
+  const bool integers = from.isInteger(8) && conv.getAccType().getElementType().isInteger(32);
+  if (integers ? filter.getElementType() != IntegerType::get(getContext(), 16) || points > 16
+               : !(from.isF32() || from.isBF16() || from.isF16()) || !conv.getAccType().getElementType().isF32() ||
+                     !(conv.getBf16() ? filter.getElementType().isBF16() : filter.getElementType().isF32()))
+    return conv.emitOpError("winograd needs floats, a filter in f32, or in bf16 where it is marked so; or bytes, four points and a filter in i16");
   const int64_t columns = getColumns(), oc = conv.getAccType().getShape().back();
   if (in.isDynamicDim(3) || ShapedType::isDynamic(oc) || columns < 1 || !filter.hasStaticShape() || filter.getRank() != 5)
     return conv.emitOpError("winograd needs known channels, panels and a packed filter of rank 5");
   ArrayRef<int64_t> shape = filter.getShape();
-  const int64_t pair = conv.getBf16() ? 2 : 1;
+  const int64_t pair = conv.getBf16() || integers ? 2 : 1;
   if (shape[0] * shape[2] != static_cast<int64_t>(llvm::divideCeil(oc, columns)) || shape[1] != points ||
-      shape[3] * pair != in.getDimSize(3) || shape[4] != columns * pair)
+      shape[3] * pair != static_cast<int64_t>(llvm::alignTo(in.getDimSize(3), integers ? 2 : 1)) || shape[4] != columns * pair)
     return conv.emitOpError() << "transformed filter does not fit: found " << filter;
   return success();
 }

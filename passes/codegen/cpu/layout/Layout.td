@@ -59,7 +59,8 @@ def Cpu_Winograd : Cpu_Layout<"Winograd", "winograd"> {
     `tile` pixels at once along each of the two spatial dimensions with several taps r, from tile + r - 1 points (4, 6 or 8): strides of
     one, no dilated input, no groups, sums of f32 (the input may be bf16). The filter is `[panels / Q, points, Q, ic, columns]`, where
     points are those of both dimensions multiplied, panels = ceil(oc / columns) and Q of them are one unit of work. In an op marked
-    `bf16` the transformed input and filter are rounded, and the filter is `[panels / Q, points, Q, ic / 2, 2 * columns]`.
+    `bf16` the transformed input and filter are rounded, and the filter is `[panels / Q, points, Q, ic / 2, 2 * columns]`. So it is in i16, of
+    ceil(ic / 2) pairs, where sums of i32 are made of bytes; tiles then have no more than four points a direction.
   }];
   let parameters = (ins "int64_t":$tile, "int64_t":$columns);
 }

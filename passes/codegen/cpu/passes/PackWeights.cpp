@@ -408,7 +408,8 @@ WinogradChoice Packer::planned(kernel::ConvOp op, const Tensor &filter) {
   // a tile of other windows says nothing
   if (!plan.winograd || !WinogradSizes::of(op).tile(*plan.winograd).isKnown())
     return chooseWinograd(op, filter, target);
-  if (sampleWinogradError(filter, *plan.winograd) > winogradErrorLimit) {
+  const bool integers = WinogradSizes::of(op).integers;
+  if (!integers && sampleWinogradError(filter, *plan.winograd) > winogradErrorLimit) {
     choice.refusal = WinogradRefusal::Inexact;
     return choice;
   }
@@ -429,7 +430,8 @@ LogicalResult Packer::tryWinograd(kernel::ConvOp op, bool &done) {
   WinogradChoice choice;
   hlo::ConstantOp constant = constantBehind(op.getFilter());
   auto type = cast<RankedTensorType>(op.getFilter().getType());
-  if (options.exact) {
+  const bool integers = isa<IntegerType>(op.getAccType().getElementType());
+  if (options.exact && !integers) {
     choice.refusal = WinogradRefusal::Exact;
   } else if (choice.refusal = whyNoWinogradWindow(op); choice.refusal != WinogradRefusal::None) {
     // without reading the filter
@@ -452,7 +454,8 @@ LogicalResult Packer::tryWinograd(kernel::ConvOp op, bool &done) {
   const WinogradPlan &plan = *choice.plan;
   std::string key = ("winograd " + Twine(plan.tile) + " " + Twine(plan.panel) + " " + Twine(plan.panelsPerUnit)).str();
   if (failed(replace(op, key, [&](const Tensor &from) {
-        return transformFilter(from.reshaped({type.getShape().begin(), type.getShape().end()}), plan);
+        const Tensor filter = from.reshaped({type.getShape().begin(), type.getShape().end()});
+        return integers ? transformIntegerFilter(filter, plan) : transformFilter(filter, plan);
       })))
     return failure();
   op.setLayoutAttr(WinogradAttr::get(op.getContext(), plan.tile, plan.panel));

@@ -11,7 +11,7 @@ def PackWeights : Pass<"kernel-pack-weights", "::mlir::ModuleOp"> {
     to `#cpu.panels`.
     Convolutions of stride 1 in f32 with up to seven taps in one direction or both are done by Winograd's algorithm, as
     F(4x4, 3x3), F(4x4, 5x5) or F(2, 7) (`#cpu.winograd`, filters transformed in double), where estimates say that it is faster and a sample with the actual filter that its error
-    stays below the limit; never with `exact`. So are f32 products of enough rows, columns and steps for each thread done by one level of Strassen's
+    stays below the limit; never with `exact`. Bytes that are multiplied in pairs of 16 bits (x86 without VNNI) are done as F(2, 3), exactly. So are f32 products of enough rows, columns and steps for each thread done by one level of Strassen's
     algorithm (`#cpu.strassen`).
     Equal constants are packed once. Operands of unknown size, complex ones and those that are not constant stay
     as they are. Packed ops are left alone, so the pass is idempotent.
