@@ -1,7 +1,8 @@
 """convert_samples.py --samples DIR --out DIR [NAME ...]: real models by TensorFlow's converter in every way that it quantizes, each with
-feeds and what LiteRT's reference kernels give (as run_tflite.py reads them). NAMEs: digits_cnn, lstm, conv_lstm, bert_tiny, mobilenet_v2.
+feeds and what LiteRT's reference kernels give (as run_tflite.py reads them). NAMEs: digits_cnn, lstm, conv_lstm, bert_tiny, mobilenet_v2,
+efficientnet_b0, resnet50.
 
-DIR holds folders with graph.pb, saved_model, inputs.npz and model.json. Needs tensorflow and ai-edge-litert; for measurements
+DIR holds folders with graph.pb or saved_model, inputs.npz and model.json; a mobilenet_v2 that is not there is made. Needs tensorflow and ai-edge-litert; for measurements
 outside the test suite (docs/tflite.md)."""
 import argparse
 import json
@@ -49,6 +50,8 @@ def sample(folder):
     if os.path.isdir(os.path.join(folder, "saved_model")):
         examples = [[v[i:i + 1] for v in feeds.values()] if v0.shape[0] > 16 else list(feeds.values())
                     for v0 in [next(iter(feeds.values()))] for i in range(min(v0.shape[0], 40))]
+        if len(examples) == 1 and len(feeds) == 1:  # an image: others like it say what ranges there are
+            examples += [[R.normal(v.mean(), v.std(), v.shape).astype(v.dtype)] for v in examples[0] for _ in range(7)]
         return lambda: tf.lite.TFLiteConverter.from_saved_model(os.path.join(folder, "saved_model")), examples
     names, outputs = ([t["tensor"].split(":")[0] for t in info[side].values()] for side in ("feeds", "fetches"))
     shapes = {n: list(feeds[k].shape) for n, k in zip(names, info["feeds"])}
@@ -57,6 +60,7 @@ def sample(folder):
 
 
 def record(content, examples, out, name):
+    content = tflite_ops.without_wide_softmax(content)
     it = tflite_ops.interpreter(content)
     feeds = {}
     for d, value in zip(it.get_input_details(), examples[0]):
@@ -82,9 +86,9 @@ def main():
     p.add_argument("names", nargs="*")
     a = p.parse_args()
     os.makedirs(a.out, exist_ok=True)
-    for name in a.names or ("digits_cnn", "lstm", "conv_lstm", "bert_tiny", "mobilenet_v2"):
+    for name in a.names or ("digits_cnn", "lstm", "conv_lstm", "bert_tiny", "mobilenet_v2", "efficientnet_b0", "resnet50"):
         folder = os.path.join(a.samples, {"lstm": "lstm_multi_output"}.get(name, name))
-        make, examples = mobilenet_v2(a.size) if name == "mobilenet_v2" else sample(folder)
+        make, examples = sample(folder) if os.path.isdir(folder) else mobilenet_v2(a.size)
         for how in a.how.split(","):
             # in a process of its own: the calibrator ends it on some models
             child = os.fork()

@@ -196,6 +196,33 @@ def reference(model, feeds, resolver=None):
     return {d["name"]: it.get_tensor(d["index"]) for d in it.get_output_details()}
 
 
+def without_wide_softmax(content):
+    """The file without 8-bit softmaxes over 512 elements and more, at which the reference kernel ends the process (a shift of more than 31
+    bits, once the sum is 512 times the largest term): what they read takes their place. The same content where there are none."""
+    model = S.ModelT.InitFromObj(S.Model.GetRootAs(content, 0))
+    found = False
+    for number, graph in enumerate(model.subgraphs):
+        for op in list(graph.operators):
+            tensor = graph.tensors[op.inputs[0]] if len(op.inputs) else None
+            if (model.operatorCodes[op.opcodeIndex].builtinCode != S.BuiltinOperator.SOFTMAX or tensor.type not in (S.TensorType.INT8, S.TensorType.UINT8)
+                    or tensor.shape[-1] < 512):
+                continue
+            found = True
+            other = lambda i: int(op.inputs[0]) if i == op.outputs[0] else int(i)
+            graph.operators.remove(op)
+            for reader in graph.operators:
+                reader.inputs = [other(i) for i in reader.inputs]
+            graph.outputs = [other(i) for i in graph.outputs]
+            for signature in model.signatureDefs or []:
+                for t in signature.outputs if signature.subgraphIndex == number else []:
+                    t.tensorIndex = other(t.tensorIndex)
+    if not found:
+        return content
+    b = flatbuffers.Builder(len(content) + 1024)
+    b.Finish(model.Pack(b), b"TFL3")
+    return bytes(b.Output())
+
+
 A, P = S.ActivationFunctionType, S.Padding
 FUSED = {"none": A.NONE, "relu": A.RELU, "relu6": A.RELU6, "relu1": A.RELU_N1_TO_1}
 Q = {"i8": (-128, 127), "u8": (0, 255), "i16": (-32768, 32767)}
