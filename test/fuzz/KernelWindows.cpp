@@ -108,6 +108,8 @@ bool integerWinograd(KernelGraph &g, bool large = false) {
     s.dilation = {g.between(1, 2), 2};
   if (g.chance(40))
     s.border = g.type.isUnsignedInteger() ? g.below(3) : g.between(-2, 2);
+  if (g.chance(20))
+    s.dynamic = g.chance(50) ? SmallVector<int64_t>{0} : SmallVector<int64_t>{0, 1, 2};
   s.rightElem = g.typeOf(large || g.chance(30) ? "i16" : "i8");
   s.result = g.typeOf("i32");
   if (!large)
