@@ -1,7 +1,9 @@
 // Reductions over whole dimensions, the largest element's place, running sums.
 #include "compiler/export/tflite/Raiser.h"
 
+#include "dialects/hlo/Constants.h"
 #include "dialects/hlo/MaxNumber.h"
+#include "dialects/hlo/Shape.h"
 #include "passes/simplify/Match.h"
 
 #include <cmath>
@@ -86,18 +88,42 @@ bool isFirstExtreme(Region &region, hlo::ComparisonDirection better) {
   return differ && compares(differ.getLhs(), a, b, better) && compares(differ.getRhs(), b, a, better);
 }
 
+/// Whether each element is its own index along `dim`: an iota, one that is broadcast, or what folding has made of it.
+bool countsAlong(Value v, int64_t dim) {
+  if (auto iota = definedBy<hlo::IotaOp>(v))
+    return static_cast<int64_t>(iota.getIotaDimension()) == dim;
+  if (auto broadcast = definedBy<hlo::BroadcastInDimOp>(v)) {
+    auto *from = llvm::find(broadcast.getBroadcastDimensions(), dim);
+    if (from == broadcast.getBroadcastDimensions().end())
+      return false;
+    const int64_t inner = from - broadcast.getBroadcastDimensions().begin();
+    return hlo::equalDims(hlo::getDim(hlo::tensorType(broadcast.getOperand()), inner), hlo::getDim(hlo::tensorType(v), dim)) &&
+           countsAlong(broadcast.getOperand(), inner);
+  }
+  auto tensor = hlo::readConstant(v);
+  if (failed(tensor))
+    return false;
+  int64_t inner = 1;
+  for (int64_t d = dim + 1; d < tensor->rank(); ++d)
+    inner *= tensor->dim(d);
+  auto counts = [&](auto *values) {
+    for (int64_t i = 0; i < tensor->numElements(); ++i)
+      if (static_cast<int64_t>(values[i]) != i / inner % tensor->dim(dim))
+        return false;
+    return true;
+  };
+  if (tensor->dtype() == DType::Int32)
+    return counts(tensor->data<int32_t>());
+  return tensor->dtype() == DType::Int64 && counts(tensor->data<int64_t>());
+}
+
 LogicalResult place(hlo::ReduceOp op, Raiser &r) {
   using D = hlo::ComparisonDirection;
   bool max = isFirstExtreme(op.getBody(), D::GT), min = !max && isFirstExtreme(op.getBody(), D::LT);
   if ((!max && !min) || op.getDimensions().size() != 1)
     return r.refuse("a reduction of several tensors");
   const int64_t dim = op.getDimensions()[0];
-  auto iota = definedBy<hlo::IotaOp>(op.getInputs()[1]);
-  bool counts = iota && static_cast<int64_t>(iota.getIotaDimension()) == dim;
-  if (auto broadcast = definedBy<hlo::BroadcastInDimOp>(op.getInputs()[1]))
-    if (auto inner = definedBy<hlo::IotaOp>(broadcast.getOperand()))
-      counts = broadcast.getBroadcastDimensions()[inner.getIotaDimension()] == dim;
-  if (!counts)
+  if (!countsAlong(op.getInputs()[1], dim))
     return r.refuse("a reduction of several tensors");
   Value x = op.getInputs()[0];
   if (auto integer = dyn_cast<IntegerType>(hlo::elementType(x)); integer && integer.getWidth() < 32 && integer.getWidth() > 1)
