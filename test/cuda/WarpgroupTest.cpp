@@ -124,7 +124,8 @@ Outcome multiply(const std::string &type, const Layout &a, const Layout &b, cons
   return {result, same, device.findings()};
 }
 
-/// One product of 64x8 of 32 bytes of steps along rows of 128, of words or bytes, whose low bits do not count or are all.
+/// Two products of 64x8 of 32 bytes of steps along rows of 128, of words or bytes, whose low bits do not count or are all. They are the same
+/// but for their sums; the first one's are stored while the second is under way.
 template <class T, class Sum>
 void narrow(const char *shape, const char *scales, const char *reg, std::function<T(int)> convert) {
   CudaDevice device({{"CHECKS", "init,race"}, {"ARCH", "90"}});
@@ -144,28 +145,33 @@ void narrow(const char *shape, const char *scales, const char *reg, std::functio
   for (unsigned at = 0; at < image.size(); at += threads * 4)
     text += "add.u64 %rd7, %rd1, %rd6;\nadd.u64 %rd8, %rd5, %rd6;\nld.global.b32 %r4, [%rd7+" + std::to_string(at) +
             "];\nst.shared.b32 [%rd8+" + std::to_string(at) + "], %r4;\n";
-  text += std::string("fence.proxy.async.shared::cta;\nbar.sync 0;\n.reg .") + reg + " sum<4>;\n.reg .pred keep;\nsetp.ne.u32 keep, 0, 0;\n";
-  for (unsigned i = 0; i < 4; ++i) // not kept
+  text += std::string("fence.proxy.async.shared::cta;\nbar.sync 0;\n.reg .") + reg + " sum<8>;\n.reg .pred keep;\nsetp.ne.u32 keep, 0, 0;\n";
+  for (unsigned i = 0; i < 8; ++i) // not kept
     text += "mov.b32 sum" + std::to_string(i) + ", 5;\n";
   text += "shr.u64 %rd9, %rd5, 4;\nor.b64 %rd10, %rd9, %rd2;\nadd.u64 %rd11, %rd10, 512;\nwgmma.fence.sync.aligned;\n"
-          "wgmma.mma_async.sync.aligned.m64n8" + std::string(shape) + " {sum0, sum1, sum2, sum3}, %rd10, %rd11, keep" + scales +
-          ";\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nshr.u32 %r8, %r1, 5;\nand.b32 %r9, %r1, 31;\n"
-          "shr.u32 %r10, %r9, 2;\nand.b32 %r11, %r9, 3;\nmad.lo.u32 %r12, %r8, 16, %r10;\nmul.lo.u32 %r13, %r12, 8;\n"
-          "mad.lo.u32 %r13, %r11, 2, %r13;\nmul.wide.u32 %rd14, %r13, 4;\nadd.u64 %rd14, %rd4, %rd14;\n";
-  for (unsigned i = 0; i < 4; ++i)
-    text += "st.global.b32 [%rd14+" + std::to_string(i / 2 * 256 + i % 2 * 4) + "], sum" + std::to_string(i) + ";\n";
+          "shr.u32 %r8, %r1, 5;\nand.b32 %r9, %r1, 31;\nshr.u32 %r10, %r9, 2;\nand.b32 %r11, %r9, 3;\nmad.lo.u32 %r12, %r8, 16, %r10;\n"
+          "mul.lo.u32 %r13, %r12, 8;\nmad.lo.u32 %r13, %r11, 2, %r13;\nmul.wide.u32 %rd14, %r13, 4;\nadd.u64 %rd14, %rd4, %rd14;\n";
+  for (const char *sums : {"{sum0, sum1, sum2, sum3}", "{sum4, sum5, sum6, sum7}"})
+    text += "wgmma.mma_async.sync.aligned.m64n8" + std::string(shape) + " " + sums + ", %rd10, %rd11, keep" + scales +
+            ";\nwgmma.commit_group.sync.aligned;\n";
+  for (unsigned i = 0; i < 8; ++i) {
+    if (i % 4 == 0)
+      text += "wgmma.wait_group.sync.aligned " + std::to_string(1 - i / 4) + ";\n";
+    text += "st.global.b32 [%rd14+" + std::to_string(i / 4 * 2048 + i % 4 / 2 * 256 + i % 2 * 4) + "], sum" + std::to_string(i) + ";\n";
+  }
   lathe_cu_module m = device.load(entry(3, text, "", ".shared .align 1024 .b8 tile[9216];", "sm_90a", "8.0"));
   ASSERT_TRUE(m);
-  lathe_cu_deviceptr out = device.upload(nullptr, 64 * lines * 4);
+  lathe_cu_deviceptr out = device.upload(nullptr, 2 * 64 * lines * 4);
   ASSERT_EQ(device.run(device.function(m, "k"), 1, threads, {device.upload(image), descriptor(16, 1024, 1), out}), 0);
   EXPECT_TRUE(device.findings().empty()) << device.findings()[0];
-  std::vector<Sum> sums = device.download<Sum>(out, 64 * lines);
+  std::vector<Sum> sums = device.download<Sum>(out, 2 * 64 * lines);
   for (unsigned i = 0; i < 64; ++i)
     for (unsigned j = 0; j < lines; ++j) {
       Sum sum = 0;
       for (unsigned k = 0; k < depth; ++k)
         sum += static_cast<Sum>(v[i * depth + k] * v[(64 + j) * depth + k]);
-      ASSERT_EQ(sums[i * lines + j], sum) << i << " " << j;
+      for (unsigned product : {0, 1})
+        ASSERT_EQ(sums[(product * 64 + i) * lines + j], sum) << product << " " << i << " " << j;
     }
 }
 
@@ -205,6 +211,7 @@ TEST(Warpgroup, FindsWhatIsLeftOut) {
       {"wgmma.wait_group.sync.aligned 0;", "wgmma.wait_group.sync.aligned 1;", ""}, // sums are poison
       {"wgmma.commit_group.sync.aligned;", "", ""},
       {"wgmma.wait_group", "mov.f32 sum3, 0f00000000;\nwgmma.wait_group", "a register of sums is written"},
+      {"sum62, sum63}, %rd12", "sum63, sum62}, %rd12", "belongs to another product"},
       {"wgmma.wait_group", "st.shared.b32 [%rd5], %r1;\nwgmma.wait_group", "was to read it"},
       {"or.b64 %rd10, %rd9, %rd2;", "or.b64 %rd10, %rd9, %rd2;\ncvt.u64.u32 %rd15, %r1;\nor.b64 %rd10, %rd10, %rd15;", "different descriptors"},
       {"or.b64 %rd10, %rd9, %rd2;",

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 namespace lathe::emu {
 
@@ -65,12 +66,19 @@ const char *readDescriptor(uint64_t d, Matrix &m) {
 /// How a product's words are laid out in Extra::places.
 enum Place : unsigned { Columns, ElementBytes, ElementKind, SumKind, AcrossA, AcrossB, ScaleA, ScaleB, FirstSum };
 
+/// Registers of sums that are under way.
+struct Sums {
+  char *regs;
+  std::vector<uint32_t> places;
+  std::vector<uint32_t> values; ///< [place][lane]
+};
+
 struct Product {
   const Instr *instr;
-  char *regs;
   Matrix a, b;
   bool adds;
   std::vector<char> seen; ///< the operands as they were
+  std::shared_ptr<Sums> sums;
 };
 
 } // namespace
@@ -79,10 +87,8 @@ struct Product {
 struct Products {
   std::vector<std::vector<Product>> groups{1}; ///< the last one open
   bool fenced = false;                         ///< wgmma.fence was the last that ordered registers
-  char *regs = nullptr;
-  std::vector<uint32_t> places; ///< of the sums under way
-  std::vector<uint32_t> sums;   ///< their values, [place][lane]
-  size_t begun = 0;             ///< products, ever
+  std::vector<std::shared_ptr<Sums>> sums;     ///< of all that are under way
+  size_t begun = 0;                            ///< products, ever
 };
 
 namespace {
@@ -147,29 +153,46 @@ void checkOperands(Exec &x, const Instr &i, const Product &p, unsigned firstRow)
                         std::to_string(piece - SharedBase));
 }
 
-/// Values of the sums stay with the warp; their registers are poisoned.
-void takeSums(Exec &x, const Instr &i, Products &all) {
-  const uint32_t *place = i.extra->places.data() + FirstSum;
-  const size_t count = i.extra->places.size() - FirstSum;
-  if (all.regs == x.regs && all.places.size() == count && std::equal(place, place + count, all.places.begin())) {
-    for (uint32_t p : all.places)
-      for (unsigned l = 0; l < WarpSize; ++l)
-        if (x.reg<uint32_t>(p)[l] != poison)
-          return report(x, i, Mask(1) << l, Finding::Racecheck, "a register of sums is written while a product is under way");
-    return;
+/// Whether nobody has written to registers of sums since they were poisoned.
+bool isPoisoned(Exec &x, const Instr &i, const Sums &sums) {
+  for (uint32_t p : sums.places) {
+    const uint32_t *r = reinterpret_cast<const uint32_t *>(sums.regs + p);
+    for (unsigned l = 0; l < WarpSize; ++l)
+      if (r[l] != poison) {
+        report(x, i, Mask(1) << l, Finding::Racecheck, "a register of sums is written while a product is under way");
+        return false;
+      }
   }
-  if (!all.places.empty())
-    return report(x, i, Full, Finding::Instruction, "products of different sums under way at once, which is not supported");
-  if (!all.fenced)
-    return report(x, i, Full, Finding::Synccheck, "a product begins whose registers no wgmma.fence has ordered");
-  all.regs = x.regs;
-  all.places.assign(place, place + count);
-  all.sums.resize(count * WarpSize);
-  for (size_t n = 0; n < count; ++n) {
-    uint32_t *r = x.reg<uint32_t>(all.places[n]);
-    std::copy(r, r + WarpSize, &all.sums[n * WarpSize]);
+  return true;
+}
+
+/// The sums that a product adds to: those of one under way, or others, whose values stay with the warp from now on while their registers
+/// are poisoned. Null with a finding.
+std::shared_ptr<Sums> takeSums(Exec &x, const Instr &i, Products &all) {
+  const std::vector<uint32_t> places(i.extra->places.begin() + FirstSum, i.extra->places.end());
+  for (const auto &sums : all.sums) {
+    if (sums->regs != x.regs)
+      continue;
+    if (sums->places == places)
+      return isPoisoned(x, i, *sums) ? sums : nullptr;
+    for (uint32_t p : places)
+      if (std::find(sums->places.begin(), sums->places.end(), p) != sums->places.end()) {
+        report(x, i, Full, Finding::Racecheck, "a register of sums belongs to another product that is under way");
+        return nullptr;
+      }
+  }
+  if (!all.fenced) {
+    report(x, i, Full, Finding::Synccheck, "a product begins whose registers no wgmma.fence has ordered");
+    return nullptr;
+  }
+  auto sums = std::make_shared<Sums>(Sums{x.regs, places, std::vector<uint32_t>(places.size() * WarpSize)});
+  for (size_t n = 0; n < places.size(); ++n) {
+    uint32_t *r = x.reg<uint32_t>(places[n]);
+    std::copy(r, r + WarpSize, &sums->values[n * WarpSize]);
     std::fill(r, r + WarpSize, poison);
   }
+  all.sums.push_back(sums);
+  return sums;
 }
 
 /// Warps of a group begin the same products in the same order.
@@ -209,7 +232,7 @@ void begin(Exec &x, const Instr &i, Mask m) {
   for (unsigned l = 1; l < WarpSize; ++l)
     if (a[l] != a[0] || b[l] != b[0] || (x.pred(i.c) >> l & 1) != (x.pred(i.c) & 1))
       return report(x, i, Mask(1) << l, Finding::Synccheck, "threads of a warp have different descriptors or scales");
-  Product p{&i, x.regs, {}, {}, (x.pred(i.c) & 1) != 0, {}};
+  Product p{&i, {}, {}, (x.pred(i.c) & 1) != 0, {}, nullptr};
   for (auto [d, matrix, across] : {std::tuple(a[0], &p.a, places[AcrossA]), std::tuple(b[0], &p.b, places[AcrossB])}) {
     if (const char *why = readDescriptor(d, *matrix))
       return report(x, i, Full, Finding::Instruction, std::string("a descriptor with ") + why);
@@ -223,8 +246,8 @@ void begin(Exec &x, const Instr &i, Mask m) {
     return report(x, i, Full, Finding::Memcheck, "a matrix that is not within shared memory");
   if (checked(x))
     checkOperands(x, i, p, row);
-  takeSums(x, i, all);
-  all.groups.back().push_back(std::move(p));
+  if ((p.sums = takeSums(x, i, all)))
+    all.groups.back().push_back(std::move(p));
 }
 
 double elementOf(const char *from, uint32_t kind) {
@@ -241,7 +264,7 @@ double elementOf(const char *from, uint32_t kind) {
 }
 
 /// Adds the product to the sums that the warp keeps. A thread has, of each 8 columns, two neighbours in two rows.
-void multiply(Products &all, const Product &p) {
+void multiply(const Product &p) {
   const auto &places = p.instr->extra->places;
   const unsigned columns = places[Columns], e = p.a.elements, steps = stepBytes / e;
   std::vector<double> a(warpRows * steps), b(columns * steps);
@@ -254,7 +277,7 @@ void multiply(Products &all, const Product &p) {
     for (unsigned s = 0; s < 4; ++s)
       for (unsigned l = 0; l < WarpSize; ++l) {
         const double *row = &a[(l / 4 + s / 2 * 8) * steps], *column = &b[(8 * j + l % 4 * 2 + s % 2) * steps];
-        uint32_t &word = all.sums[(4 * j + s) * WarpSize + l];
+        uint32_t &word = p.sums->values[(4 * j + s) * WarpSize + l];
         double sum = !p.adds ? 0 : whole ? static_cast<int32_t>(word) : static_cast<double>(bitsTo<float>(word));
         for (unsigned k = 0; k < steps; ++k)
           sum += row[k] * column[k];
@@ -267,14 +290,14 @@ void multiply(Products &all, const Product &p) {
       }
 }
 
-void finish(Exec &x, const Instr &i, std::vector<Product> &group, Products &all) {
+void finish(Exec &x, const Instr &i, std::vector<Product> &group) {
   for (Product &p : group) {
     std::vector<char> now;
     if (!gather(*x.block, p, x.warp->index % groupWarps * warpRows, now) || now != p.seen)
       report(x, i, Full, Finding::Racecheck,
              "shared memory was written while the product at line " + std::to_string(p.instr->line) + " was to read it");
     p.seen = std::move(now);
-    multiply(all, p);
+    multiply(p);
   }
 }
 
@@ -285,22 +308,26 @@ void wait(Exec &x, const Instr &i, Mask m) {
   Products &all = productsOf(*x.warp);
   auto &groups = all.groups;
   while (groups.size() > static_cast<size_t>(i.imm) + 1) {
-    finish(x, i, groups.front(), all);
+    finish(x, i, groups.front());
     groups.erase(groups.begin());
   }
-  for (const auto &group : groups)
-    if (!group.empty())
+  // sums that no product is left to change
+  for (size_t s = 0; s < all.sums.size();) {
+    const auto sums = all.sums[s];
+    const bool isUnderWay = std::any_of(groups.begin(), groups.end(), [&](const std::vector<Product> &group) {
+      return std::any_of(group.begin(), group.end(), [&](const Product &p) { return p.sums == sums; });
+    });
+    if (isUnderWay) {
+      ++s;
+      continue;
+    }
+    if (!isPoisoned(x, i, *sums))
       return;
-  for (size_t n = 0; n < all.places.size(); ++n) {
-    uint32_t *r = reinterpret_cast<uint32_t *>(all.regs + all.places[n]);
-    for (unsigned l = 0; l < WarpSize; ++l)
-      if (r[l] != poison)
-        return report(x, i, Mask(1) << l, Finding::Racecheck, "a register of sums is written while a product is under way");
-    std::copy(&all.sums[n * WarpSize], &all.sums[n * WarpSize] + WarpSize, r);
-  }
-  if (!all.places.empty())
+    for (size_t n = 0; n < sums->places.size(); ++n)
+      std::copy_n(&sums->values[n * WarpSize], WarpSize, reinterpret_cast<uint32_t *>(sums->regs + sums->places[n]));
+    all.sums.erase(all.sums.begin() + static_cast<std::ptrdiff_t>(s));
     all.fenced = false;
-  all.places.clear();
+  }
 }
 
 void decodeProduct(Decoder &d) {
