@@ -90,7 +90,9 @@ def runs(out):
 
     sort("sort_few", [7, 20])
     sort("sort", [2, 300])
-    sort("sort_long", [1, 2500])
+    sort("sort_long", [2, 2500])
+    # a merge ends with either half: one line has its largest element in the first, the other in the second
+    feeds["sort_long_x"][0, 7] = feeds["sort_long_x"][1, -7] = 60
     scan("scan", [5, 150])
     scan("scan_four", [3, 420], exclusive=True)
     scan("scan_block", [2, 2500], reverse=True)
@@ -200,6 +202,18 @@ def proved(lines, start, kernel, kind, at, new):
         differs = max(both) if m.group(1) == "gt" else min(both)  # the number of which they say different things
         if m.group(2) in doubled and differs & (differs - 1):
             return "runs are powers of two"
+    exponent = re.match(r"\s*add\.s32\s+(%r\d+), %r\d+, -1262485504;", lines[at])  # less the bits of 1.5 * 2^23
+    if kind == "constant" and exponent:
+        end = next(i for i in range(at, len(lines)) if lines[i] == "}")
+        uses = [line for line in lines[at + 1 : end] if re.search(re.escape(exponent.group(1)) + r"\b", line)]
+        if len(uses) == 1 and re.match(r"\s*shr\.s32\s.*, 1;", uses[0]):
+            return "half an exponent: a factor that is exact, and the other one has the rest"
+    last = re.match(r"\s*setp\.gt\.u64\s+(%p\d+), %rd\d+, (\d+);", lines[at])
+    if kind == "constant" and kernel.endswith("_sort_merge") and last and new.endswith(f" {int(last.group(2)) + 1};"):
+        length = int(last.group(2)) + 1
+        guard = next((i for i in range(at, len(lines)) if re.match(rf"\s*@{last.group(1)} bra", lines[i])), at)
+        if length & (length - 1) and any(re.match(rf"\s*min\.s64\s.*, {length};", line) for line in lines[guard : guard + 8]):
+            return "a place behind the line, which shared memory has, takes what is behind both runs, and nobody reads it"
     if kind == "barrier":
         for line in reversed(lines[start:at]):
             if re.match(r"\$\w+:", line) or re.search(r"\b(ld\.(shared|global)|st|atom|red|cp)\.(?!.*\.nc\.)", line):
