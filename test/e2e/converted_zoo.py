@@ -4,8 +4,8 @@ Files that convert_samples.py made of real models, beside LiteRT's reference ker
 
     kind     float, hybrid (float inputs, int8 weights), integer (only integers between QUANTIZE and DEQUANTIZE), mixed
     whole    distance of an object's results from the reference kernels', with `tflite` and with `fast` arithmetic; "default" and "XNNPACK" are
-             those of LiteRT's other kernels; "shaken" is that of the reference kernels from themselves when every number of the inputs moves
-             to the next float (or half of those of integers by one step): what a flipped rounding comes to
+             those of LiteRT's other kernels; "shaken" is that of the reference kernels from themselves when every float of the inputs moves to
+             a next one (the largest of four draws): what a flipped rounding comes to
     single   the same, operator by operator: every operator reads what the reference kernels gave for its inputs, so that nothing adds up
     flips    of hybrid files: how many numbers of float inputs became another integer than in the reference kernels' run of the whole file, by how
              much at most, and the first operator that they are in, with how far its input was off. Such a number lies between two integers
@@ -77,10 +77,9 @@ def text(d):
 
 
 def kind_of(model):
-    graph = model.subgraphs[0]
     integers = lambda i: i >= 0 and graph.tensors[i].type in (S.TensorType.INT8, S.TensorType.UINT8, S.TensorType.INT16)
     floats = whole = hybrid = 0
-    for op in graph.operators:
+    for graph, op in ((g, op) for g in model.subgraphs for op in g.operators):
         name = OPERATOR[max(model.operatorCodes[op.opcodeIndex].builtinCode, model.operatorCodes[op.opcodeIndex].deprecatedBuiltinCode)]
         if name in ("QUANTIZE", "DEQUANTIZE"):
             continue
@@ -213,8 +212,8 @@ def flips(content, expected, got):
     return f"{count} of {total} by {most}" + (f", first in {first}" if first else ""), count
 
 
-def shaken(feeds):
-    r, out = np.random.default_rng(3), {}
+def shaken(feeds, seed):
+    r, out = np.random.default_rng(seed), {}
     for k, v in feeds.items():
         if v.dtype.kind == "f":
             v = np.nextafter(v, np.where(r.random(v.shape) < 0.5, np.inf, -np.inf).astype(v.dtype))
@@ -287,7 +286,7 @@ def check(lathe, path, content, feeds, float_want=None):
             row[name] = distance(results(content, theirs, resolver), want)
         except RuntimeError as e:
             row[name] = None
-    row["shaken"] = distance(results(content, shaken(theirs), REFERENCE), want)
+    row["shaken"] = max(distance(results(content, shaken(theirs, k), REFERENCE), want) for k in range(4))
     own = max(r[0] for r in (row["default"], row["XNNPACK"]) if r)
     for math in ("tflite", "fast") if kind in ("integer", "mixed") else ("tflite",):
         row[math] = d = distance(by_name(lathe.object(path, feeds, "--quantized-math", math)), want)
@@ -320,7 +319,8 @@ def check(lathe, path, content, feeds, float_want=None):
                 row["single " + math] = tuple(max(e[k] for e in each.values()) for k in (0, 1)) + tuple(sum(e[k] for e in each.values()) for k in (2, 3))
                 worst = max(each, key=lambda n: each[n][:2])
                 for n, e in each.items():
-                    if e[1] > (math == "fast") or e[0] > 1e-5:
+                    # means: the reference kernel adds thousands of numbers one after the other, and is itself as far from the exact mean
+                    if e[1] > (math == "fast") or e[0] > (1e-4 if names[n] == "MEAN" else 1e-5):
                         bad.append(f"single {math}: {names[n]} {n} {text(e)}")
                 row["worst " + math] = f"{names[worst]} {worst}"
             got = results(single, into, DEFAULT)
@@ -365,7 +365,7 @@ def ours(lathe, samples, name):
             want = results(content, theirs, REFERENCE)
             row = {"object": distance({outputs[k.removesuffix(":0")]: v for k, v in own.items()}, want)}
             row["default"] = distance(results(content, theirs, DEFAULT), want)
-            row["shaken"] = distance(results(content, shaken(theirs), REFERENCE), want)
+            row["shaken"] = max(distance(results(content, shaken(theirs, k), REFERENCE), want) for k in range(4))
             plain = {k: v for k, v in truth.items() if want[outputs[k]].dtype == v.dtype and v.dtype.kind == "f"}
             row["from TensorFlow's"] = distance({k: want[outputs[k]] for k in plain}, plain)
             kind, bad = kind_of(parse(content)), []
