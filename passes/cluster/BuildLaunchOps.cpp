@@ -49,6 +49,30 @@ std::optional<VariableUse> useOfCall(OpOperand &use, SymbolTable &symbols, int d
   return findUse(func.getBody().front().getArgument(use.getOperandNumber()), symbols, depth + 1);
 }
 
+/// Whether a loop that a handle enters, or what it runs in turn, gives the variable a value.
+bool mayAssign(Value handle, SymbolTable &symbols, int depth = 0) {
+  if (depth > 16)
+    return true;
+  return llvm::any_of(handle.getUses(), [&](OpOperand &use) {
+    auto node = dyn_cast<graph::NodeOp>(use.getOwner());
+    if (!node)
+      return false;
+    unsigned i = use.getOperandNumber();
+    if (i == 0 && ops::is(node.getOp(), ops::Flag::Assigns))
+      return true;
+    if (isOp(node, "Enter") || isOp(node, "Switch") || ops::is(node.getOp(), ops::Flag::Passes))
+      return llvm::any_of(node.getOutputs(), [&](Value v) { return mayAssign(v, symbols, depth + 1); });
+    return llvm::any_of(Policy::functionsOf(node), [&](FlatSymbolRefAttr name) {
+      auto func = symbols.lookup<graph::FuncOp>(name.getValue());
+      if (!func || func.getNumArguments() > node.getInputs().size())
+        return false;
+      // a branch takes all inputs but the first
+      unsigned first = static_cast<unsigned>(node.getInputs().size()) - func.getNumArguments();
+      return i >= first && mayAssign(func.getBody().front().getArgument(i - first), symbols, depth + 1);
+    });
+  });
+}
+
 VariableUse findUse(BlockArgument arg, SymbolTable &symbols, int depth) {
   VariableUse result;
   SmallVector<Operation *> work;
@@ -70,8 +94,10 @@ VariableUse findUse(BlockArgument arg, SymbolTable &symbols, int depth) {
   for (OpOperand &use : arg.getUses()) {
     auto node = dyn_cast<graph::NodeOp>(use.getOwner());
     bool isWrite = node && use.getOperandNumber() == 0 && ops::is(node.getOp(), ops::Flag::Assigns);
-    // behind a condition the value may never be asked for: tf.cond(is_initialized(v), ...)
-    bool mayRead = isOp(use.getOwner(), "Switch") || (node && ops::is(node.getOp(), ops::Flag::Branch));
+    // behind a condition the value may never be asked for: tf.cond(is_initialized(v), ...); a loop may assign it first
+    bool mayRead = isOp(use.getOwner(), "Switch") || (node && ops::is(node.getOp(), ops::Flag::Branch)) ||
+                   (isOp(use.getOwner(), "Enter") && mayAssign(node.getOutputs()[0], symbols)) ||
+                   (node && ops::is(node.getOp(), ops::Flag::Loop) && mayAssign(arg, symbols));
     if (std::optional<VariableUse> call = useOfCall(use, symbols, depth); call && !call->reads)
       continue;
     result.reads |= !isWrite && !mayRead && !afterWrite.contains(use.getOwner());

@@ -55,11 +55,11 @@ public:
   bool usesVariable(graph::NodeOp node, unsigned i);
   /// Whether the node calls functions.
   static bool isFunctional(graph::NodeOp node);
+  static llvm::SmallVector<mlir::FlatSymbolRefAttr> functionsOf(graph::NodeOp node);
 
 private:
   Verdict judge(graph::NodeOp node, bool inFunction);
   const Verdict &judgeFunction(mlir::FlatSymbolRefAttr name);
-  llvm::SmallVector<mlir::FlatSymbolRefAttr> functionsOf(graph::NodeOp node);
   bool argumentIsVariable(graph::FuncOp func, unsigned arg);
 
   mlir::SymbolTable symbols;

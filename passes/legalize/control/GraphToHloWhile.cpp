@@ -38,19 +38,24 @@ SmallVector<bool> findInvariants(graph::FuncOp body) {
 class Loop {
 public:
   Loop(Emitter &c, LegalizeContext &ctx, ArrayRef<GraphValue> values, const LoopParts &parts)
-      : c(c), ctx(ctx), parts(parts), n(values.size()), init(values.begin(), values.end()) {
+      : c(c), ctx(ctx), parts(parts), n(values.size()), given(values), init(values.begin(), values.end()) {
     for (const GraphValue &v : init)
       kept.push_back(keptBy(v));
   }
   FailureOr<GraphValues> run();
 
 private:
-  enum class Outcome { Done, Again, Failed };
+  enum class Outcome { Done, Again, Failed, Writes };
   Outcome attempt();
+  FailureOr<GraphValues> runAsked();
   bool isInvariant(size_t i) const { return i < parts.invariant.size() && parts.invariant[i]; }
   bool prepareInit();
   void enter(unsigned region, SmallVectorImpl<GraphValue> &values);
-  bool emitCondition();
+  /// What the condition says of these values, a scalar; null after an error.
+  Value ask(ArrayRef<GraphValue> values);
+  /// Whether the state is another one than `was`, but for what was read for the first time.
+  bool writesSince(const State &was);
+  Outcome emitCondition();
   Outcome emitBody();
   Outcome carryWritten();
   Outcome carryNew(StringRef key, const GraphValue &value);
@@ -117,6 +122,7 @@ private:
   Operation *loop = nullptr;
   Value condition;
   GraphValues outputs;
+  const ArrayRef<GraphValue> given;
   /// What enters the loop: one value an input, then one a state key.
   GraphValues init;
   SmallVector<StringRef> keys;
@@ -411,29 +417,46 @@ void Loop::enter(unsigned region, SmallVectorImpl<GraphValue> &values) {
     ctx.state[key] = values[n + k];
 }
 
-bool Loop::emitCondition() {
-  OpBuilder::InsertionGuard guard(c.b);
+Value Loop::ask(ArrayRef<GraphValue> values) {
   auto refuse = [&](const Twine &text) {
     (void)c.error(text);
-    return false;
+    return Value();
   };
-  GraphValues values, decision;
-  enter(0, values);
-  if (failed(parts.condition(ArrayRef(values).take_front(n), decision)))
-    return false;
+  GraphValues decision;
+  if (failed(parts.condition(values, decision)))
+    return {};
   if (decision.size() != 1)
     return refuse("the condition must have one result");
-  condition = ctx.materialize(decision[0], c.loc);
-  if (!condition)
+  Value v = ctx.materialize(decision[0], c.loc);
+  if (!v)
     return refuse("the condition is no tensor");
   // TensorFlow's Switch refuses it; as the truth of a tensor that has elements, it would never be false
-  if (c.rank(condition) != 0)
-    return refuse("the condition must be a scalar, found rank " + Twine(c.rank(condition)));
-  condition = conditionOf(c, condition);
+  if (c.rank(v) != 0)
+    return refuse("the condition must be a scalar, found rank " + Twine(c.rank(v)));
+  return conditionOf(c, v);
+}
+
+bool Loop::writesSince(const State &was) {
+  return llvm::any_of(ctx.state, [&](const auto &now) {
+    if (auto it = was.find(now.first); it != was.end())
+      return !sameValue(ctx, it->second, now.second);
+    auto variable = llvm::find_if(ctx.variables, [&](const VariableInfo &v) { return v.name == now.first; });
+    return variable != ctx.variables.end() && (!now.second.tensor || now.second.tensor != variable->argument);
+  });
+}
+
+Loop::Outcome Loop::emitCondition() {
+  OpBuilder::InsertionGuard guard(c.b);
+  GraphValues values;
+  enter(0, values);
+  const State entered = ctx.state;
+  condition = ask(ArrayRef(values).take_front(n));
   if (!condition)
-    return false;
+    return Outcome::Failed;
+  if (writesSince(entered))
+    return Outcome::Writes;
   hlo::ReturnOp::create(c.b, c.loc, c.reshape(condition, ArrayRef<int64_t>()));
-  return true;
+  return Outcome::Done;
 }
 
 /// Begins to carry the value of a key that was not known before the loop; Done where there is no need to.
@@ -554,7 +577,9 @@ Loop::Outcome Loop::attempt() {
   loop = createWithRegions(c, hlo::WhileOp::getOperationName(), operands, llvm::to_vector(ValueRange(operands).getTypes()), 2);
   condition = Value();
   outputs.clear();
-  Outcome outcome = emitCondition() ? emitBody() : Outcome::Failed;
+  Outcome outcome = emitCondition();
+  if (outcome == Outcome::Done)
+    outcome = emitBody();
   if (outcome == Outcome::Done) {
     makeResults();
     return outcome;
@@ -564,6 +589,36 @@ Loop::Outcome Loop::attempt() {
   return outcome;
 }
 
+/// The region that decides leaves nothing behind. A condition that writes variables is asked in front of the loop and behind each turn of
+/// the body instead, and its answer is carried.
+FailureOr<GraphValues> Loop::runAsked() {
+  LoopParts asked;
+  asked.invariant = parts.invariant;
+  asked.invariant.resize(n + 1, false);
+  asked.condition = [](ArrayRef<GraphValue> values, GraphValues &answer) {
+    answer.push_back(values.back());
+    return success();
+  };
+  asked.body = [&](ArrayRef<GraphValue> values, GraphValues &results) -> LogicalResult {
+    if (failed(parts.body(values.drop_back(), results)))
+      return failure();
+    Value answer = results.size() == n ? ask(results) : Value();
+    if (results.size() == n && !answer)
+      return failure();
+    results.push_back(GraphValue::ofTensor(answer));
+    return success();
+  };
+  GraphValues values(given.begin(), given.end());
+  Value first = ask(given);
+  if (!first)
+    return failure();
+  values.push_back(GraphValue::ofTensor(first));
+  auto left = Loop(c, ctx, values, asked).run();
+  if (succeeded(left))
+    left->pop_back();
+  return left;
+}
+
 FailureOr<GraphValues> Loop::run() {
   for (int tries = 0; tries < kMaxAttempts; ++tries) {
     Outcome outcome = attempt();
@@ -571,6 +626,8 @@ FailureOr<GraphValues> Loop::run() {
       continue;
     if (outcome == Outcome::Failed)
       return failure();
+    if (outcome == Outcome::Writes)
+      return runAsked();
     return results;
   }
   return c.error("what the loop carries is not the same in all iterations");

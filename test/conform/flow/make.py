@@ -63,6 +63,61 @@ def tables(archive):
     cases.run(archive, "tables", graph, [({}, [], [fill.name]), ({}, names, [])])
 
 
+def counting_condition(archive, v1):
+    """A loop's condition counts how often it is asked, and what it decides depends on it; so does a condition of a function's loop."""
+    graph = tf.Graph()
+    (tf1.disable_control_flow_v2 if v1 else tf1.enable_control_flow_v2)()
+    with graph.as_default():
+        asked = tf1.get_variable("asked", initializer=np.int32(0), use_resource=True)
+        total = tf1.get_variable("total", initializer=np.float32(0), use_resource=True)
+        x = tf1.placeholder(tf.float32, [3], name="x")
+
+        def condition(i, y):
+            with tf.control_dependencies([total.assign_add(tf.reduce_sum(y)), asked.assign_add(1)]):
+                return tf.logical_and(total.read_value() < 10.0, i < asked.read_value() + 3)
+
+        def body(i, y):
+            with tf.control_dependencies([asked.assign_add(2)]):
+                return i + 2, y * 1.25
+
+        i, y = tf.while_loop(condition, body, (0, x))
+
+        @tf.function
+        def collect(y):
+            items = tf.TensorArray(tf.float32, 0, dynamic_size=True)
+            while asked.assign_add(3, read_value=True) < 40:
+                items = items.write(items.size(), tf.reduce_sum(y) * tf.cast(asked, tf.float32))
+            return items.stack()
+
+        tf.identity(i, name="i"), tf.identity(y, name="y"), tf.identity(collect(x), name="items")
+        tf1.global_variables_initializer()
+    tf1.enable_control_flow_v2()
+    reads = ["asked/Read/ReadVariableOp:0", "total/Read/ReadVariableOp:0"]
+    feed = {"x:0": np.array([0.1, 0.2, 0.3], np.float32)}
+    cases.run(archive, "counting_condition" + ("_v1" if v1 else ""), graph,
+              [({}, [], ["init"]), (feed, ["i:0", "y:0"], []), ({}, reads, []), (feed, ["items:0"], []), ({}, reads, []), (feed, ["i:0", "y:0"], []),
+               (feed, ["items:0"], []), ({}, reads, [])])
+
+
+def assigned_first_in_loop(archive, v1):
+    """A variable that nothing initializes is assigned in a loop before the loop reads it."""
+    graph = tf.Graph()
+    (tf1.disable_control_flow_v2 if v1 else tf1.enable_control_flow_v2)()
+    with graph.as_default():
+        v = tf1.get_variable("v", shape=[8], dtype=tf.float32, initializer=tf1.zeros_initializer(), use_resource=True)
+        x = tf1.placeholder(tf.float32, [8], name="x")
+        n = tf1.placeholder(tf.int32, [], name="n")
+
+        def body(i, y):
+            with tf.control_dependencies([v.assign(tf.sin(y) * 2.0)]):
+                return i + 1, tf.cos(y) + v.read_value()
+
+        tf.identity(tf.while_loop(lambda i, _: i < n, body, (0, x))[1], name="y")
+    tf1.enable_control_flow_v2()
+    cases.run(archive, "assigned_first_in_loop" + ("_v1" if v1 else ""), graph,
+              [({"x:0": cases.rnd(8), "n:0": np.int32(k)}, ["y:0"], []) for k in (0, 3)] + [({}, ["v/Read/ReadVariableOp:0"], [])])
+
+
 def main():
     folder = sys.argv[1]
     for module in ("loops", "sizes", "rnn", "open"):
@@ -72,6 +127,10 @@ def main():
     with zipfile.ZipFile(os.path.join(folder, "flow_state.zip"), "w", zipfile.ZIP_DEFLATED) as archive:
         for make in (loop_from_variable, call_waits_for_assignment, generators_of_one_name, tables):
             make(archive)
+        for make in (counting_condition, assigned_first_in_loop):
+            for v1 in (True, False):
+                make(archive, v1)
 
 
-main()
+if __name__ == "__main__":
+    main()

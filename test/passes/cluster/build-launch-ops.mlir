@@ -37,3 +37,30 @@ graph.func private @c(%v: tensor<*xf32>, %x: tensor<*xf32>, %w: tensor<*xf32>) -
   %s, %c3 = graph.node "AddV2"(%a, %w) {T = f32} : (tensor<*xf32>, tensor<*xf32>) -> tensor<*xf32>
   graph.return %s : tensor<*xf32>
 }
+
+// -----
+
+// What a loop assigns it may assign before it reads: the first variable need not have a value, the second has to.
+// CHECK-LABEL: graph.func @loop
+// CHECK: graph.node "LatheLaunch"{{.*}}reads = [false, true], variables = 2 : i64, writes = [false, false]}
+graph.func @loop(%x: tensor<*xf32>) -> tensor<*xf32> {
+  %v, %c0 = graph.node "VarHandleOp"() {dtype = f32, shared_name = "v"} : () -> tensor<!graph.resource>
+  %w, %c1 = graph.node "VarHandleOp"() {dtype = f32, shared_name = "w"} : () -> tensor<!graph.resource>
+  %r, %c2 = graph.node "StatefulPartitionedCall"(%v, %x, %w) {f = #graph.func<@c>} attributes {graph.cluster = "c"} : (tensor<!graph.resource>, tensor<*xf32>, tensor<!graph.resource>) -> tensor<*xf32>
+  graph.return %r : tensor<*xf32>
+}
+graph.func private @c(%v: tensor<!graph.resource>, %x: tensor<*xf32>, %w: tensor<!graph.resource>) -> tensor<*xf32> attributes {graph.cluster = "c"} {
+  %r:3, %c0 = graph.node "While"(%x, %v, %w) {T = [f32, !graph.resource, !graph.resource], cond = #graph.func<@below>, body = #graph.func<@body>} : (tensor<*xf32>, tensor<!graph.resource>, tensor<!graph.resource>) -> (tensor<*xf32>, tensor<!graph.resource>, tensor<!graph.resource>)
+  graph.return %r#0 : tensor<*xf32>
+}
+graph.func private @below(%x: tensor<*xf32>, %v: tensor<!graph.resource>, %w: tensor<!graph.resource>) -> tensor<*xi1> {
+  %a, %c0 = graph.node "ReadVariableOp"(%w) {dtype = f32} : (tensor<!graph.resource>) -> tensor<*xf32>
+  %l, %c1 = graph.node "Less"(%x, %a) {T = f32} : (tensor<*xf32>, tensor<*xf32>) -> tensor<*xi1>
+  graph.return %l : tensor<*xi1>
+}
+graph.func private @body(%x: tensor<*xf32>, %v: tensor<!graph.resource>, %w: tensor<!graph.resource>) -> (tensor<*xf32>, tensor<!graph.resource>, tensor<!graph.resource>) {
+  %c0 = graph.node "AssignVariableOp"(%v, %x) {dtype = f32} : (tensor<!graph.resource>, tensor<*xf32>) -> ()
+  %a, %c1 = graph.node "ReadVariableOp"(%v) [%c0] {dtype = f32} : (tensor<!graph.resource>) -> tensor<*xf32>
+  %s, %c2 = graph.node "AddV2"(%a, %x) {T = f32} : (tensor<*xf32>, tensor<*xf32>) -> tensor<*xf32>
+  graph.return %s, %v, %w : tensor<*xf32>, tensor<!graph.resource>, tensor<!graph.resource>
+}

@@ -224,3 +224,37 @@ graph.func private @body(%y: tensor<*xf32>, %x: tensor<*xf32>) -> (tensor<*xf32>
   %next, %c0 = graph.node "Exp"(%y) {} : (tensor<*xf32>) -> tensor<*xf32>
   graph.return %next, %x : tensor<*xf32>, tensor<*xf32>
 }
+
+// -----
+
+// A condition that writes a variable is asked in front of the loop and at the end of its body; its answer and the variable are carried.
+// CHECK-LABEL: func.func @condition_counts
+// CHECK-SAME: %[[X:.*]]: tensor<f32> {hlo.name = "x"}, %[[N:.*]]: tensor<f32> {hlo.variable = "n"}
+// CHECK: %[[FIRST:.*]] = hlo.add %[[N]]
+// CHECK: %[[GO:.*]] = hlo.compare  LT, %[[FIRST]]
+// CHECK: %[[LOOP:.*]]:3 = "hlo.while"(%[[X]], %[[GO]], %[[FIRST]])
+// CHECK: ^bb0(%{{.*}}: tensor<f32>{{.*}}, %[[ANSWER:.*]]: tensor<i1>{{.*}}, %{{.*}}: tensor<f32>
+// CHECK-NEXT: hlo.return %[[ANSWER]] : tensor<i1>
+// CHECK: ^bb0(%{{.*}}: tensor<f32>{{.*}}, %{{.*}}: tensor<i1>{{.*}}, %[[NOW:.*]]: tensor<f32>
+// CHECK: %[[NEXT:.*]] = hlo.add %[[NOW]]
+// CHECK: %[[AGAIN:.*]] = hlo.compare  LT, %[[NEXT]]
+// CHECK: hlo.return %{{.*}}, %[[AGAIN]], %[[NEXT]]
+// CHECK: return %[[LOOP]]#0, %[[LOOP]]#2
+graph.variable @n : tensor<f32> = dense<1.0> : tensor<f32>
+graph.func @condition_counts(%x: tensor<f32> {graph.name = "x"}) -> (tensor<*xf32> {graph.name = "y"}) {
+  %h, %hc = graph.node "VarHandleOp"() {shared_name = "n", dtype = f32, shape = #graph.shape<[]>} : () -> tensor<!graph.resource>
+  %w:2, %wc = graph.node "While"(%x, %h) {cond = #graph.func<@asked>, body = #graph.func<@doubled>} : (tensor<f32>, tensor<!graph.resource>) -> (tensor<*xf32>, tensor<*x!graph.resource>)
+  graph.return %w#0 : tensor<*xf32>
+}
+graph.func private @asked(%x: tensor<*xf32>, %h: tensor<*x!graph.resource>) -> tensor<*xi1> {
+  %two, %c1 = graph.node "Const"() {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %c2 = graph.node "AssignAddVariableOp"(%h, %two) {} : (tensor<*x!graph.resource>, tensor<f32>) -> ()
+  %n, %c3 = graph.node "ReadVariableOp"(%h) [%c2] {} : (tensor<*x!graph.resource>) -> tensor<*xf32>
+  %nine, %c4 = graph.node "Const"() {value = dense<9.0> : tensor<f32>} : () -> tensor<f32>
+  %l, %c5 = graph.node "Less"(%n, %nine) {} : (tensor<*xf32>, tensor<f32>) -> tensor<*xi1>
+  graph.return %l : tensor<*xi1>
+}
+graph.func private @doubled(%x: tensor<*xf32>, %h: tensor<*x!graph.resource>) -> (tensor<*xf32>, tensor<*x!graph.resource>) {
+  %y, %c1 = graph.node "AddV2"(%x, %x) {} : (tensor<*xf32>, tensor<*xf32>) -> tensor<*xf32>
+  graph.return %y, %h : tensor<*xf32>, tensor<*x!graph.resource>
+}
