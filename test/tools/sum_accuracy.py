@@ -106,14 +106,14 @@ def main():
                 case = tf_fuzz.Case('case', graph.as_graph_def().SerializeToString(), {p_x.name: x}, [y.name], [theirs], [0.], {'Sum'})
                 row = []
                 for mode in a.modes.split(','):
-                    root = tempfile.mkdtemp()
-                    case.write(os.path.join(root, 'case'))
-                    status = tf_fuzz.run_batch(a.lathe, mode, root, ['case'])['case']
-                    if status[0] != 'ok':
-                        print(name, status)
-                        bad += 1
-                        continue
-                    got = np.load(os.path.join(root, 'case', 'actual_0_0.npy'))
+                    with tempfile.TemporaryDirectory() as root:
+                        case.write(os.path.join(root, 'case'))
+                        status = tf_fuzz.run_batch(a.lathe, mode, root, ['case'])['case']
+                        if status[0] != 'ok':
+                            print(name, status)
+                            bad += 1
+                            continue
+                        got = np.load(os.path.join(root, 'case', 'actual_0_0.npy'))
                     row.append(float(np.max(np.abs(got - want) / (EPS * size))))
                 bad += max(row, default=0) > allowed
                 cells.append('%.2f | %.2f' % (max(row, default=np.nan), np.max(np.abs(theirs - want) / (EPS * size))))
