@@ -575,6 +575,15 @@ class Grid:
             yield Spec(f"bidirectional_rnn_{n}", "BIDIRECTIONAL_SEQUENCE_RNN", [self.given((4, 2, 3) if n > 1 else (2, 4, 3), "f32")] + one() + one() + [None] * 3,
                        [("f32", {})] * (1 if n % 2 else 2), options("BidirectionalSequenceRNN", timeMajor=n > 1, mergeOutputs=bool(n % 2), fusedActivationFunction=A.TANH),
                        1 if n % 2 else 2)
+        for n in range(4):  # a list for each direction: input and recurrent weights, peepholes, biases, projection
+            major, merge, project = n > 1, bool(n % 2), n == 2
+            w = lambda shape: ("const", self.r.integers(-127, 128, shape), "i8", dict(scale=0.007, zero=0)) if n < 3 else ("const", self.real(shape, -0.7, 0.7), "f32", {})
+            out = 3 if project else 5
+            way = lambda: [w((5, 3)) for _ in range(4)] + [w((5, out)) for _ in range(4)] + [None] * 3 + [("const", self.real((5,)), "f32", {}) for _ in range(4)] + \
+                ([w((3, 5))] if project else [None]) + [None]
+            state = [("var", (2, k), "f32", {}) for k in (out, 5, out, 5)]
+            yield Spec(f"bidirectional_lstm_{n}", "BIDIRECTIONAL_SEQUENCE_LSTM", [self.given((4, 2, 3) if major else (2, 4, 3), "f32")] + way() + way() + state + [None] * 9,
+                       [("f32", {})] * (1 if merge else 2), options("BidirectionalSequenceLSTM", timeMajor=major, mergeOutputs=merge, fusedActivationFunction=A.TANH), 1 if n == 3 else 3)
         for n, rank in enumerate((1, 2, 4)):
             inputs = [self.given((2, 6), "i8"), ("const", self.r.integers(-127, 128, (8, 6)), "i8", dict(scale=0.01, zero=0)),
                       ("const", self.r.integers(-32767, 32768, (8, 5)), "i16", dict(scale=1e-4, zero=0)),

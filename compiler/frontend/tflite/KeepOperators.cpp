@@ -66,6 +66,7 @@ std::optional<StringRef> fieldsOf(tfl::BuiltinOptions type) {
   case T::ResizeNearestNeighborOptions: return "11";
   case T::SequenceRNNOptions:
   case T::BatchMatMulOptions: return "111";
+  case T::BidirectionalSequenceRNNOptions: return "1111";
   case T::ResizeBilinearOptions: return "--11";
   case T::FullyConnectedOptions: return "11111-";
   case T::SoftmaxOptions:
@@ -86,7 +87,8 @@ std::optional<StringRef> fieldsOf(tfl::BuiltinOptions type) {
   case T::DepthwiseConv2DOptions: return "1444144";
   case T::TransposeConvOptions: return "14411";
   case T::LSTMOptions: return "14411";
-  case T::UnidirectionalSequenceLSTMOptions: return "144111";
+  case T::UnidirectionalSequenceLSTMOptions:
+  case T::BidirectionalSequenceLSTMOptions: return "144111";
   case T::ReshapeOptions:
   case T::SqueezeOptions: return "v";
   default: return std::nullopt;
@@ -138,8 +140,9 @@ DictionaryAttr describeTensor(Builder &b, const TensorInfo &info, int64_t number
   return b.getDictionaryAttr(parts);
 }
 
-/// The result of an operator with a state: the input with as many features as there are outputs.
-RankedTensorType typeWithState(OpContext &c) {
+/// The results of an operator with a state: the input with as many features as there are outputs; of one that runs both ways the two
+/// side by side, or two results. None where these are not known.
+SmallVector<Type> typesWithState(OpContext &c) {
   Value x = c.input(0);
   if (!x || Emitter::rank(x) < 2)
     return {};
@@ -147,18 +150,34 @@ RankedTensorType typeWithState(OpContext &c) {
     const TensorInfo &info = c.inputInfo(input);
     return c.hasInput(input) && d < info.dims.size() ? info.dims[d] : -1;
   };
-  int64_t features = -1;
-  if (c.code == Op::UNIDIRECTIONAL_SEQUENCE_LSTM || c.code == Op::LSTM)
-    features = dim(8, 1);
-  else if (c.code == Op::RNN || c.code == Op::UNIDIRECTIONAL_SEQUENCE_RNN)
-    features = dim(1, 0);
-  else if (int64_t rank = c.options<tfl::SVDFOptions>().rank(); rank > 0)
-    features = dim(1, 0) / rank;
-  if (features < 0)
+  SmallVector<int64_t, 2> features;
+  bool merges = false;
+  if (c.code == Op::UNIDIRECTIONAL_SEQUENCE_LSTM || c.code == Op::LSTM) {
+    features = {dim(8, 1)};
+  } else if (c.code == Op::RNN || c.code == Op::UNIDIRECTIONAL_SEQUENCE_RNN) {
+    features = {dim(1, 0)};
+  } else if (c.code == Op::BIDIRECTIONAL_SEQUENCE_LSTM) {
+    features = {dim(8, 1), dim(25, 1)};
+    merges = c.options<tfl::BidirectionalSequenceLSTMOptions>().merge_outputs();
+  } else if (c.code == Op::BIDIRECTIONAL_SEQUENCE_RNN) {
+    features = {dim(1, 0), dim(5, 0)};
+    merges = c.options<tfl::BidirectionalSequenceRNNOptions>().merge_outputs();
+  } else if (int64_t rank = c.options<tfl::SVDFOptions>().rank(); rank > 0) {
+    features = {dim(1, 0) / rank};
+  }
+  if (features.empty() || llvm::any_of(features, [](int64_t n) { return n < 0; }))
     return {};
-  Dims dims = c.dims(x);
-  dims.back() = c.size(features);
-  return hlo::makeType(dims, c.elementOf(c.outputInfo(0)));
+  if (merges)
+    features = {features[0] + features[1]};
+  if (features.size() != c.numOutputs())
+    return {};
+  SmallVector<Type> types;
+  for (auto [i, n] : llvm::enumerate(features)) {
+    Dims dims = c.dims(x);
+    dims.back() = c.size(n);
+    types.push_back(hlo::makeType(dims, c.elementOf(c.outputInfo(i))));
+  }
+  return types;
 }
 
 } // namespace
@@ -209,6 +228,8 @@ bool canKeep(const OpContext &c) {
   case Op::RNN:
   case Op::UNIDIRECTIONAL_SEQUENCE_RNN:
   case Op::SVDF: return scaled && c.numOutputs() == 1;
+  case Op::BIDIRECTIONAL_SEQUENCE_LSTM:
+  case Op::BIDIRECTIONAL_SEQUENCE_RNN: return scaled;
   default: return false;
   }
 }
@@ -221,10 +242,9 @@ LogicalResult keepOperator(OpContext &c) {
   Attribute none = b.getUnitAttr();
   auto orNone = [&](DictionaryAttr a) { return a ? Attribute(a) : none; };
   if (keepsState(c)) {
-    RankedTensorType type = typeWithState(c);
-    if (!type)
+    types = typesWithState(c);
+    if (types.empty())
       return c.error("the size of its result is not known");
-    types.push_back(type);
   } else {
     for (unsigned i = 0; i < c.numOutputs(); ++i) {
       Value v = c.result(i) ? c.ctx.materialize(*c.result(i), c.loc) : Value();
