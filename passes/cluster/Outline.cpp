@@ -144,12 +144,16 @@ void Slice::addValue(Value value) {
   drain();
 }
 
-/// Edges from control flow's own nodes order nothing: what they stand for is computed by the construct itself.
+/// Edges from control flow's own nodes order nothing: what they stand for is computed by the construct itself. A Merge that ends a condition
+/// stands for all that its sides do.
 static bool isPivot(Operation *op) {
   if (isOp(op, "Identity")) {
-    Value input = cast<graph::NodeOp>(op).getInputs().empty() ? Value() : cast<graph::NodeOp>(op).getInputs()[0];
-    return input && (isOp(input, "Switch") || isOp(input, "Merge")) && cast<graph::NodeOp>(op).getControls().empty();
+    auto node = cast<graph::NodeOp>(op);
+    Operation *from = node.getInputs().empty() ? nullptr : node.getInputs()[0].getDefiningOp();
+    return (isOp(from, "Switch") || isOp(from, "Merge")) && isPivot(from) && node.getControls().empty();
   }
+  if (isOp(op, "Merge"))
+    return llvm::any_of(cast<graph::NodeOp>(op).getInputs(), [&](Value v) { return isBackEdge(v.getDefiningOp(), op); });
   return decidesFrames(op) && !isOp(op, "Exit");
 }
 

@@ -118,6 +118,42 @@ def assigned_first_in_loop(archive, v1):
               [({"x:0": cases.rnd(8), "n:0": np.int32(k)}, ["y:0"], []) for k in (0, 3)] + [({}, ["v/Read/ReadVariableOp:0"], [])])
 
 
+def conditions_in_loop(archive, v1):
+    """Conditions in a loop, and in each other, that nothing needs but for what they assign; the loop is on one side of a condition."""
+    graph = tf.Graph()
+    (tf1.disable_control_flow_v2 if v1 else tf1.enable_control_flow_v2)()
+    with graph.as_default():
+        v = tf1.get_variable("v", initializer=np.float32(1), use_resource=True)
+        w = tf1.get_variable("w", initializer=np.float32(0), use_resource=True)
+        p = tf1.placeholder(tf.bool, [], name="p")
+        x = tf1.placeholder(tf.float32, [4], name="x")
+
+        def add(variable, much):
+            return lambda: tf.identity(variable.assign_add(much))
+
+        def body(i, s):
+            def positive():
+                with tf.control_dependencies([tf.cond(x[i] > 1.0, add(w, 1.0), add(w, 0.25))]):
+                    return tf.identity(v.assign_add(w.read_value()))
+
+            with tf.control_dependencies([tf.cond(x[i] > 0.0, positive, add(v, -1.0))]):
+                last = tf.cond(v.read_value() > 1.0, lambda: tf.identity(w.assign(w.read_value() * 2.0)), lambda: tf.identity(w.read_value()))
+            with tf.control_dependencies([last]):
+                return i + 1, s * 1.5
+
+        def loop():
+            with tf.control_dependencies(tf.while_loop(lambda i, _: i < 4, body, (0, 1.0), parallel_iterations=1)[1:]):
+                return tf.identity(v.read_value())
+
+        with tf.control_dependencies([tf.cond(p, loop, add(v, 10.0))]):
+            tf.identity(v.read_value() + 1.0, name="y")
+        tf1.global_variables_initializer()
+    tf1.enable_control_flow_v2()
+    runs = [({"x:0": 2 * cases.rnd(4, seed=k), "p:0": np.bool_(k != 1)}, ["y:0"], []) for k in range(3)]
+    cases.run(archive, "conditions_in_loop" + ("_v1" if v1 else ""), graph,
+              [({}, [], ["init"])] + runs + [({}, ["v/Read/ReadVariableOp:0", "w/Read/ReadVariableOp:0"], [])])
+
+
 def main():
     folder = sys.argv[1]
     for module in ("loops", "sizes", "rnn", "open"):
@@ -127,7 +163,7 @@ def main():
     with zipfile.ZipFile(os.path.join(folder, "flow_state.zip"), "w", zipfile.ZIP_DEFLATED) as archive:
         for make in (loop_from_variable, call_waits_for_assignment, generators_of_one_name, tables):
             make(archive)
-        for make in (counting_condition, assigned_first_in_loop):
+        for make in (counting_condition, assigned_first_in_loop, conditions_in_loop):
             for v1 in (True, False):
                 make(archive, v1)
 

@@ -87,3 +87,36 @@ graph.func @edge_to_constant(%x: tensor<i32>, %v: tensor<!graph.resource>) -> te
 // CHECK-LABEL: graph.func private @loop_body(
 // CHECK: %{{.*}}, %[[PUSH:.*]] = graph.node "StackPushV2"
 // CHECK: graph.node "Const"() [%[[PUSH]]] {{.*}}dense<1>
+
+// -----
+
+// A condition in the body that something only waits for is part of the body, for what its sides do.
+// CHECK-LABEL: graph.func @waits(
+// CHECK: graph.node "While"
+// CHECK-LABEL: graph.func private @loop_body(
+// CHECK-SAME: %[[X:.*]]: tensor<*xf32>, %[[V:.*]]: tensor<*x!graph.resource>, %[[P:.*]]: tensor<*xi1>)
+// CHECK: %{{.*}}, %[[C:.*]] = graph.node "If"(%[[P]], %[[V]])
+// CHECK: graph.node "ReadVariableOp"(%[[V]]) [%[[C]]]
+// CHECK-LABEL: graph.func private @cond_then
+// CHECK: graph.node "AssignAddVariableOp"
+graph.func @waits(%x: tensor<f32>, %p: tensor<i1>, %v: tensor<!graph.resource>) -> tensor<*xf32> {
+  %e, %c0 = graph.node "Enter"(%x) {T = f32, frame_name = "w", is_constant = false} : (tensor<f32>) -> tensor<*xf32>
+  %pe, %c1 = graph.node "Enter"(%p) {T = i1, frame_name = "w", is_constant = true} : (tensor<i1>) -> tensor<*xi1>
+  %ve, %c2 = graph.node "Enter"(%v) {T = !graph.resource, frame_name = "w", is_constant = true} : (tensor<!graph.resource>) -> tensor<*x!graph.resource>
+  %s, %index, %c3 = graph.node "Merge"(%e, %next) {T = f32} : (tensor<*xf32>, tensor<*xf32>) -> (tensor<*xf32>, tensor<i32>)
+  %nine, %c4 = graph.node "Const"() [%c3] {dtype = f32, value = dense<9.0> : tensor<f32>} : () -> tensor<f32>
+  %less, %c5 = graph.node "Less"(%s, %nine) {T = f32} : (tensor<*xf32>, tensor<f32>) -> tensor<*xi1>
+  %go, %c6 = graph.node "LoopCond"(%less) {} : (tensor<*xi1>) -> tensor<*xi1> loc("loop/LoopCond")
+  %out, %in, %c7 = graph.node "Switch"(%s, %go) {T = f32} : (tensor<*xf32>, tensor<*xi1>) -> (tensor<*xf32>, tensor<*xf32>)
+  %vf, %vt, %c8 = graph.node "Switch"(%ve, %pe) {T = !graph.resource} : (tensor<*x!graph.resource>, tensor<*xi1>) -> (tensor<*x!graph.resource>, tensor<*x!graph.resource>)
+  %one, %c9 = graph.node "Const"() {dtype = f32, value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %c10 = graph.node "AssignAddVariableOp"(%vt, %one) {dtype = f32} : (tensor<*x!graph.resource>, tensor<f32>) -> ()
+  %rt, %c11 = graph.node "ReadVariableOp"(%vt) [%c10] {dtype = f32} : (tensor<*x!graph.resource>) -> tensor<*xf32>
+  %rf, %c12 = graph.node "ReadVariableOp"(%vf) {dtype = f32} : (tensor<*x!graph.resource>) -> tensor<*xf32>
+  %m, %mi, %c13 = graph.node "Merge"(%rf, %rt) {T = f32} : (tensor<*xf32>, tensor<*xf32>) -> (tensor<*xf32>, tensor<i32>) loc("cond/Merge")
+  %r, %c14 = graph.node "ReadVariableOp"(%ve) [%c13] {dtype = f32} : (tensor<*x!graph.resource>) -> tensor<*xf32>
+  %sum, %c15 = graph.node "AddV2"(%in, %r) {T = f32} : (tensor<*xf32>, tensor<*xf32>) -> tensor<*xf32>
+  %next, %c16 = graph.node "NextIteration"(%sum) {T = f32} : (tensor<*xf32>) -> tensor<*xf32>
+  %exit, %c17 = graph.node "Exit"(%out) {T = f32} : (tensor<*xf32>) -> tensor<*xf32>
+  graph.return %exit : tensor<*xf32>
+}
