@@ -121,16 +121,20 @@ flatbuffers::Offset<tfl::SubGraph> ModelWriter::write(const Subgraph &graph) {
     tensors.push_back(write(t));
   std::vector<flatbuffers::Offset<tfl::Operator>> operators;
   for (const OperatorDesc &op : graph.operators) {
-    uint32_t code = codes.emplace(std::make_pair(static_cast<int32_t>(op.code), op.version), static_cast<uint32_t>(codes.size())).first->second;
+    uint32_t code = codes.emplace(std::make_tuple(static_cast<int32_t>(op.code), op.version, op.custom), static_cast<uint32_t>(codes.size())).first->second;
     auto inputs = fbb.CreateVector(op.inputs), outputs = fbb.CreateVector(op.outputs);
     flatbuffers::Offset<flatbuffers::Vector<int32_t>> intermediates;
     if (!op.intermediates.empty())
       intermediates = fbb.CreateVector(op.intermediates);
+    flatbuffers::Offset<flatbuffers::Vector<uint8_t>> custom;
+    if (!op.customOptions.empty())
+      custom = fbb.CreateVector(reinterpret_cast<const uint8_t *>(op.customOptions.data()), op.customOptions.size());
     tfl::OperatorBuilder b(fbb);
     b.add_opcode_index(code);
     b.add_inputs(inputs);
     b.add_outputs(outputs);
     b.add_intermediates(intermediates);
+    b.add_custom_options(custom);
     if (op.optionsType != tfl::BuiltinOptions::NONE) {
       b.add_builtin_options_type(op.optionsType);
       b.add_builtin_options(op.options);
@@ -192,10 +196,14 @@ absl::StatusOr<std::string> ModelWriter::finish(const std::string &description) 
     metadataList.push_back(tfl::CreateMetadata(fbb, fbb.CreateString(name), static_cast<uint32_t>(buffers.size()) - 1));
   }
   std::vector<flatbuffers::Offset<tfl::OperatorCode>> codeList(codes.size());
-  for (auto &[code, place] : codes) {
+  for (auto &[key, place] : codes) {
+    auto &[code, version, custom] = key;
     // old readers know the byte alone
-    int8_t old = static_cast<int8_t>(std::min<int32_t>(code.first, static_cast<int32_t>(tfl::BuiltinOperator::PLACEHOLDER_FOR_GREATER_OP_CODES)));
-    codeList[place] = tfl::CreateOperatorCode(fbb, old, 0, code.second, static_cast<tfl::BuiltinOperator>(code.first));
+    int8_t old = static_cast<int8_t>(std::min<int32_t>(code, static_cast<int32_t>(tfl::BuiltinOperator::PLACEHOLDER_FOR_GREATER_OP_CODES)));
+    flatbuffers::Offset<flatbuffers::String> name;
+    if (!custom.empty())
+      name = fbb.CreateString(custom);
+    codeList[place] = tfl::CreateOperatorCode(fbb, old, name, version, static_cast<tfl::BuiltinOperator>(code));
   }
   auto codeVector = fbb.CreateVector(codeList);
   auto graphVector = fbb.CreateVector(graphs);

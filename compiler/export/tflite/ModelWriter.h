@@ -14,6 +14,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -45,6 +46,7 @@ public:
     tfl::BuiltinOptions optionsType = tfl::BuiltinOptions::NONE;
     tfl::BuiltinOptions2 options2Type = tfl::BuiltinOptions2::NONE;
     Options options; ///< of either kind
+    std::string custom, customOptions; ///< name and options of one that is not builtin
   };
   using Names = std::vector<std::pair<std::string, int32_t>>; ///< keys of a signature with tensors
 
@@ -86,7 +88,7 @@ private:
   std::vector<std::pair<std::string, std::string>> metadata;
   std::vector<flatbuffers::Offset<tfl::Buffer>> buffers;
   std::unordered_multimap<uint64_t, std::pair<uint32_t, Tensor>> known; ///< buffers of constants by a hash of their bytes
-  std::map<std::pair<int32_t, int>, uint32_t> codes; ///< (operator, version) -> its place
+  std::map<std::tuple<int32_t, int, std::string>, uint32_t> codes; ///< (operator, version, name of a custom one) -> its place
 };
 
 } // namespace lathe::tflwrite

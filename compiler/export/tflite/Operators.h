@@ -34,6 +34,7 @@ constexpr llvm::StringLiteral constantOperator = "CONSTANT";
 
 /// An operator as a file has it, that is written again as it stands. Its config has what other operators derive from types:
 ///   name, code, version; options (the kind of table) and fields (place, kind '1', '4' or 'v', value; of a vector a number of values first)
+///   custom_options: the bytes of a custom operator's
 ///   inputs: "absent", [operand, scales] or a tensor that keeps a state; outputs: scales; intermediates: tensors
 /// where scales is a dictionary of scales, zero_points and dimension, or unit for none, and a tensor one of number, type, dims and
 /// quantization. Operands and results are integers; a value's scales are those that its operators and hlo.quantized of ports give.

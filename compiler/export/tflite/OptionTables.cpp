@@ -147,6 +147,7 @@ const Entry entries[] = {
     PLAIN(RELU_0_TO_1),
     PLAIN(RELU_N1_TO_1),
     EMPTY(RESHAPE, ReshapeOptions),
+    WITH(RESIZE_BILINEAR, FILL { set(d, tfl::CreateResizeBilinearOptions(b, flag(op, "align_corners"), flag(op, "half_pixel_centers"))); }),
     EMPTY(REVERSE_V2, ReverseV2Options),
     EMPTY(RIGHT_SHIFT, RightShiftOptions),
     PLAIN(ROUND),
@@ -186,7 +187,8 @@ int quantizedVersion(StringRef name, bool wide) {
       {"FULLY_CONNECTED", {12, 12}}, {"BATCH_MATMUL", {2, 3}}, {"AVERAGE_POOL_2D", {2, 3}}, {"MAX_POOL_2D", {2, 3}}, {"MEAN", {2, 3}},
       {"SOFTMAX", {2, 3}}, {"LOGISTIC", {2, 3}}, {"TANH", {2, 3}}, {"EXP", {2, 2}}, {"MAXIMUM", {2, 4}}, {"MINIMUM", {2, 4}},
       {"TRANSPOSE", {2, 4}}, {"SLICE", {2, 4}}, {"STRIDED_SLICE", {2, 4}}, {"CONCATENATION", {2, 3}}, {"PAD", {2, 3}}, {"PADV2", {2, 3}},
-      {"GATHER", {2, 4}}, {"SELECT_V2", {1, 1}}, {"QUANTIZE", {1, 3}}, {"DEQUANTIZE", {2, 3}}, {"BROADCAST_TO", {2, 3}}};
+      {"GATHER", {2, 4}}, {"SELECT_V2", {1, 1}}, {"QUANTIZE", {1, 3}}, {"DEQUANTIZE", {2, 3}}, {"BROADCAST_TO", {2, 3}},
+      {"RESIZE_BILINEAR", {2, 4}}};
   auto at = table.find(name);
   return at == table.end() ? 1 : wide ? at->second.wide : at->second.narrow;
 }
@@ -204,6 +206,8 @@ int versionOf(Operation *op, StringRef name) {
   for (Value v : all)
     if (auto type = dyn_cast<quant::UniformQuantizedType>(hlo::elementType(v)))
       version = std::max(version, quantizedVersion(name, type.getStorageTypeIntegralWidth() == 16));
+  if (name == "RESIZE_BILINEAR" && flag(op, "half_pixel_centers"))
+    version = std::max(version, 3);
   if (version > 1)
     return std::max(version, largest > 4 && name == "SLICE" ? 5 : largest > 4 && name == "TRANSPOSE" ? 4 : 1);
   if (name == "DEQUANTIZE")
@@ -273,6 +277,10 @@ bool describeOperator(Operation *op, ModelWriter &writer, ModelWriter::OperatorD
 void describeAsIs(Operation *op, ModelWriter &writer, ModelWriter::OperatorDesc &desc) {
   desc.code = static_cast<tfl::BuiltinOperator>(intOption(op, "code"));
   desc.version = static_cast<int>(intOption(op, "version", 1));
+  if (desc.code == tfl::BuiltinOperator::CUSTOM) {
+    desc.custom = textOption(op, "name").str();
+    desc.customOptions = textOption(op, "custom_options").str();
+  }
   desc.optionsType = static_cast<tfl::BuiltinOptions>(intOption(op, "options"));
   if (desc.optionsType == tfl::BuiltinOptions::NONE)
     return;

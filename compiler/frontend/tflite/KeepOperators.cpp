@@ -194,7 +194,10 @@ bool canKeep(const OpContext &c) {
       (c.op.builtin_options_type() != tfl::BuiltinOptions::NONE && !c.op.builtin_options()))
     return false;
   switch (c.code) {
-  case Op::CUSTOM:
+  case Op::CUSTOM: // the one that LiteRT has a kernel for; others are worth more as builtin operators
+    if (c.opName != "TFLite_Detection_PostProcess" || !c.op.custom_options())
+      return false;
+    break;
   case Op::CALL:
   case Op::CALL_ONCE:
   case Op::IF:
@@ -221,7 +224,7 @@ bool canKeep(const OpContext &c) {
     if (!see(c.intermediateInfo(i)))
       return false;
   if (!keepsState(c))
-    return scaled;
+    return scaled || c.code == Op::CUSTOM;
   switch (c.code) {
   case Op::UNIDIRECTIONAL_SEQUENCE_LSTM:
   case Op::LSTM:
@@ -270,9 +273,13 @@ LogicalResult keepOperator(OpContext &c) {
     outputs.push_back(orNone(scalesOf(b, c.outputInfo(i))));
   for (unsigned i = 0; i < c.numIntermediates(); ++i)
     intermediates.push_back(describeTensor(b, c.intermediateInfo(i), -1));
+  StringRef custom;
+  if (auto *given = c.op.custom_options())
+    custom = StringRef(reinterpret_cast<const char *>(given->data()), given->size());
   auto config = b.getDictionaryAttr({b.getNamedAttr("name", b.getStringAttr(c.opName)), b.getNamedAttr("code", b.getI64IntegerAttr(int64_t(c.code))),
                                      b.getNamedAttr("version", b.getI64IntegerAttr(c.version)),
                                      b.getNamedAttr("options", b.getI64IntegerAttr(int64_t(c.op.builtin_options_type()))),
+                                     b.getNamedAttr("custom_options", b.getStringAttr(custom)),
                                      b.getNamedAttr("fields", b.getDenseI64ArrayAttr(readFields(c.op))),
                                      b.getNamedAttr("inputs", b.getArrayAttr(inputs)), b.getNamedAttr("outputs", b.getArrayAttr(outputs)),
                                      b.getNamedAttr("intermediates", b.getArrayAttr(intermediates))});

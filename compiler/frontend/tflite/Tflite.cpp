@@ -4,6 +4,7 @@
 #include "compiler/frontend/tflite/Translator.h"
 #include "dialects/hlo/Hlo.h"
 
+#include "mlir/IR/Iterators.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -34,6 +35,16 @@ namespace {
 /// Bytes at an address that the flatbuffer's numbers are aligned at.
 std::unique_ptr<llvm::MemoryBuffer> aligned(StringRef bytes) { return llvm::MemoryBuffer::getMemBufferCopy(bytes); }
 
+/// Removes what nobody reads, loops too: the compiled forms of operators that stand as the file has them. Checks in there go with them, as all
+/// do in a file that is written; operators that keep a state stay.
+void eraseUnread(ModuleOp module) {
+  auto keepsState = [](Operation *op) { return op->walk([](hlo::CustomCallOp) { return WalkResult::interrupt(); }).wasInterrupted(); };
+  module.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+    if (op->use_empty() && (isOpTriviallyDead(op) || (isa<hlo::WhileOp, hlo::IfOp>(op) && !keepsState(op))))
+      op->erase();
+  });
+}
+
 FailureOr<ImportedModel> importVerified(MLIRContext *context, StringRef bytes, StringRef name,
                                         const ImportOptions &options, Problems &problems, bool keepOperators = false) {
   context->getOrLoadDialect<hlo::HloDialect>();
@@ -57,6 +68,8 @@ FailureOr<ImportedModel> importVerified(MLIRContext *context, StringRef bytes, S
   }
   if (!ok || failed(translator.finishModule()))
     return failure();
+  if (keepOperators)
+    eraseUnread(*result.module);
   PassManager passes(context);
   // as after the legalization of graphs: constants that several operators made are one
   passes.addPass(createCSEPass());

@@ -239,6 +239,8 @@ LogicalResult Translator::runOperator(const tfl::Operator &op) {
     if (failed(tensorOf(c, op.inputs()->Get(i), c.inputs.emplace_back())))
       return failure();
   const bool keep = keepsOperators && canKeep(c);
+  Block *block = builder.getInsertionBlock();
+  Operation *before = builder.getInsertionPoint() == block->begin() ? nullptr : &*std::prev(builder.getInsertionPoint());
   auto translate = [&] {
     if (keep && keepsState(c))
       return keepOperator(c);
@@ -248,8 +250,15 @@ LogicalResult Translator::runOperator(const tfl::Operator &op) {
   };
   if (failed(complaints.run(translate, [&](const Twine &text) -> LogicalResult { return c.error(text); })))
     return failure();
-  if (keep && !keepsState(c) && failed(keepOperator(c)))
-    return failure();
+  if (keep && !keepsState(c)) {
+    if (failed(keepOperator(c)))
+      return failure();
+    // the operator checks what its compiled form checks, which nobody reads any more
+    auto first = before ? std::next(before->getIterator()) : block->begin();
+    for (Operation &made : llvm::make_early_inc_range(llvm::make_range(first, builder.getInsertionPoint())))
+      if (isa<hlo::CheckOp>(made))
+        made.erase();
+  }
   for (unsigned i = 0; i < c.numOutputs(); ++i) {
     if (!c.result(i))
       return c.error("output " + Twine(i) + " has no compiled form");
