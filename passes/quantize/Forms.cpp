@@ -124,6 +124,10 @@ public:
       return mean(e, sums, unit.count, types.inputs[0], types.output, range, element);
     }
     case UnitKind::Softmax: return softmax8(e, in[0], types.inputs[0].scale, 1, types.output, range, element);
+    case UnitKind::Resize: {
+      const BilinearResize &to = *unit.resize;
+      return resizeBilinear(e, in[0], to.height, to.width, to.alignCorners, to.halfPixelCenters);
+    }
     case UnitKind::Table: return table();
     case UnitKind::Move: return move();
     }

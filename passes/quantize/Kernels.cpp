@@ -120,4 +120,93 @@ Value scaleSums(Emitter &e, Value sums, Value rowScales, Value weightScales, boo
   return weightsFirst ? e.mul(e.mul(real, weightScales), rowScales) : e.mul(real, e.mul(rowScales, weightScales));
 }
 
+namespace {
+
+/// Where one output row (or column) of a resize reads: two places, and the weight of the second (1024ths, or a float).
+struct ResizeTaps {
+  SmallVector<int64_t> low, high, weight;
+  SmallVector<float> real;
+};
+
+/// In 10 bits of fraction, as the integer kernels do.
+ResizeTaps integerTaps(int64_t in, int64_t out, bool alignCorners, bool halfPixelCenters) {
+  int64_t scale = ((in << 10) + out / 2) / out;
+  if (alignCorners && out > 1)
+    scale = (((in - 1) << 10) + (out - 1) / 2) / (out - 1);
+  ResizeTaps t;
+  for (int64_t i = 0; i < out; ++i) {
+    int64_t at = halfPixelCenters ? i * scale + scale / 2 - (1 << 9) : i * scale;
+    t.low.push_back(std::max<int64_t>(at / 1024, 0));
+    t.high.push_back(std::min<int64_t>((at + 1023) / 1024, in - 1));
+    t.weight.push_back(at - t.low.back() * 1024);
+  }
+  return t;
+}
+
+ResizeTaps realTaps(int64_t in, int64_t out, bool alignCorners, bool halfPixelCenters) {
+  float scale = float(in) / float(out);
+  if (alignCorners && out > 1)
+    scale = float(in - 1) / float(out - 1);
+  ResizeTaps t;
+  for (int64_t i = 0; i < out; ++i) {
+    float at = halfPixelCenters ? (float(i) + 0.5f) * scale - 0.5f : float(i) * scale;
+    const float floored = std::floor(at);
+    t.low.push_back(std::max<int64_t>(int64_t(floored), 0));
+    t.high.push_back(std::min<int64_t>(int64_t(std::ceil(at)), in - 1));
+    t.real.push_back(at - float(t.low.back()));
+  }
+  return t;
+}
+
+/// Slices at these places of a dimension.
+Value take(Emitter &e, Value x, ArrayRef<int64_t> places, int64_t axis) {
+  legalize::Dims dims = e.dims(x);
+  SmallVector<int64_t> offsets, sizes;
+  for (int64_t i = 0; i < Emitter::rank(x); ++i) {
+    if (i != axis)
+      offsets.push_back(i);
+    auto n = legalize::constantOf(dims[i]);
+    sizes.push_back(i == axis ? 1 : n ? *n : ShapedType::kDynamic);
+  }
+  auto numbers = hlo::GatherDimensionNumbersAttr::get(e.b.getContext(), offsets, {axis}, {}, {}, {axis}, 1);
+  return e.make<hlo::GatherOp>(x, e.constantInts(places, e.b.getI32Type()), numbers, sizes, false);
+}
+
+} // namespace
+
+Value resizeBilinear(Emitter &e, Value x, int64_t height, int64_t width, bool alignCorners, bool halfPixelCenters) {
+  const Type element = Emitter::elementType(x);
+  const bool real = element.isUnsignedInteger();
+  auto taps = real ? realTaps : integerTaps;
+  const ResizeTaps ty = taps(*legalize::constantOf(e.dim(x, 1)), height, alignCorners, halfPixelCenters),
+                   tx = taps(*legalize::constantOf(e.dim(x, 2)), width, alignCorners, halfPixelCenters);
+  Type type = real ? Type(e.b.getF32Type()) : element.isInteger(16) ? Type(e.b.getI64Type()) : Type(e.b.getI32Type());
+  Value wide = e.convert(x, type);
+  auto weights = [&](const ResizeTaps &t, int64_t axis) {
+    legalize::Dims dims(4, e.size(1));
+    Value v;
+    if (real) {
+      Tensor tensor = Tensor::allocate(DType::Float32, {int64_t(t.real.size())});
+      llvm::copy(t.real, tensor.data<float>());
+      v = e.constant(tensor);
+    } else {
+      v = e.constantInts(t.weight, type);
+    }
+    dims[axis] = e.dim(v, 0);
+    return e.reshape(v, dims);
+  };
+  Value wy = weights(ty, 1), wx = weights(tx, 2);
+  Value vy = e.sub(e.likeInt(wy, real ? 1 : 1024), wy), vx = e.sub(e.likeInt(wx, real ? 1 : 1024), wx);
+  Value top = take(e, wide, ty.low, 1), bottom = take(e, wide, ty.high, 1);
+  auto part = [&](Value rows, ArrayRef<int64_t> columns, Value y, Value x) {
+    return e.mul(e.mul(take(e, rows, columns, 2), y), x);
+  };
+  Value sum = e.add(e.add(e.add(part(top, tx.low, vy, vx), part(bottom, tx.low, wy, vx)), part(top, tx.high, vy, wx)),
+                    part(bottom, tx.high, wy, wx));
+  if (real)
+    return e.convert(e.add(sum, e.like(sum, 0.5)), element);
+  Value half = e.select(e.compare(legalize::Compare::GT, sum, e.likeInt(sum, 0)), e.likeInt(sum, 1 << 19), e.likeInt(sum, -(1 << 19)));
+  return e.convert(e.div(e.add(sum, half), e.likeInt(sum, 1 << 20)), element);
+}
+
 } // namespace lathe::quantize

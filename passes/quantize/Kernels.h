@@ -31,6 +31,10 @@ Value convolveRows(Emitter &e, const QuantizedRows &rows, Value filter, const hl
 /// and then the sums; those of convolutions with a scale for each channel multiply the sums by that first.
 Value scaleSums(Emitter &e, Value sums, Value rowScales, Value weightScales, bool weightsFirst = false);
 
+/// Images [n, h, w, c] of 8 or 16 bits, h and w known, resized by two rows and columns each: RESIZE_BILINEAR's reference kernel, with weights of
+/// 10 bits, and of unsigned bytes in f32. The result has the input's scale.
+Value resizeBilinear(Emitter &e, Value x, int64_t height, int64_t width, bool alignCorners, bool halfPixelCenters);
+
 } // namespace lathe::quantize
 
 #endif

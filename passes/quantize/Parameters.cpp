@@ -115,7 +115,8 @@ private:
     bool fine = true;
     for (auto [i, v] : llvm::enumerate(unit.inputs))
       fine &= succeeded(put(v, i, "input"));
-    const bool shares = unit.kind == UnitKind::Move || unit.kind == UnitKind::MaxPool || unit.kind == UnitKind::AveragePool;
+    const bool shares = unit.kind == UnitKind::Move || unit.kind == UnitKind::MaxPool || unit.kind == UnitKind::AveragePool ||
+                        unit.kind == UnitKind::Resize;
     if (shares && llvm::all_of(unit.inputs, [&](Value v) { return givenRange(v) || constantRange(v); })) {
       RealRange all(0, 0);
       for (Value v : unit.inputs) {

@@ -17,7 +17,7 @@ namespace lathe::quantize {
 
 StringRef unitName(UnitKind kind) {
   static const char *const names[] = {"convolution", "dot",  "scale",   "matmul", "add",  "subtract", "multiply",
-                                      "max_pool",    "average_pool", "mean", "softmax", "table",  "move"};
+                                      "max_pool",    "average_pool", "mean", "softmax", "resize", "table",  "move"};
   return names[static_cast<int>(kind)];
 }
 
@@ -68,6 +68,9 @@ public:
     for (Operation &op : block)
       if (auto divide = dyn_cast<hlo::DivOp>(op))
         softmax(divide);
+    for (Operation &op : llvm::reverse(block)) // the whole of one ends behind its parts
+      if (!taken.contains(&op))
+        resize(op);
     for (Operation &op : block) {
       for (Region &region : op.getRegions())
         if (isa<hlo::WhileOp, hlo::IfOp, hlo::CaseOp>(op))
@@ -321,6 +324,16 @@ private:
     if (llvm::any_of(inputs, [](Value v) { return !isF32(v); }) || llvm::all_of(inputs, isFixed))
       return;
     add(start(UnitKind::Move, &op, inputs));
+  }
+
+  void resize(Operation &op) {
+    auto found = matchBilinearResize(&op);
+    if (!found || llvm::any_of(found->ops, [&](Operation *part) { return taken.contains(part); }))
+      return;
+    Unit unit = start(UnitKind::Resize, &op, found->image);
+    unit.ops = found->ops;
+    unit.resize = std::move(found);
+    add(std::move(unit));
   }
 
   /// exp(x - max x) / sum of that, over the last dimension.

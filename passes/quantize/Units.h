@@ -12,6 +12,7 @@
 #define LATHE_PASSES_QUANTIZE_UNITS_H
 
 #include "dialects/hlo/Hlo.h"
+#include "passes/simplify/MatchResize.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -32,6 +33,7 @@ enum class UnitKind {
   Add, Sub, Mul,
   MaxPool, AveragePool, Mean,
   Softmax,
+  Resize,   ///< bilinear, of images: input and result share parameters
   Table,    ///< any function of single elements of one value
   Move      ///< elements go to other places: inputs and result share parameters
 };
@@ -47,6 +49,7 @@ struct Unit {
   double low = -INFINITY, high = INFINITY;  ///< clamp of the result
   llvm::SmallVector<int64_t> axes;          ///< that Mean reduces
   int64_t count = 1;                        ///< elements of a mean or of an average's window
+  std::optional<BilinearResize> resize;     ///< of Resize
   llvm::SmallVector<mlir::Operation *> ops; ///< all of it, in order
   mlir::Operation *last() const { return out.getDefiningOp(); }
   bool hasWeights() const { return kind == UnitKind::Conv || kind == UnitKind::Dot || kind == UnitKind::Scale; }

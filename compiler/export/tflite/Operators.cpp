@@ -115,7 +115,7 @@ static int quantizedBits(StringRef name) {
       {"BATCH_MATMUL", 3}, {"AVERAGE_POOL_2D", 3}, {"MAX_POOL_2D", 3}, {"MEAN", 3}, {"SOFTMAX", 1}, {"LOGISTIC", 1}, {"TANH", 1},
       {"EXP", 1}, {"MAXIMUM", 3}, {"MINIMUM", 3}, {"RESHAPE", 3}, {"TRANSPOSE", 3}, {"SLICE", 3}, {"STRIDED_SLICE", 3},
       {"CONCATENATION", 3}, {"PAD", 3}, {"PADV2", 3}, {"GATHER", 3}, {"GATHER_ND", 3}, {"BROADCAST_TO", 3}, {"DYNAMIC_UPDATE_SLICE", 1},
-      {"SELECT_V2", 3}, {"SHAPE", 3}, {"REVERSE_V2", 2}};
+      {"SELECT_V2", 3}, {"SHAPE", 3}, {"REVERSE_V2", 2}, {"RESIZE_BILINEAR", 3}};
   return table.lookup(name);
 }
 

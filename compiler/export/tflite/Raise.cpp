@@ -23,6 +23,7 @@ const HandlerTable &handlers() {
   static const HandlerTable table = [] {
     HandlerTable t;
     addSoftmaxHandlers(t);
+    addResizeHandlers(t);
     addActivationHandlers(t);
     addConvHandlers(t);
     addProductHandlers(t);

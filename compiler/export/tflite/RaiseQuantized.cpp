@@ -83,6 +83,7 @@ private:
       return withCopy([&](Operation *op) { return raisePool(cast<hlo::ReduceWindowOp>(op), unit.kind == UnitKind::AveragePool, r); });
     case UnitKind::Mean: return r.make("MEAN", {in[0], r.numbers(unit.axes)}, out);
     case UnitKind::Softmax: return softmax();
+    case UnitKind::Resize: return raiseResize(*unit.resize, in[0], out, r);
     case UnitKind::Table: return table();
     case UnitKind::Move: return move();
     }

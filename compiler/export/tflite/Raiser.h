@@ -10,6 +10,7 @@
 
 #include "base/Tensor.h"
 #include "compiler/export/tflite/Operators.h"
+#include "passes/simplify/MatchResize.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -108,6 +109,7 @@ using HandlerTable = llvm::StringMap<SmallVector<Handler, 2>>;
 
 // By family, each in its file. Those that take several ops at once come before those that take one.
 void addSoftmaxHandlers(HandlerTable &table);
+void addResizeHandlers(HandlerTable &table);
 void addActivationHandlers(HandlerTable &table);
 void addElementwiseHandlers(HandlerTable &table);
 void addConvHandlers(HandlerTable &table);
@@ -127,6 +129,9 @@ Value raiseConvolution(hlo::ConvolutionOp op, Value bias, Raiser &r);
 Value raiseDot(hlo::DotGeneralOp op, Value bias, Raiser &r);
 /// A window over a tensor; `average`: a sum divided by the number of elements of the window. Null with a reason.
 Value raisePool(hlo::ReduceWindowOp op, bool average, Raiser &r);
+
+/// A bilinear resize of `image`, which stands for the one of the match.
+Value raiseResize(const BilinearResize &resize, Value image, RankedTensorType type, Raiser &r);
 
 /// The conversion to f32 that gives weights stored in f16; null for anything else. The file keeps them as they are stored.
 hlo::ConvertOp widenedWeights(Value v);
