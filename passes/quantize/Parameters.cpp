@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Quant/IR/Quant.h"
 #include "mlir/Dialect/Quant/IR/QuantTypes.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -80,6 +81,7 @@ private:
   }
 
   llvm::DenseMap<Value, RealRange> moved; ///< what the model says of values from other places
+  llvm::DenseSet<Value> fixed; ///< whose parameters the operator that makes them fixes: other values beside them in a tensor do not change these
 
   std::optional<RealRange> givenRange(Value v) {
     if (auto it = moved.find(v); it != moved.end())
@@ -115,8 +117,7 @@ private:
     bool fine = true;
     for (auto [i, v] : llvm::enumerate(unit.inputs))
       fine &= succeeded(put(v, i, "input"));
-    const bool shares = unit.kind == UnitKind::Move || unit.kind == UnitKind::MaxPool || unit.kind == UnitKind::AveragePool ||
-                        unit.kind == UnitKind::Resize;
+    const bool shares = sharesParameters(unit.kind);
     if (shares && llvm::all_of(unit.inputs, [&](Value v) { return givenRange(v) || constantRange(v); })) {
       RealRange all(0, 0);
       for (Value v : unit.inputs) {
@@ -125,16 +126,40 @@ private:
       }
       moved[unit.out] = all;
     }
-    if (auto fixed = fixedRange(unit)) {
-      ranges[unit.out] = *fixed;
+    if (auto range = fixedRange(unit)) {
+      ranges[unit.out] = moved[unit.out] = *range;
+      fixed.insert(unit.out);
       shared.insert(unit.out.getAsOpaquePointer());
     } else {
       fine &= succeeded(put(unit.out, unit.inputs.size(), "result"));
     }
-    if (shares)
-      for (Value v : unit.inputs)
+    if (shares && keepsFixed(unit))
+      fixed.insert(unit.out);
+    for (Value v : unit.inputs)
+      if (shares && (!fixed.contains(v) || fixed.contains(unit.out)))
         shared.unionSets(v.getAsOpaquePointer(), unit.out.getAsOpaquePointer());
     return success(fine);
+  }
+
+  static bool sharesParameters(UnitKind kind) {
+    return kind == UnitKind::Move || kind == UnitKind::MaxPool || kind == UnitKind::AveragePool || kind == UnitKind::Resize;
+  }
+
+  /// Whether all that is moved comes from operators that fix the same range.
+  bool keepsFixed(const Unit &unit) {
+    const RealRange out = moved.lookup(unit.out);
+    bool any = false;
+    for (Value v : unit.inputs) {
+      if (std::optional<RealRange> constant = constantRange(v)) {
+        if (constant->first < out.first || constant->second > out.second)
+          return false;
+      } else if (!fixed.contains(v) || moved.lookup(v) != out) {
+        return false;
+      } else {
+        any = true;
+      }
+    }
+    return any;
   }
 
   Params paramsOf(Value v) {
@@ -158,8 +183,9 @@ private:
       return p;
     };
     Params input;
+    // what joins values of other parameters takes them with those of its result
     for (auto [i, v] : llvm::enumerate(unit.inputs)) {
-      Params p = add(v);
+      Params p = add(sharesParameters(unit.kind) ? unit.out : v);
       if (i == 0)
         input = p;
     }

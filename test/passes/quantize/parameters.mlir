@@ -52,3 +52,23 @@ func.func @given(%x: tensor<4x2xf32> {hlo.given_range = array<f64: 0.0, 127.5>})
   %r = hlo.reshape %x {hlo.quantize = "move", hlo.ranges = array<f64: -300.0, 510.0, -300.0, 510.0>} : (tensor<4x2xf32>) -> tensor<8xf32>
   return %r : tensor<8xf32>
 }
+
+// -----
+
+// The logistic function's 1/256 from -128 on stays what it is behind a reshape, whatever was observed there; beside other numbers in one tensor
+// it is taken with the parameters of all of that.
+// CHECK-LABEL: @fixed
+// CHECK: hlo.logistic
+// CHECK-SAME: hlo.quantized = [!quant.uniform<i8:f32, 2.000000e+00:-128>, !quant.uniform<i8:f32, 3.906250e-03:-128>]
+// CHECK: hlo.reshape
+// CHECK-SAME: hlo.quantized = [!quant.uniform<i8:f32, 3.906250e-03:-128>, !quant.uniform<i8:f32, 3.906250e-03:-128>]
+// CHECK: hlo.concatenate
+// CHECK-SAME: hlo.quantized = [!quant.uniform<i8:f32, 2.000000e+00:-128>, !quant.uniform<i8:f32, 2.000000e+00:-128>, !quant.uniform<i8:f32, 2.000000e+00:-128>]
+func.func @fixed(%x: tensor<4x2xf32>) -> (tensor<8xf32>, tensor<8x2xf32>) {
+  %w = hlo.constant dense<1.0> : tensor<2x2xf32>
+  %d = "hlo.dot_general"(%x, %w) <{dot_dimension_numbers = #hlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>}> {hlo.quantize = "dot", hlo.ranges = array<f64: 0.0, 255.0, 0.0, 510.0>} : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %l = hlo.logistic %d {hlo.quantize = "table", hlo.ranges = array<f64: 0.0, 510.0, 0.5, 1.0>} : tensor<4x2xf32>
+  %r = hlo.reshape %l {hlo.quantize = "move", hlo.ranges = array<f64: 0.5, 1.0, -0.1, 1.1>} : (tensor<4x2xf32>) -> tensor<8xf32>
+  %c = hlo.concatenate %l, %d dim = 0 {hlo.quantize = "move", hlo.ranges = array<f64: 0.5, 1.0, 0.0, 510.0, 0.0, 510.0>} : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
+  return %r, %c : tensor<8xf32>, tensor<8x2xf32>
+}
