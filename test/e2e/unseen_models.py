@@ -91,6 +91,8 @@ def make(name, folder):
     for layer in model._flatten_layers():
         if isinstance(layer, tf.keras.layers.BatchNormalization):
             layer.momentum = 0.5
+        if type(layer).__name__ == "LayerScale":  # as it begins, its block is nothing
+            layer.gamma.assign(tf.random.uniform(layer.gamma.shape, 0.1, 0.5))
     for k in range(4):  # statistics of batch norms
         model(inputs[8 * k:8 * k + 16], training=True)
     concrete = tf.function(lambda x: {"y": model(x, training=False)}).get_concrete_function(tf.TensorSpec([1, *inputs.shape[1:]], inputs.dtype, name="x"))

@@ -85,7 +85,50 @@ def autoencoder(K, L):
     return K.Model(i, L.Conv2DTranspose(1, 4, 2, "same", activation="hard_sigmoid")(x)), images(32, 1)
 
 
+def masked(K, L):
+    """Tokens of which 0 is none: attention and a recurrent layer leave those out."""
+    i = K.Input((16,), dtype="int32")
+    x = L.Embedding(60, 24, mask_zero=True)(i)
+    x = L.LayerNormalization()(x + L.MultiHeadAttention(3, 8)(x, x))
+    x = L.Bidirectional(L.GRU(16, return_sequences=True))(x)
+    x = L.Bidirectional(L.LSTM(16))(x)
+    words = rng.integers(1, 60, (CALIBRATE + UNSEEN, 16)) * (np.arange(16) < rng.integers(5, 17, (CALIBRATE + UNSEEN, 1)))
+    return K.Model(i, L.Dense(6)(x)), words.astype("int32")
+
+
+def decoder(K, L):
+    """Six tokens by a loop: each is the likeliest after those before and a memory of numbers; the logits of the last step."""
+    import tensorflow as tf
+    tokens, memory = K.Input((8,), dtype="int32"), K.Input((10, 32))
+    x = L.Embedding(40, 32)(tokens) + L.Embedding(8, 32)(np.arange(8)[None])
+    x = L.LayerNormalization()(x + L.MultiHeadAttention(4, 8)(x, x, use_causal_mask=True))
+    x = L.LayerNormalization()(x + L.MultiHeadAttention(4, 8)(x, memory))
+    x = L.LayerNormalization()(x + L.Dense(32)(L.Dense(64, activation="gelu")(x)))
+    step = K.Model([tokens, memory], L.Dense(40)(x))
+
+    class Loop(L.Layer):
+        def __init__(self):
+            super().__init__()
+            self.step = step
+
+        def call(self, memory):
+            def body(i, tokens, _):
+                logits = self.step([tokens, memory])[:, i]
+                best = tf.argmax(logits, -1, output_type=tf.int32)
+                return i + 1, tf.where(tf.range(8) == i + 1, best[:, None], tokens), logits
+            n = tf.shape(memory)[0]
+            return tf.while_loop(lambda i, *_: i < 6, body, (0, tf.zeros((n, 8), tf.int32), tf.zeros((n, 40))))[2]
+
+        def compute_output_shape(self, shape):
+            return shape[0], 40
+    i = K.Input((10, 12))
+    return K.Model(i, Loop()(L.Dense(32)(i))), numbers(10, 12)
+
+
 MODELS = {"mobilenet_v3": application("MobileNetV3Small", 96, alpha=0.75, include_preprocessing=False), "densenet": application("DenseNet121", 64),
           "resnet50_v2": application("ResNet50V2", 64), "xception": application("Xception", 80), "unet": unet(None), "unet_bilinear": unet("bilinear"),
           "unet_nearest": unet("nearest"), "regnet": regnet, "tcn": tcn, "gru": recurrent("GRU"), "gru_unrolled": recurrent("GRU", unroll=True),
-          "bilstm": recurrent("LSTM"), "transformer": transformer, "autoencoder": autoencoder}
+          "bilstm": recurrent("LSTM"), "transformer": transformer, "autoencoder": autoencoder,
+          "inception_v3": application("InceptionV3", 80), "convnext": application("ConvNeXtTiny", 64, include_preprocessing=False),
+          "nasnet": application("NASNetMobile", 64), "vgg16": application("VGG16", 64),
+          "efficientnet_v2": application("EfficientNetV2B0", 64, include_preprocessing=False), "masked": masked, "decoder": decoder}
