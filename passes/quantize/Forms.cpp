@@ -126,7 +126,8 @@ public:
     case UnitKind::Softmax: return softmax8(e, in[0], types.inputs[0].scale, 1, types.output, range, element);
     case UnitKind::Resize: {
       const BilinearResize &to = *unit.resize;
-      return resizeBilinear(e, in[0], to.height, to.width, to.alignCorners, to.halfPixelCenters);
+      Value q = resizeBilinear(e, in[0], to.height, to.width, to.alignCorners, to.halfPixelCenters);
+      return e.reshape(q, hlo::getDims(cast<RankedTensorType>(unit.out.getType())));
     }
     case UnitKind::Table: return table();
     case UnitKind::Move: return move();

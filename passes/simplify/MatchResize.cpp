@@ -134,11 +134,14 @@ std::optional<BilinearResize> matchBilinearResize(Operation *last) {
   if (last->getNumResults() != 1)
     return std::nullopt;
   auto type = dyn_cast<RankedTensorType>(last->getResult(0).getType());
-  if (!type || type.getRank() != 4 || !type.getElementType().isF32())
+  if (!type || type.getRank() < 3 || type.getRank() > 4 || !type.getElementType().isF32())
     return std::nullopt;
   BilinearResize resize;
   Value v = last->getResult(0);
   auto flat = dyn_cast<hlo::ReshapeOp>(last);
+  if (flat && type.getRank() != 4)
+    return std::nullopt;
+  const bool joined = flat || type.getRank() == 3; // rows are combined with width and channels as one dimension
   if (flat) {
     resize.ops.push_back(last);
     v = flat->getOperand(0);
@@ -154,10 +157,10 @@ std::optional<BilinearResize> matchBilinearResize(Operation *last) {
     if (rows->dim != 1)
       return std::nullopt;
     Value wide = rows->from;
-    if (auto back = wide.getDefiningOp<hlo::ReshapeOp>(); back && flat) {
+    if (auto back = wide.getDefiningOp<hlo::ReshapeOp>(); back && joined) {
       resize.ops.push_back(back);
       wide = back->getOperand(0);
-    } else if (flat) {
+    } else if (joined) {
       return std::nullopt;
     }
     const size_t before = resize.ops.size();
@@ -169,24 +172,22 @@ std::optional<BilinearResize> matchBilinearResize(Operation *last) {
     resize.image = columns ? columns->from : wide;
   }
   auto image = dyn_cast<RankedTensorType>(resize.image.getType());
-  if (!image || image.getRank() != 4 || llvm::any_of(image.getShape().drop_front(), ShapedType::isDynamic) ||
-      llvm::any_of(type.getShape().drop_front(), ShapedType::isDynamic) || image.getDimSize(3) != type.getDimSize(3) || image.getDimSize(1) < 1 ||
+  if (!image || image.getRank() != 4 || llvm::any_of(image.getShape().drop_front(), ShapedType::isDynamic) || image.getDimSize(1) < 1 ||
       image.getDimSize(2) < 1)
     return std::nullopt;
   resize.height = rows ? rows->first.size() : image.getDimSize(1);
   resize.width = columns ? columns->first.size() : image.getDimSize(2);
-  if (resize.height != type.getDimSize(1) || resize.width != type.getDimSize(2) || resize.height < 1 || resize.width < 1)
+  if (resize.height < 1 || resize.width < 1)
+    return std::nullopt;
+  const int64_t channels = image.getDimSize(3), parted[] = {resize.height, resize.width, channels}, together[] = {resize.height, resize.width * channels};
+  if (type.getShape().drop_front() != (type.getRank() == 4 ? ArrayRef<int64_t>(parted) : ArrayRef<int64_t>(together)) ||
+      (joined && cast<RankedTensorType>(v.getType()).getShape().drop_front() != ArrayRef<int64_t>(together)))
     return std::nullopt;
   // reshapes join width and channels and part them again; what is between has no other readers
   llvm::SmallPtrSet<Operation *, 16> members(resize.ops.begin(), resize.ops.end());
   for (Operation *op : members)
     if (op->getBlock() != last->getBlock() || (op != last && llvm::any_of(op->getUsers(), [&](Operation *user) { return !members.contains(user); })))
       return std::nullopt;
-  if (flat) {
-    auto joined = cast<RankedTensorType>(v.getType());
-    if (joined.getRank() != 3 || joined.getDimSize(1) != resize.height || joined.getDimSize(2) != resize.width * type.getDimSize(3))
-      return std::nullopt;
-  }
   for (auto [align, half] : {std::pair(false, true), {false, false}, {true, false}})
     if ((!rows || agrees(*rows, image.getDimSize(1), align, half)) && (!columns || agrees(*columns, image.getDimSize(2), align, half))) {
       resize.alignCorners = align;

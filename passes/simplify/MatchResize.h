@@ -15,7 +15,8 @@ struct BilinearResize {
   mlir::Value image;
   int64_t height = 0, width = 0; ///< of the result
   bool alignCorners = false, halfPixelCenters = false;
-  llvm::SmallVector<mlir::Operation *> ops; ///< that compute it and nothing else, in order; the last one makes the result
+  llvm::SmallVector<mlir::Operation *> ops; ///< that compute it and nothing else, in order; the last one makes the result, [n, height, width, c]
+                                            ///< or [n, height, width * c]
 };
 
 /// The resize whose result `last` makes: columns, then rows are combined, each as gather * weight + gather * weight. Null for anything else,

@@ -7,8 +7,13 @@ namespace lathe::tflwrite {
 
 Value raiseResize(const BilinearResize &resize, Value image, RankedTensorType type, Raiser &r) {
   Value size = r.numbers({resize.height, resize.width});
-  return r.make("RESIZE_BILINEAR", {image, size}, type,
-                {{"align_corners", r.flag(resize.alignCorners)}, {"half_pixel_centers", r.flag(resize.halfPixelCenters)}});
+  SmallVector<AffineExpr> dims = hlo::getDims(hlo::tensorType(image));
+  dims[1] = r.expr(resize.height);
+  dims[2] = r.expr(resize.width);
+  RankedTensorType resized = hlo::makeType(dims, type.getElementType());
+  Value y = r.make("RESIZE_BILINEAR", {image, size}, resized,
+                   {{"align_corners", r.flag(resize.alignCorners)}, {"half_pixel_centers", r.flag(resize.halfPixelCenters)}});
+  return r.reshape(y, type);
 }
 
 static LogicalResult resize(Operation *op, Raiser &r) {
