@@ -230,7 +230,9 @@ Value roundInFloat(Emitter &e, Value sums, const Rounding &exact, ArrayRef<doubl
 /// What the ops of multiplyByEach give for one sum and a factor below 1/2.
 static int64_t multiplied(int32_t x, const Multiplier &m) {
   const int64_t high = (int64_t(x) * m.value + (int64_t(1) << 30)) >> 31;
-  return m.value == 0 ? 0 : (((high + (high >> 63)) >> (-m.shift - 1)) + 1) >> 1;
+  if (m.value == 0 || m.shift == 0) // a mean's factor has no shift where the scales differ by as much as there are numbers
+    return m.value == 0 ? 0 : high;
+  return (((high + (high >> 63)) >> (-m.shift - 1)) + 1) >> 1;
 }
 
 Value requantize(Emitter &e, Value sums, ArrayRef<Multiplier> factors, int64_t axis, int64_t zeroPoint, Range range, Type element) {
@@ -247,6 +249,8 @@ Value requantize(Emitter &e, Value sums, ArrayRef<Multiplier> factors, int64_t a
       Value exact = multiplyByEach(e, sums, factors, axis);
       return exact && zeroPoint ? e.add(exact, constantLike(e, zeroPoint, exact)) : exact;
     };
+    if (llvm::any_of(factors, [](const Multiplier &m) { return m.shift > 0; }))
+      return finish(e, ops(), 0, range, element);
     auto of = [&](size_t i, int32_t x) { return multiplied(x, factors[i]) + zeroPoint; };
     return finish(e, roundInFloat(e, sums, {of, ops, ties}, reals, axis, zeroPoint, range, element), 0, range, element);
   }

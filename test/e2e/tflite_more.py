@@ -305,6 +305,15 @@ def moved(f, r):
          options("Conv2D", padding=1, strideW=1, strideH=1), 3)
 
 
+@case
+def means(f, r):
+    """Means whose factor has no shift left, or one to the left: the result has a scale much smaller than its elements'."""
+    for n, (count, scale) in enumerate(((96, 0.0047 / 32), (96, 0.0047 / 60), (100, 0.0047 / 80), (12, 0.0047 / 30))):
+        x = np.where(r.random((1, 40, count)) < 0.9, -128, r.integers(-128, -118, (1, 40, count)))
+        f.op("MEAN", [f.input(x, "i8", scale=0.0047, zero=-128), const(f, [2], "i32")], [f.output((1, 40), "i8", scale=scale, zero=-128)], options("Reducer", keepDims=False), 2)
+        f.wants[f"out{n}"] = None
+
+
 # ---- tables and random numbers
 
 @case
