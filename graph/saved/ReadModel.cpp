@@ -5,6 +5,8 @@
 // What these leave open is settled by looking at which reading gives nodes with plausible op names.
 #include "graph/saved/ReadModel.h"
 
+#include "graph/saved/BindVariables.h"
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -189,6 +191,7 @@ absl::StatusOr<MetaGraph> select(tf::SavedModel &saved, const std::string &file,
     return bad(file, ": no graph has the tag '", shown(tag), "', there are: ", available);
   auto meta = std::make_shared<tf::MetaGraphDef>();
   meta->Swap(saved.mutable_meta_graphs(chosen));
+  bindVariables(*meta);
   return meta;
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/session/SavedModel.h"
 
+#include "graph/saved/BindVariables.h"
 #include "graph/saved/ReadModel.h"
 #include "runtime/core/Status.h"
 #include "runtime/session/Graph.h"
@@ -171,6 +172,8 @@ absl::Status LoadSavedModel(const SessionOptions &options, const RunOptions &run
   tf::SavedModel model;
   if (absl::Status s = readModel(folder, &model); !s.ok())
     return s;
+  for (tf::MetaGraphDef &each : *model.mutable_meta_graphs())
+    graphdef::bindVariables(each);
   const tf::MetaGraphDef *graph = findGraph(model, tags);
   if (!graph)
     return absl::NotFoundError(absl::StrCat("'", folder, "' has no graph with the tags {", absl::StrJoin(tags, ", "), "}"));
