@@ -88,6 +88,8 @@ absl::Status wrapNode(tf::NodeDef node, const Library &library, const GraphLimit
       if (const tf::NodeDef *constant = allConstant ? nullptr : constantOf(i)) {
         tf::NodeDef *copy = f->add_node_def();
         *copy = *constant;
+        // in a branch or a loop's turn that does not happen the constant is dead, and with it what reads it
+        controls.insert(controls.end(), constant->input().begin(), constant->input().end());
         copy->clear_input();
         copy->clear_device();
         copy->set_name(absl::StrCat(node.name(), "/constant", i));
