@@ -1,4 +1,4 @@
-"""run.py CASES... --adapter "build/bin/lathe conform" [--known FILE --mode NAME] [--filter REGEX] [--op OP] [--every N] [--json FILE]
+"""run.py CASES... --adapter "build/bin/lathe conform" [--known FILE --mode NAME] [--fallbacks FILE] [--filter REGEX] [--op OP] [--every N] [--json FILE]
 
 Runs conformance cases (see cases.py) through `lathe conform` and compares what comes out with TensorFlow's outputs. Every case
 has to pass, but for those that FILE lists as known to fail, and these have to fail: a case that was repaired is taken off
@@ -6,6 +6,9 @@ the list. Ends with "N passed, N failed, N skipped"; cases known to fail count a
 lacks, which are only compiled, as skipped.
 
 A line of FILE: MODES SUITE CASE: REASON. MODES is * or a comma-separated list of what --mode may be.
+
+A kernel that would have a special form, but for types or sizes which that does not know, is plainer and slower. --fallbacks is the list of what
+forms may lack, a line of FORM: WHAT each; any other one in a case is a failure.
 """
 import argparse
 import collections
@@ -37,6 +40,11 @@ def read_known(file, mode):
             if match[1] == "*" or mode in match[1].split(","):
                 known[match[2]] = match[3]
     return known
+
+
+def read_fallbacks(file):
+    with open(file) as lines:
+        return {line.strip() for line in lines if line.strip() and not line.startswith("#")}
 
 
 def write_case(case, folder):
@@ -152,6 +160,7 @@ def main():
     p.add_argument("--adapter", required=True)
     p.add_argument("--known", help="file of the cases that are known to fail")
     p.add_argument("--mode", default="host", help="which lines of that file count")
+    p.add_argument("--fallbacks", help="file of what special forms of kernels may lack")
     p.add_argument("--filter", help='regular expression on "SUITE CASE"')
     p.add_argument("--op", action="append", default=[], help="only cases with this op")
     p.add_argument("--every", type=int, default=1, help="only one case in N")
@@ -162,6 +171,8 @@ def main():
     args = p.parse_args()
 
     known = read_known(args.known, args.mode) if args.known else {}
+    allowed = read_fallbacks(args.fallbacks) if args.fallbacks else None
+    fallbacks = collections.Counter()  # cases by what a form lacks
     chosen = [c for path in args.paths for c in corpus.load(path)
               if (not args.filter or re.search(args.filter, c.key)) and set(args.op) <= set(c.meta["ops"])][::args.every]
     if not chosen:
@@ -179,6 +190,10 @@ def main():
             skipped[line["message"]] += 1
             return
         ran[line.get("ran", "nothing")] += 1
+        lacking = line.get("fallbacks", [])
+        fallbacks.update(lacking)
+        if reason is None and allowed is not None and not set(lacking) <= allowed:
+            reason = "a kernel lacks a special form: " + "; ".join(sorted(set(lacking) - allowed))
         rows.append({"case": case.key, "reason": reason, "ran": line.get("ran")})
         if "launches" in line:
             rows[-1]["launches"] = line["launches"]
@@ -208,10 +223,13 @@ def main():
         with open(args.json, "w") as out:
             json.dump({"passed": passed, "failed": failed, "skipped": dict(skipped), "known": len(set(known) & seen),
                        "ran": dict(sorted(ran.items())), "launched": launched[True], "idle": launched[False], "bare": bare,
+                       "fallbacks": dict(sorted(fallbacks.items())),
                        "cases": sorted(rows, key=lambda r: r["case"])}, out, indent=0)
     print("ran " + ", ".join(f"{n} {how}" for how, n in sorted(ran.items())) + f"; known to fail: {len(set(known) & seen)}")
     if launched:
         print(f"of those that pass {launched[True]} launched kernels, {launched[False]} none ({bare} have nothing to compute)")
+    if allowed is not None:
+        print(f"{sum(fallbacks.values())} cases and forms that they lack, of {len(fallbacks)} kinds; {len(allowed)} are listed")
     for reason, n in skipped.items():
         print(f"{n} skipped: {reason}")
     print(f"{passed} passed, {failed} failed, {sum(skipped.values())} skipped")

@@ -26,6 +26,7 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <set>
 
 namespace lathe::cli {
 namespace {
@@ -50,6 +51,7 @@ struct Outcome {
   std::string status = "ok", message;
   std::string ran; ///< of its steps the one with the least compiled: "whole", "clusters" or "host"
   int64_t kernels = 0; ///< in the objects that its steps made
+  std::set<std::string> fallbacks; ///< special forms that these lack, and why
 };
 
 /// What the ops without a compiled form say; see LegalizeContext.
@@ -74,6 +76,8 @@ public:
 
   /// How many kernels the objects of the steps so far hold. A graph that only hands on constants and what it is fed has none.
   int64_t kernels() const { return heldKernels; }
+  /// Special forms that kernels of the objects would have, and what each lacks.
+  const std::set<std::string> &fallbacks() const { return foundFallbacks; }
 
 private:
   struct Step {
@@ -101,6 +105,7 @@ private:
   std::unique_ptr<lathe::Session> session;
   bool hostOnly = false; ///< a step of the session launched no compiled cluster
   int64_t heldKernels = 0;
+  std::set<std::string> foundFallbacks;
 };
 
 /// Small integers: what shapes, axes and permutations are fed as.
@@ -172,6 +177,8 @@ llvm::Expected<std::shared_ptr<LoadedModule>> Case::compile(const NamedTensors &
   if (!artifact)
     return failed(artifact.takeError());
   heldKernels += artifact->report.kernels;
+  for (const auto &[form, kernels] : artifact->report.fallbacks)
+    foundFallbacks.insert(form);
   return loadObject(artifact->object, artifact->prefix);
 }
 
@@ -367,6 +374,7 @@ Outcome runCase(const ConformArgs &args, const std::string &dir) {
   }
   outcome.ran = c.ran();
   outcome.kernels = c.kernels();
+  outcome.fallbacks = c.fallbacks();
   return outcome;
 }
 
@@ -417,6 +425,8 @@ int runBatch(const ConformArgs &args) {
       line["message"] = o.message;
     if (!o.ran.empty())
       line["ran"] = o.ran;
+    if (!o.fallbacks.empty())
+      line["fallbacks"] = o.fallbacks;
     if (codegen::launchesKernels(args.backend)) {
       line["launches"] = lathe_cuda_launches_2() - launches;
       if (o.ran == "whole")
