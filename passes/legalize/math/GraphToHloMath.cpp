@@ -75,12 +75,23 @@ bool knownNonZero(NodeContext &c, Value y) {
   return true;
 }
 
+/// Checks what has to hold of y for each element of x: of nothing where x has none, which its run-time sizes may say.
+void checkForEach(NodeContext &c, Value x, Value y, Value holds, StringRef message) {
+  if (x && holds && hlo::getDims(c.type(x)) != hlo::getDims(c.type(y)) && !c.type(x).hasStaticShape()) {
+    Type i64 = c.b.getI64Type();
+    Value elements = c.sizeValue(hlo::numElements(c.dims(x), c.b.getContext()), i64);
+    Value none = c.compare(Compare::EQ, elements, c.scalarInt(0, i64));
+    holds = c.binary<hlo::OrOp>(holds, c.broadcastTo(none, c.dims(holds)));
+  }
+  c.check(holds, message);
+}
+
 void checkDivisor(NodeContext &c, Value x, Value y) {
   // nothing is divided where there is nothing
   if (x && llvm::is_contained(c.type(x).getShape(), 0))
     return;
   if (Emitter::isInteger(y) && !knownNonZero(c, y))
-    c.check(c.compare(Compare::NE, y, c.like(y, 0)), "Integer division by zero");
+    checkForEach(c, x, y, c.compare(Compare::NE, y, c.like(y, 0)), "Integer division by zero");
 }
 
 Value truncateDiv(NodeContext &c, Value x, Value y) {
@@ -124,7 +135,7 @@ Value power(NodeContext &c, Value x, Value y) {
   if (Emitter::isInteger(y) && !Emitter::isUnsigned(y)) {
     auto t = c.ctx.fold(y);
     if (!t || !t->numElements())
-      c.check(c.compare(Compare::GE, y, c.like(y, 0)), "Integers to negative integer powers are not allowed");
+      checkForEach(c, x, y, c.compare(Compare::GE, y, c.like(y, 0)), "Integers to negative integer powers are not allowed");
   }
   return c.binary<hlo::PowOp>(x, y);
 }

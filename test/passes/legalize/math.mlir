@@ -197,3 +197,16 @@ graph.func @arg_max(%x: tensor<5xf32> {graph.name = "x"}) -> (tensor<*xi64> {gra
   %y, %c = graph.node "ArgMax"(%x, %axis) {output_type = i64} : (tensor<5xf32>, tensor<i32>) -> tensor<*xi64>
   graph.return %y : tensor<*xi64>
 }
+
+// -----
+
+// A divisor of fewer elements may be 0 where there is nothing to divide.
+// CHECK-LABEL: func.func @floor_mod_of_nothing
+// CHECK: %[[HOLDS:.*]] = hlo.compare NE
+// CHECK: %[[NONE:.*]] = hlo.compare EQ, %{{.*}} : (tensor<i64>, tensor<i64>) -> tensor<i1>
+// CHECK: %[[EITHER:.*]] = hlo.or %[[HOLDS]], %[[NONE]]
+// CHECK: hlo.check %[[EITHER]], "Integer division by zero"
+graph.func @floor_mod_of_nothing(%x: tensor<?xi32> {graph.name = "x"}, %y: tensor<i32> {graph.name = "y"}) -> (tensor<*xi32> {graph.name = "z"}) {
+  %z, %zc = graph.node "FloorMod"(%x, %y) {} : (tensor<?xi32>, tensor<i32>) -> tensor<*xi32>
+  graph.return %z : tensor<*xi32>
+}
