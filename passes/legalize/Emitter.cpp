@@ -155,6 +155,13 @@ static bool isNoneOrOne(HloContext &ctx, AffineExpr size) {
   return !constantOf(size) && ctx.upperBound(size) == int64_t(1);
 }
 
+/// Whether a size that data decides (how many segments there are) meets a known one that can be another: where it is 1 it is repeated, else both
+/// have to be the same. Sizes of inputs are taken to be the same.
+static bool isChosenBesideKnown(HloContext &ctx, AffineExpr size, AffineExpr other) {
+  auto known = constantOf(other);
+  return known && *known > 1 && isa<AffineSymbolExpr>(size) && ctx.isDataSize(size);
+}
+
 /// The one element that a dimension of size 0 or 1 has, to be repeated `times` times.
 static Value takeOne(Emitter &e, Value v, int64_t axis, AffineExpr times) {
   Type i64 = e.b.getI64Type();
@@ -182,8 +189,12 @@ bool Emitter::broadcastDims(ArrayRef<Dims> shapes, Dims &result) {
         sofar = dim;
         continue;
       }
-      if (isNoneOrOne(ctx, dim) && !isNoneOrOne(ctx, sofar))
+      if ((isNoneOrOne(ctx, dim) && !isNoneOrOne(ctx, sofar)) || isChosenBesideKnown(ctx, dim, sofar))
         continue;
+      if (isChosenBesideKnown(ctx, sofar, dim)) {
+        sofar = dim;
+        continue;
+      }
       if (!ctx.unify(sofar, dim, nodeName)) {
         std::string text;
         llvm::raw_string_ostream os(text);
@@ -196,6 +207,25 @@ bool Emitter::broadcastDims(ArrayRef<Dims> shapes, Dims &result) {
   }
   result = ctx.resolve(result);
   return true;
+}
+
+/// A dimension whose size data decides, 1 or `times`, as one of size `times`.
+static Value repeatIfOne(Emitter &e, Value v, int64_t axis, int64_t times) {
+  Type i64 = e.b.getI64Type();
+  Value have = e.sizeValue(e.dim(v, axis), i64), isOne = e.compare(Compare::EQ, have, e.scalarInt(1, i64));
+  e.check(e.logicalOr(isOne, e.compare(Compare::EQ, have, e.scalarInt(times, i64))), "sizes cannot be broadcast together");
+  Value places = e.iota({e.size(times)}, 0, i64);
+  places = e.select(e.broadcastTo(isOne, e.dims(places)), e.likeInt(places, 0), places);
+  Dims dims = e.dims(v);
+  SmallVector<int64_t> offsets, sizes;
+  for (int64_t i = 0; i < Emitter::rank(v); ++i) {
+    if (i != axis)
+      offsets.push_back(i);
+    auto known = constantOf(dims[i]);
+    sizes.push_back(i == axis ? 1 : known ? *known : ShapedType::kDynamic);
+  }
+  auto numbers = hlo::GatherDimensionNumbersAttr::get(e.b.getContext(), offsets, {axis}, {}, {}, {axis}, 1);
+  return e.make<hlo::GatherOp>(v, places, numbers, sizes, false);
 }
 
 Value Emitter::broadcastTo(Value v, ArrayRef<AffineExpr> to) {
@@ -212,6 +242,10 @@ Value Emitter::broadcastTo(Value v, ArrayRef<AffineExpr> to) {
     AffineExpr d = dim(v, i), t = ctx.resolve(to[i + offset]);
     if (d != t && isNoneOrOne(ctx, d) && !isNoneOrOne(ctx, t)) {
       v = takeOne(*this, v, i, t);
+      continue;
+    }
+    if (isChosenBesideKnown(ctx, d, t)) {
+      v = repeatIfOne(*this, v, i, *constantOf(t));
       continue;
     }
     if (d != t && constantOf(d) != int64_t(1) && !ctx.unify(d, t, nodeName)) {

@@ -91,3 +91,19 @@ graph.func @negative(%a: tensor<?xf32> {graph.name = "a"}) -> (tensor<*xf32> {gr
   %y, %yc = graph.node "Pad"(%a, %amounts) {} : (tensor<?xf32>, tensor<1x2xi32>) -> tensor<*xf32>
   graph.return %y : tensor<*xf32>
 }
+
+// -----
+
+// How many numbers differ data decides. Beside a known size 1 is repeated, and another than that is an error of the run.
+// CHECK-LABEL: func.func @unique_beside_known
+// CHECK: %[[ONE:.*]] = hlo.compare EQ, %{{.*}} : (tensor<i64>, tensor<i64>) -> tensor<i1>
+// CHECK: %[[FITS:.*]] = hlo.or %[[ONE]], %{{.*}} : tensor<i1>
+// CHECK: hlo.check %[[FITS]], "sizes cannot be broadcast together"
+// CHECK: "hlo.gather"
+// CHECK-SAME: -> tensor<5xi32>
+// CHECK: hlo.multiply %{{.*}} : tensor<5xi32>
+graph.func @unique_beside_known(%x: tensor<5xi32> {graph.name = "x"}) -> (tensor<*xi32> {graph.name = "y"}) {
+  %u, %i, %uc = graph.node "Unique"(%x) {out_idx = i32} : (tensor<5xi32>) -> (tensor<*xi32>, tensor<5xi32>)
+  %y, %yc = graph.node "Mul"(%x, %u) {} : (tensor<5xi32>, tensor<*xi32>) -> tensor<*xi32>
+  graph.return %y : tensor<*xi32>
+}
