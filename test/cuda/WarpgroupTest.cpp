@@ -236,7 +236,7 @@ TEST(Warpgroup, FindsWhatIsLeftOut) {
 TEST(Warpgroup, OnlyOnItsOwnArchitecture) {
   const std::string text = "wgmma.fence.sync.aligned;\n";
   for (auto [arch, target, fits] : {std::tuple("90", "sm_90a", true), {"90", "sm_90", false}, {"80", "sm_90a", false}, {"100", "sm_90a", false}}) {
-    CudaDevice device({{"ARCH", arch}});
+    CudaDevice device(Setting{{"ARCH", arch}});
     lathe_cu_module m = nullptr;
     EXPECT_EQ(device->cuModuleLoadDataEx(&m, entry(1, text, "", "", target, "8.0").c_str(), 0, nullptr, nullptr) == 0, fits) << arch << target;
     if (m)

@@ -1,5 +1,6 @@
 // Which convolutions Winograd's algorithm computes, in which blocks, and their filters.
 #include "base/Float.h"
+#include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
 #include "passes/codegen/cpu/conv/Conv.h"
 #include "passes/codegen/cpu/conv/Winograd.h"
