@@ -216,16 +216,7 @@ static Value repeatIfOne(Emitter &e, Value v, int64_t axis, int64_t times) {
   e.check(e.logicalOr(isOne, e.compare(Compare::EQ, have, e.scalarInt(times, i64))), "sizes cannot be broadcast together");
   Value places = e.iota({e.size(times)}, 0, i64);
   places = e.select(e.broadcastTo(isOne, e.dims(places)), e.likeInt(places, 0), places);
-  Dims dims = e.dims(v);
-  SmallVector<int64_t> offsets, sizes;
-  for (int64_t i = 0; i < Emitter::rank(v); ++i) {
-    if (i != axis)
-      offsets.push_back(i);
-    auto known = constantOf(dims[i]);
-    sizes.push_back(i == axis ? 1 : known ? *known : ShapedType::kDynamic);
-  }
-  auto numbers = hlo::GatherDimensionNumbersAttr::get(e.b.getContext(), offsets, {axis}, {}, {}, {axis}, 1);
-  return e.make<hlo::GatherOp>(v, places, numbers, sizes, false);
+  return e.takeSlices(v, places, axis);
 }
 
 Value Emitter::broadcastTo(Value v, ArrayRef<AffineExpr> to) {
@@ -269,6 +260,21 @@ bool Emitter::broadcastTogether(MutableArrayRef<Value> values) {
   for (Value &v : values)
     v = broadcastTo(v, common);
   return true;
+}
+
+Value Emitter::takeSlices(Value v, Value places, int64_t axis) {
+  if (!v || !places)
+    return poison();
+  SmallVector<int64_t> offsets, sizes;
+  for (auto [i, size] : llvm::enumerate(dims(v))) {
+    const bool isAxis = int64_t(i) == axis;
+    if (!isAxis)
+      offsets.push_back(i);
+    auto known = constantOf(size);
+    sizes.push_back(isAxis ? 1 : known ? *known : ShapedType::kDynamic);
+  }
+  auto numbers = hlo::GatherDimensionNumbersAttr::get(b.getContext(), offsets, {axis}, {}, {}, {axis}, 1);
+  return make<hlo::GatherOp>(v, places, numbers, sizes, false);
 }
 
 Value Emitter::transpose(Value v, ArrayRef<int64_t> permutation) {

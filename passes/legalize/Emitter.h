@@ -103,6 +103,8 @@ public:
   /// Pads with a scalar; amounts may be negative.
   Value pad(Value v, Value with, ArrayRef<int64_t> low, ArrayRef<int64_t> high, ArrayRef<int64_t> interior = {});
   Value reverse(Value v, ArrayRef<int64_t> axes);
+  /// Slices of `v` at places of one dimension (a vector of integers, not checked), which they take the place of.
+  Value takeSlices(Value v, Value places, int64_t axis);
   Value iota(ArrayRef<AffineExpr> dims, int64_t axis, Type element);
   /// buffer[index] and buffer with [index] replaced, index along dimension 0 (an integer scalar).
   Value takeRow(Value buffer, Value index);

@@ -158,20 +158,6 @@ ResizeTaps realTaps(int64_t in, int64_t out, bool alignCorners, bool halfPixelCe
   return t;
 }
 
-/// Slices at these places of a dimension.
-Value take(Emitter &e, Value x, ArrayRef<int64_t> places, int64_t axis) {
-  legalize::Dims dims = e.dims(x);
-  SmallVector<int64_t> offsets, sizes;
-  for (int64_t i = 0; i < Emitter::rank(x); ++i) {
-    if (i != axis)
-      offsets.push_back(i);
-    auto n = legalize::constantOf(dims[i]);
-    sizes.push_back(i == axis ? 1 : n ? *n : ShapedType::kDynamic);
-  }
-  auto numbers = hlo::GatherDimensionNumbersAttr::get(e.b.getContext(), offsets, {axis}, {}, {}, {axis}, 1);
-  return e.make<hlo::GatherOp>(x, e.constantInts(places, e.b.getI32Type()), numbers, sizes, false);
-}
-
 } // namespace
 
 Value resizeBilinear(Emitter &e, Value x, int64_t height, int64_t width, bool alignCorners, bool halfPixelCenters) {
@@ -197,9 +183,10 @@ Value resizeBilinear(Emitter &e, Value x, int64_t height, int64_t width, bool al
   };
   Value wy = weights(ty, 1), wx = weights(tx, 2);
   Value vy = e.sub(e.likeInt(wy, real ? 1 : 1024), wy), vx = e.sub(e.likeInt(wx, real ? 1 : 1024), wx);
-  Value top = take(e, wide, ty.low, 1), bottom = take(e, wide, ty.high, 1);
+  auto take = [&](Value v, ArrayRef<int64_t> places, int64_t axis) { return e.takeSlices(v, e.constantInts(places, e.b.getI32Type()), axis); };
+  Value top = take(wide, ty.low, 1), bottom = take(wide, ty.high, 1);
   auto part = [&](Value rows, ArrayRef<int64_t> columns, Value y, Value x) {
-    return e.mul(e.mul(take(e, rows, columns, 2), y), x);
+    return e.mul(e.mul(take(rows, columns, 2), y), x);
   };
   Value sum = e.add(e.add(e.add(part(top, tx.low, vy, vx), part(bottom, tx.low, wy, vx)), part(top, tx.high, vy, wx)),
                     part(bottom, tx.high, wy, wx));

@@ -35,9 +35,9 @@ absl::Status readModel(const std::string &folder, tf::SavedModel *model) {
   return absl::OkStatus();
 }
 
-const tf::MetaGraphDef *findGraph(const tf::SavedModel &model, std::vector<std::string> tags) {
+tf::MetaGraphDef *findGraph(tf::SavedModel &model, std::vector<std::string> tags) {
   std::sort(tags.begin(), tags.end());
-  for (const tf::MetaGraphDef &graph : model.meta_graphs()) {
+  for (tf::MetaGraphDef &graph : *model.mutable_meta_graphs()) {
     std::vector<std::string> have(graph.meta_info_def().tags().begin(), graph.meta_info_def().tags().end());
     std::sort(have.begin(), have.end());
     if (have == tags)
@@ -172,11 +172,10 @@ absl::Status LoadSavedModel(const SessionOptions &options, const RunOptions &run
   tf::SavedModel model;
   if (absl::Status s = readModel(folder, &model); !s.ok())
     return s;
-  for (tf::MetaGraphDef &each : *model.mutable_meta_graphs())
-    graphdef::bindVariables(each);
-  const tf::MetaGraphDef *graph = findGraph(model, tags);
+  tf::MetaGraphDef *graph = findGraph(model, tags);
   if (!graph)
     return absl::NotFoundError(absl::StrCat("'", folder, "' has no graph with the tags {", absl::StrJoin(tags, ", "), "}"));
+  graphdef::bindVariables(*graph);
   std::unique_ptr<Session> session;
   if (absl::Status s = NewSession(options, &session); !s.ok())
     return s;

@@ -43,8 +43,6 @@ std::string chooseParts(int64_t tiles, int64_t depth, int64_t divided, int64_t &
 
 /// Finds how many parts of the depth there are to be, or returns why there are none.
 std::string whyNotSplit(kernel::DotOp op, int64_t &parts) {
-  if (!plain::foreignForm(op).empty())
-    return "prepared for another backend";
   if (std::string why = whyNoProduct(op); !why.empty())
     return why;
   RankedTensorType lhs = hlo::tensorType(op.getLhs()), rhs = hlo::tensorType(op.getRhs()),
@@ -62,8 +60,6 @@ std::string whyNotSplit(kernel::DotOp op, int64_t &parts) {
 }
 
 std::string whyNotSplit(kernel::ConvOp op, int64_t &parts) {
-  if (!plain::foreignForm(op).empty())
-    return "prepared for another backend";
   if (std::string why = whyNoConv(op); !why.empty())
     return why;
   if (op.getGroups() != 1)
@@ -213,7 +209,8 @@ struct SplitProducts : impl::SplitProductsBase<SplitProducts> {
       int64_t parts = 0;
       auto dot = dyn_cast<kernel::DotOp>(op);
       auto conv = dyn_cast<kernel::ConvOp>(op);
-      if (!(dot ? whyNotSplit(dot, parts) : whyNotSplit(conv, parts)).empty()) {
+      // what is prepared for another backend is no form's of this one
+      if (!plain::foreignForm(op).empty() || !(dot ? whyNotSplit(dot, parts) : whyNotSplit(conv, parts)).empty()) {
         ++numRefused;
         continue;
       }

@@ -223,11 +223,9 @@ LogicalResult popItem(NodeContext &c, ListValue &list, Value &item) {
 }
 
 Value gatherRows(NodeContext &c, Value x, Value indices) {
-  Dims dims = c.dims(x);
-  int64_t rank = dims.size();
   // The rows in order are the tensor itself.
   auto known = c.ctx.fold(indices);
-  auto n = constantOf(dims[0]);
+  auto n = constantOf(c.dim(x, 0));
   if (known && n && known->numElements() == *n && known->rank() == 1) {
     bool inOrder = true;
     for (int64_t i = 0; i < *n; ++i)
@@ -235,15 +233,7 @@ Value gatherRows(NodeContext &c, Value x, Value indices) {
     if (inOrder)
       return x;
   }
-  SmallVector<int64_t> offsets, sizes;
-  for (int64_t i = 1; i < rank; ++i)
-    offsets.push_back(i);
-  for (int64_t i = 0; i < rank; ++i) {
-    auto size = constantOf(dims[i]);
-    sizes.push_back(i == 0 ? 1 : size ? *size : INT64_MIN);
-  }
-  auto numbers = hlo::GatherDimensionNumbersAttr::get(c.b.getContext(), offsets, {0}, {}, {}, {0}, 1);
-  return c.make<hlo::GatherOp>(x, indices, numbers, c.b.getDenseI64ArrayAttr(sizes), c.b.getBoolAttr(false));
+  return c.takeSlices(x, indices, 0);
 }
 
 Value putRows(NodeContext &c, Value x, Value indices, Value rows, bool accumulate) {

@@ -1,4 +1,5 @@
 """make.py FOLDER: writes flow_*.zip, the cases of this folder's modules and those that keep state from step to step."""
+import contextlib
 import os
 import sys
 import zipfile
@@ -9,6 +10,16 @@ import tensorflow as tf
 import cases
 
 tf1 = tf.compat.v1
+
+
+@contextlib.contextmanager
+def graph_of(v1):
+    """A graph that loops and conditions are added to as Enter, Switch and Merge, or as While and If."""
+    (tf1.disable_control_flow_v2 if v1 else tf1.enable_control_flow_v2)()
+    graph = tf.Graph()
+    with graph.as_default():
+        yield graph
+    tf1.enable_control_flow_v2()
 
 
 def loop_from_variable(archive):
@@ -65,9 +76,7 @@ def tables(archive):
 
 def counting_condition(archive, v1):
     """A loop's condition counts how often it is asked, and what it decides depends on it; so does a condition of a function's loop."""
-    graph = tf.Graph()
-    (tf1.disable_control_flow_v2 if v1 else tf1.enable_control_flow_v2)()
-    with graph.as_default():
+    with graph_of(v1) as graph:
         asked = tf1.get_variable("asked", initializer=np.int32(0), use_resource=True)
         total = tf1.get_variable("total", initializer=np.float32(0), use_resource=True)
         x = tf1.placeholder(tf.float32, [3], name="x")
@@ -91,7 +100,6 @@ def counting_condition(archive, v1):
 
         tf.identity(i, name="i"), tf.identity(y, name="y"), tf.identity(collect(x), name="items")
         tf1.global_variables_initializer()
-    tf1.enable_control_flow_v2()
     reads = ["asked/Read/ReadVariableOp:0", "total/Read/ReadVariableOp:0"]
     feed = {"x:0": np.array([0.1, 0.2, 0.3], np.float32)}
     cases.run(archive, "counting_condition" + ("_v1" if v1 else ""), graph,
@@ -101,9 +109,7 @@ def counting_condition(archive, v1):
 
 def assigned_first_in_loop(archive, v1):
     """A variable that nothing initializes is assigned in a loop before the loop reads it."""
-    graph = tf.Graph()
-    (tf1.disable_control_flow_v2 if v1 else tf1.enable_control_flow_v2)()
-    with graph.as_default():
+    with graph_of(v1) as graph:
         v = tf1.get_variable("v", shape=[8], dtype=tf.float32, initializer=tf1.zeros_initializer(), use_resource=True)
         x = tf1.placeholder(tf.float32, [8], name="x")
         n = tf1.placeholder(tf.int32, [], name="n")
@@ -113,16 +119,13 @@ def assigned_first_in_loop(archive, v1):
                 return i + 1, tf.cos(y) + v.read_value()
 
         tf.identity(tf.while_loop(lambda i, _: i < n, body, (0, x))[1], name="y")
-    tf1.enable_control_flow_v2()
     cases.run(archive, "assigned_first_in_loop" + ("_v1" if v1 else ""), graph,
               [({"x:0": cases.rnd(8), "n:0": np.int32(k)}, ["y:0"], []) for k in (0, 3)] + [({}, ["v/Read/ReadVariableOp:0"], [])])
 
 
 def conditions_in_loop(archive, v1):
     """Conditions in a loop, and in each other, that nothing needs but for what they assign; the loop is on one side of a condition."""
-    graph = tf.Graph()
-    (tf1.disable_control_flow_v2 if v1 else tf1.enable_control_flow_v2)()
-    with graph.as_default():
+    with graph_of(v1) as graph:
         v = tf1.get_variable("v", initializer=np.float32(1), use_resource=True)
         w = tf1.get_variable("w", initializer=np.float32(0), use_resource=True)
         p = tf1.placeholder(tf.bool, [], name="p")
@@ -148,7 +151,6 @@ def conditions_in_loop(archive, v1):
         with tf.control_dependencies([tf.cond(p, loop, add(v, 10.0))]):
             tf.identity(v.read_value() + 1.0, name="y")
         tf1.global_variables_initializer()
-    tf1.enable_control_flow_v2()
     runs = [({"x:0": 2 * cases.rnd(4, seed=k), "p:0": np.bool_(k != 1)}, ["y:0"], []) for k in range(3)]
     cases.run(archive, "conditions_in_loop" + ("_v1" if v1 else ""), graph,
               [({}, [], ["init"])] + runs + [({}, ["v/Read/ReadVariableOp:0", "w/Read/ReadVariableOp:0"], [])])

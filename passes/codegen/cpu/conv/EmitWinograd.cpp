@@ -97,7 +97,7 @@ void WinogradEmitter::plan() {
   const KernelPlan given = KernelPlan::of(op);
   if (given.block && b.target.threads <= 1)
     tilesPerBlock = std::min(*given.block, std::max<int64_t>(1, winogradTiles(sizes, m)));
-  shape = panelTile(integers ? tileTarget(b.target, OperandFormat{OperandFormat::Kind::Words}) : b.target, sumElem, panel, tilesPerBlock, given);
+  shape = panelTile(tileTarget(b.target, sizes), sumElem, panel, tilesPerBlock, given);
   rows = RowTiles(tilesPerBlock, shape.rows);
 
   SmallVector<AffineExpr> in = hlo::getDims(input), out = hlo::getDims(op.getAccType());

@@ -79,6 +79,9 @@ struct WinogradSizes {
   static WinogradSizes of(kernel::ConvOp op);
 };
 
+/// The target as the choice of tiles sees it.
+KernelTarget tileTarget(const KernelTarget &target, const WinogradSizes &sizes);
+
 /// How one layer is done.
 struct WinogradPlan {
   int64_t tile = 0;          ///< m
@@ -134,7 +137,7 @@ struct Bf16Choice {
 };
 Bf16Choice chooseBf16(kernel::ConvOp op, const KernelTarget &target, llvm::function_ref<mlir::FailureOr<Tensor>()> filter);
 
-/// A filter [height, width, ic, oc] of f32, f16 or bf16 transformed (in double) and packed as
+/// A filter [height, width, ic, oc] of f32, f16, bf16, i8 or i16 transformed (in double) and packed as
 /// [ceil(oc / panel) / panelsPerUnit, points, panelsPerUnit, ic, panel].
 Tensor transformFilter(const Tensor &filter, const WinogradPlan &plan);
 /// The same rounded to bf16, as pairs of input channels: [..., ic / 2, 2 * panel].

@@ -110,8 +110,7 @@ TransformCycles::TransformCycles(const KernelTarget &target, const WinogradTile 
 /// products can do.
 static double productCost(const KernelTarget &target, const WinogradSizes &s) { return s.integers && !target.avx512vnni ? 4.0 / 3 : 1; }
 
-/// The target as the choice of tiles sees it.
-static KernelTarget tileTarget(const KernelTarget &target, const WinogradSizes &s) {
+KernelTarget tileTarget(const KernelTarget &target, const WinogradSizes &s) {
   return s.integers ? tileTarget(target, OperandFormat{OperandFormat::Kind::Words}) : target;
 }
 
@@ -237,17 +236,12 @@ WinogradRefusal whyNoWinogradWindow(kernel::ConvOp op) {
   return isFloat(input) && isFloat(filter) && op.getAccType().getElementType().isF32() ? WinogradRefusal::None : WinogradRefusal::Types;
 }
 
-/// The number at an index of a filter of i8 or i16.
-static int64_t integerAt(const Tensor &filter, int64_t i) {
-  return filter.dtype() == DType::Int8 ? filter.data<int8_t>()[i] : filter.data<int16_t>()[i];
-}
-
 /// Whether transformed taps fit 16 bits and four times the sum of any output channel 32. (Sums of single points may wrap.)
 static bool integersFit(const Tensor &filter, bool isUnsigned) {
   const int64_t oc = filter.dim(3), largest = isUnsigned ? 255 : 128;
   std::vector<int64_t> magnitudes(oc);
   for (int64_t i = 0; i < filter.numElements(); ++i) {
-    const int64_t v = std::abs(integerAt(filter, i));
+    const int64_t v = std::abs(narrowAt(filter, i));
     // nine taps add up at a point
     if (9 * v > std::numeric_limits<int16_t>::max())
       return false;
@@ -340,9 +334,15 @@ static Tensor widened(const Tensor &filter) {
     return filter;
   Tensor out = Tensor::allocate(DType::Float32, {filter.dim(0), filter.dim(1), filter.dim(2), filter.dim(3)});
   const auto *in = static_cast<const uint16_t *>(filter.data());
-  const bool isHalf = filter.dtype() == DType::Float16;
+  auto at = [&](int64_t i) {
+    switch (filter.dtype()) {
+    case DType::Float16: return halfToFloat(in[i]);
+    case DType::BFloat16: return bfloat16ToFloat(in[i]);
+    default: return static_cast<float>(narrowAt(filter, i));
+    }
+  };
   for (int64_t i = 0; i < filter.numElements(); ++i)
-    out.data<float>()[i] = isHalf ? halfToFloat(in[i]) : bfloat16ToFloat(in[i]);
+    out.data<float>()[i] = at(i);
   return out;
 }
 
@@ -384,36 +384,26 @@ Tensor transformFilter(const Tensor &narrow, const WinogradPlan &plan) {
   return out;
 }
 
-Tensor pairFilter(const Tensor &transformed) {
-  const int64_t ic = transformed.dim(3), panel = transformed.dim(4), blocks = transformed.numElements() / (ic * panel);
-  Tensor out = Tensor::allocate(DType::BFloat16, {transformed.dim(0), transformed.dim(1), transformed.dim(2), ic / 2, 2 * panel});
+/// Elements of two bytes, two input channels side by side, with zeros behind an odd number of them.
+static Tensor pairUp(const Tensor &transformed, DType type, llvm::function_ref<uint16_t(float)> convert) {
+  const int64_t ic = transformed.dim(3), panel = transformed.dim(4), pairs = llvm::divideCeil(ic, 2);
+  Tensor out = Tensor::allocate(type, {transformed.dim(0), transformed.dim(1), transformed.dim(2), pairs, 2 * panel});
   const float *in = transformed.data<float>();
   auto *to = static_cast<uint16_t *>(out.data());
-  for (int64_t i = 0; i < blocks; ++i, in += ic * panel, to += ic * panel)
+  std::fill_n(to, out.numElements(), uint16_t(0));
+  for (int64_t i = transformed.numElements() / (ic * panel); i > 0; --i, in += ic * panel, to += 2 * pairs * panel)
     for (int64_t c = 0; c < ic; ++c)
       for (int64_t o = 0; o < panel; ++o)
-        to[(c / 2 * panel + o) * 2 + c % 2] = floatToBFloat16(in[c * panel + o]);
+        to[(c / 2 * panel + o) * 2 + c % 2] = convert(in[c * panel + o]);
   return out;
 }
 
-Tensor transformIntegerFilter(const Tensor &narrow, const WinogradPlan &plan) {
-  Tensor filter = Tensor::allocate(DType::Float32, {narrow.dim(0), narrow.dim(1), narrow.dim(2), narrow.dim(3)});
-  for (int64_t i = 0; i < narrow.numElements(); ++i)
-    filter.data<float>()[i] = static_cast<float>(integerAt(narrow, i));
+Tensor pairFilter(const Tensor &transformed) { return pairUp(transformed, DType::BFloat16, floatToBFloat16); }
+
+Tensor transformIntegerFilter(const Tensor &filter, const WinogradPlan &plan) {
   // quarters of numbers of 16 bits, which f32 holds
-  const Tensor transformed = transformFilter(filter, plan);
-  const int64_t scale = int64_t(1) << WinogradTile(plan.tile, narrow.dim(0), narrow.dim(1)).halvings();
-  const int64_t ic = transformed.dim(3), panel = transformed.dim(4), pairs = llvm::divideCeil(ic, 2);
-  const int64_t blocks = transformed.dim(0) * transformed.dim(1) * transformed.dim(2);
-  Tensor out = Tensor::allocate(DType::Int16, {transformed.dim(0), transformed.dim(1), transformed.dim(2), pairs, 2 * panel});
-  std::fill_n(out.data<int16_t>(), out.numElements(), int16_t(0));
-  const float *in = transformed.data<float>();
-  int16_t *to = out.data<int16_t>();
-  for (int64_t i = 0; i < blocks; ++i, in += ic * panel, to += 2 * pairs * panel)
-    for (int64_t c = 0; c < ic; ++c)
-      for (int64_t o = 0; o < panel; ++o)
-        to[(c / 2 * panel + o) * 2 + c % 2] = static_cast<int16_t>(scale * in[c * panel + o]);
-  return out;
+  const int64_t scale = int64_t(1) << WinogradTile(plan.tile, filter.dim(0), filter.dim(1)).halvings();
+  return pairUp(transformFilter(filter, plan), DType::Int16, [&](float x) { return static_cast<uint16_t>(static_cast<int16_t>(scale * x)); });
 }
 
 /// `left`, rows x columns, times `right`, columns x n; sums in T.

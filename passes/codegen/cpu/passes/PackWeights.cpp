@@ -72,15 +72,6 @@ struct Runs {
   int64_t padded = 0; ///< steps of a run with the zeros behind them
 };
 
-/// The number at an index of a constant of narrow integers.
-int64_t narrowAt(const Tensor &t, int64_t i) {
-  switch (t.dtype()) {
-  case DType::Int8: return t.data<int8_t>()[i];
-  case DType::UInt8: return t.data<uint8_t>()[i];
-  default: return t.data<int16_t>()[i];
-  }
-}
-
 /// Whether bytes with a sign hold all numbers.
 bool fitBytes(const Tensor &t) {
   for (int64_t i = 0; i < t.numElements(); ++i)

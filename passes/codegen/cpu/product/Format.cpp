@@ -118,6 +118,14 @@ SmallVector<Value> loadHead(KernelBuilder &b, TileShape shape, Type accElem, Val
   return accs;
 }
 
+int64_t narrowAt(const Tensor &t, int64_t i) {
+  switch (t.dtype()) {
+  case DType::Int8: return t.data<int8_t>()[i];
+  case DType::UInt8: return t.data<uint8_t>()[i];
+  default: return t.data<int16_t>()[i];
+  }
+}
+
 void copyToFormat(KernelBuilder &b, const OperandFormat &format, Type accElem, Type elem, Value from, Value to, Value count) {
   Type left = format.leftElem(accElem);
   if (format.kind == OperandFormat::Kind::Bf16)

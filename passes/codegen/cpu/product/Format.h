@@ -6,6 +6,7 @@
 #ifndef LATHE_PASSES_CODEGEN_CPU_PRODUCT_FORMAT_H
 #define LATHE_PASSES_CODEGEN_CPU_PRODUCT_FORMAT_H
 
+#include "base/Tensor.h"
 #include "dialects/kernel/Kernel.h"
 #include "passes/codegen/cpu/product/Product.h"
 
@@ -61,6 +62,9 @@ mlir::Value multiplyGroups(KernelBuilder &b, const OperandFormat &format, mlir::
 
 /// The accumulators that start with a row of sums, for all rows of the tile the same.
 mlir::SmallVector<mlir::Value> loadHead(KernelBuilder &b, TileShape shape, mlir::Type accElem, mlir::Value head);
+
+/// The number at an index of a constant of narrow integers (i8, u8 or i16).
+int64_t narrowAt(const Tensor &t, int64_t i);
 
 /// Copies `count` elements at unit stride to the left operand's format. May write zeros behind them: of integers up to a whole group,
 /// of bf16 up to 64 bytes.
