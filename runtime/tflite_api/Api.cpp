@@ -86,7 +86,7 @@ TfLiteSignatureRunner *TfLiteInterpreterGetSignatureRunner(const TfLiteInterpret
   const std::string wanted = key ? key : model.callables[0].key;
   Runner *runner = const_cast<TfLiteInterpreter *>(i)->interpreter.runner(wanted);
   if (runner)
-    return new TfLiteSignatureRunner{runner};
+    return new TfLiteSignatureRunner{runner, i->canCancel};
   i->interpreter.reporter().report(absl::NotFoundError(absl::StrCat("there is no signature '", wanted, "'")));
   return nullptr;
 }
@@ -115,7 +115,7 @@ const char *TfLiteSignatureRunnerGetOutputName(const TfLiteSignatureRunner *r, i
 const TfLiteTensor *TfLiteSignatureRunnerGetOutputTensor(const TfLiteSignatureRunner *r, const char *name) {
   return named(r->runner->outputs, name);
 }
-TfLiteStatus TfLiteSignatureRunnerCancel(TfLiteSignatureRunner *) { return kTfLiteError; }
+TfLiteStatus TfLiteSignatureRunnerCancel(TfLiteSignatureRunner *r) { return r->canCancel ? kTfLiteOk : kTfLiteError; }
 void TfLiteSignatureRunnerDelete(TfLiteSignatureRunner *r) { delete r; }
 
 TfLiteType TfLiteTensorType(const TfLiteTensor *t) { return t->type; }

@@ -36,6 +36,7 @@ struct TfLiteInterpreter {
 };
 struct TfLiteSignatureRunner {
   lathe::tflite_api::Runner *runner;
+  bool canCancel = false;
 };
 
 namespace lathe::tflite_api {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <utility>
 
 namespace lathe::tflite_api {
 
@@ -71,13 +72,14 @@ absl::Status Slot::resize(const int64_t *dims, int rank) {
 }
 
 absl::Status Slot::use(void *data, size_t bytes, bool checked) {
-  if (!data || bytes < tensor.bytes)
-    return absl::InvalidArgumentError(absl::StrCat("tensor '", port.tensor, "' needs ", tensor.bytes, " bytes"));
+  if (!data)
+    return absl::InvalidArgumentError(absl::StrCat("there is no memory for tensor '", port.tensor, "'"));
   if (checked && reinterpret_cast<uintptr_t>(data) % LATHE_ALIGNMENT)
     return absl::InvalidArgumentError(absl::StrCat("memory for tensor '", port.tensor, "' is not aligned to ", LATHE_ALIGNMENT, " bytes"));
   given = data;
   givenBytes = bytes;
   tensor.allocation_type = kTfLiteCustom;
+  tensor.data.data = bytes < tensor.bytes ? nullptr : given;
   return absl::OkStatus();
 }
 
@@ -121,12 +123,15 @@ Runner::Runner(Interpreter &owner, const Callable &callable) : owner(owner), cal
 absl::Status Runner::resizeInput(size_t i, const int *given, int rank) {
   if (i >= inputs.size())
     return absl::InvalidArgumentError(absl::StrCat("there is no input ", i));
+  if (rank < 0 || (rank > 0 && !given))
+    return absl::InvalidArgumentError(absl::StrCat("input ", i, " has no sizes"));
   std::vector<int64_t> wanted(given, given + rank);
   const TfLiteIntArray &now = *inputs[i]->tensor.dims;
   if (rank == now.size && std::equal(wanted.begin(), wanted.end(), now.data))
     return absl::OkStatus();
   if (absl::Status s = inputs[i]->resize(wanted.data(), rank); !s.ok())
     return s;
+  inputs[i]->forget();
   isAllocated = false;
   owner.isStale = true;
   return absl::OkStatus();
@@ -197,7 +202,7 @@ absl::Status Runner::bind(const lathe_module &module) {
 }
 
 absl::Status Runner::invoke() {
-  if (!isAllocated || (owner.hosted.empty() && owner.isStale))
+  if (!isAllocated)
     return absl::FailedPreconditionError("tensors are not allocated: call AllocateTensors first");
   if (!owner.hosted.empty()) {
     const size_t number = owner.numberOf(callable);
@@ -368,6 +373,16 @@ int64_t variableBytes(const lathe_tensor_info &info) {
 /// Whether it is a tensor of a recurrent operator, not a variable of VAR_HANDLE.
 bool isState(const lathe_tensor_info &variable) { return std::strncmp(variable.name, "state/", 6) == 0; }
 
+/// Whether some operator keeps its state in a tensor.
+bool hasStates(const Model &file) {
+  for (const tfl::SubGraph *graph : *tfl::GetModel(file.data)->subgraphs())
+    if (graph->tensors())
+      for (const tfl::Tensor *tensor : *graph->tensors())
+        if (tensor->is_variable())
+          return true;
+  return false;
+}
+
 /// The bytes of all variables by name.
 std::map<std::string, std::string> valuesOf(const lathe_loaded_model &m) {
   std::map<std::string, std::string> values;
@@ -399,7 +414,7 @@ absl::Status Interpreter::compile() {
     for (auto &slot : of(i).inputs) {
       const TfLiteIntArray &dims = *slot->tensor.dims;
       std::vector<int> now(dims.data, dims.data + dims.size);
-      if ((!slot->port.isOpen && now == slot->port.dims) || now.empty())
+      if (!slot->port.isOpen && now == slot->port.dims)
         continue;
       texts.push_back("input");
       texts.push_back(absl::StrCat(uses[slot->port.tensor] == 1 ? slot->port.tensor : slot->port.name, "=", absl::StrJoin(now, "x")));
@@ -430,12 +445,17 @@ absl::Status Interpreter::compile() {
   }
   release();
   loaded = fresh;
-  if (absl::Status s = shareVariables(); !s.ok())
-    return s;
-  isStale = false;
+  // subgraphs whose inputs are as they were stay allocated
+  std::vector<Runner *> ready;
   for (auto &runner : runners)
-    runner->isAllocated = false;
-  return absl::OkStatus();
+    if (std::exchange(runner->isAllocated, false))
+      ready.push_back(runner.get());
+  absl::Status s = shareVariables();
+  for (Runner *runner : ready)
+    if (s.ok())
+      s = runner->bind(*loaded.module);
+  isStale = !s.ok();
+  return s;
 }
 
 /// Variables of VAR_HANDLE lie in memory that all parts share; the first part that has one gives its first value.
@@ -465,7 +485,7 @@ absl::Status Interpreter::resetVariables() {
   if (!hosted.empty())
     return absl::OkStatus();
   if (!loaded.module)
-    return absl::FailedPreconditionError("tensors are not allocated");
+    return hasStates(*file) ? absl::FailedPreconditionError("tensors are not allocated") : absl::OkStatus();
   for (int i = 0; i < loaded.module->num_variables; ++i) {
     const lathe_variable_info &v = *loaded.module->variables[i];
     // those of VAR_HANDLE keep their values, as in an interpreter

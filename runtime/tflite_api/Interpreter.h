@@ -28,12 +28,17 @@ public:
   Slot(const Slot &) = delete;
   Slot &operator=(const Slot &) = delete;
 
-  /// New sizes; the elements are gone, and not there before allocate().
+  /// New sizes, of elements that are where they were.
   absl::Status resize(const int64_t *dims, int rank);
+  /// There are no elements before the next allocate(): those of other sizes would be too few.
+  void forget() {
+    if (tensor.allocation_type != kTfLiteDynamic)
+      tensor.data.data = nullptr;
+  }
   /// Memory for `bytes` bytes, zeroed; none is given back before the slot goes.
   absl::Status allocate(size_t bytes);
 
-  /// Memory of the program in place of the slot's own; it is used from the next allocate() on.
+  /// Memory of the program in place of the slot's own, from now on; too little of it is an error of the next allocate().
   absl::Status use(void *data, size_t bytes, bool checked);
 
   const Port &port;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 
@@ -50,7 +51,7 @@ TfLiteInterpreterOptions *TfLiteInterpreterOptionsCopy(const TfLiteInterpreterOp
 }
 void TfLiteInterpreterOptionsDelete(TfLiteInterpreterOptions *options) { delete options; }
 void TfLiteInterpreterOptionsSetNumThreads(TfLiteInterpreterOptions *options, int32_t n) {
-  options->threads = n < 1 ? 1 : n > 256 ? 256 : n;
+  options->threads = n;
 }
 void TfLiteInterpreterOptionsAddDelegate(TfLiteInterpreterOptions *, TfLiteDelegate *) {}
 void TfLiteInterpreterOptionsSetErrorReporter(TfLiteInterpreterOptions *options, void (*reporter)(void *, const char *, va_list), void *user) {
@@ -127,7 +128,9 @@ TfLiteInterpreter *TfLiteInterpreterCreate(const TfLiteModel *model, const TfLit
     given.reporter.report(absl::UnimplementedError("no signature of the model is of its first subgraph"));
     return nullptr;
   }
-  auto interpreter = std::make_unique<TfLiteInterpreter>(model->model, given.threads, given.reporter);
+  if (given.threads < -1) // which makes one thread all the same
+    given.reporter.report(absl::InvalidArgumentError(absl::StrCat("the number of threads is ", given.threads, ": expected 0 or more, or -1")));
+  auto interpreter = std::make_unique<TfLiteInterpreter>(model->model, std::clamp(given.threads, 1, 256), given.reporter);
   if (told(given.reporter, interpreter->interpreter.host(given.operators)) != kTfLiteOk)
     return nullptr;
   interpreter->canCancel = given.canCancel;
@@ -179,7 +182,7 @@ TfLiteStatus TfLiteInterpreterSetCustomAllocationForTensor(TfLiteInterpreter *i,
   if (!slot || !allocation)
     return kTfLiteError;
   const absl::Status s = slot->use(allocation->data, allocation->bytes, !(flags & kTfLiteCustomAllocationFlagsSkipAlignCheck));
-  i->main->isAllocated = i->main->isAllocated && !s.ok();
+  i->main->isAllocated = i->main->isAllocated && slot->tensor.data.data;
   return told(i->interpreter.reporter(), s);
 }
 TfLiteStatus TfLiteInterpreterEnsureTensorDataIsReadable(TfLiteInterpreter *i, int index) { return i->slot(index) ? kTfLiteOk : kTfLiteError; }

@@ -54,7 +54,7 @@ TFL_CAPI_EXPORT TfLiteStatus TfLiteInterpreterGetBufferHandle(TfLiteInterpreter 
                                                               TfLiteBufferHandle *handle, TfLiteOpaqueDelegate **delegate);
 TFL_CAPI_EXPORT void TfLiteSetAllowBufferHandleOutput(const TfLiteInterpreter *interpreter, bool allow);
 /* Memory of the program for an input or output: enough bytes at an address that is a multiple of 64 (any with the flag), kept as long as
- * the interpreter. AllocateTensors takes it into use. */
+ * the interpreter. Too few are an error of the next AllocateTensors. */
 TFL_CAPI_EXPORT TfLiteStatus TfLiteInterpreterSetCustomAllocationForTensor(TfLiteInterpreter *interpreter, int tensor_index,
                                                                            const TfLiteCustomAllocation *allocation, int64_t flags);
 TFL_CAPI_EXPORT TfLiteStatus TfLiteInterpreterEnsureTensorDataIsReadable(TfLiteInterpreter *interpreter, int tensor_index);
