@@ -49,6 +49,17 @@ std::string describe(Operation &op) {
   return op.getName().getStringRef().str() + (names.empty() ? "" : " with ") + llvm::join(names.begin(), names.end(), ", ");
 }
 
+/// Whether an integer result comes from floats.
+bool rounds(Operation &op, Value result) {
+  if (!hlo::elementType(result).isIntOrIndex())
+    return false;
+  return op.walk([](hlo::ConvertOp convert) {
+             bool fromFloat = isa<FloatType>(hlo::elementType(convert.getOperand())), toFloat = isa<FloatType>(hlo::elementType(convert.getResult()));
+             return fromFloat && !toFloat ? WalkResult::interrupt() : WalkResult::advance();
+           })
+      .wasInterrupted();
+}
+
 class Tapper {
 public:
   explicit Tapper(ModuleOp module) : symbols(hlo::getSymbolTable(module)) {}
@@ -63,7 +74,7 @@ public:
         branches(&op, depth, all);
       else if (isKernel(op))
         for (Value v : llvm::make_filter_range(op.getResults(), [&](Value v) { return hasRoom(v); }))
-          all.push_back({v, {graph::getNodeName(op.getLoc()).str(), describe(op), depth}});
+          all.push_back({v, {graph::getNodeName(op.getLoc()).str(), describe(op), depth, rounds(op, v)}});
     }
     return all;
   }
@@ -131,6 +142,22 @@ private:
   }
 };
 
+/// The tensor with the sizes of a type, of which one may be open.
+FailureOr<Tensor> reshapedTo(const Tensor &from, RankedTensorType type) {
+  std::vector<int64_t> dims(type.getShape().begin(), type.getShape().end());
+  int64_t known = 1;
+  for (int64_t d : dims)
+    known *= ShapedType::isDynamic(d) ? 1 : d;
+  auto open = llvm::find_if(dims, ShapedType::isDynamic);
+  if (type.getNumDynamicDims() > 1 || (open != dims.end() && known == 0))
+    return failure();
+  if (open != dims.end())
+    known *= *open = from.numElements() / known;
+  if (known != from.numElements())
+    return failure();
+  return from.reshaped(dims);
+}
+
 /// Where the values of a tapped function are found among its outputs.
 class TapIndex {
 public:
@@ -178,9 +205,9 @@ std::vector<Tap> addTaps(func::FuncOp main) {
   return taps;
 }
 
-int findWrongKernel(func::FuncOp main, ArrayRef<Tensor> inputs, ArrayRef<Tensor> outputs, size_t first,
-                    llvm::function_ref<bool(int tap)> suspect,
-                    llvm::function_ref<bool(const Tensor &got, const Tensor &want)> differs) {
+Judgement judgeKernels(func::FuncOp main, ArrayRef<Tensor> inputs, ArrayRef<Tensor> outputs, size_t first,
+                       llvm::function_ref<bool(int tap)> suspect,
+                       llvm::function_ref<bool(int tap, const Tensor &got, const Tensor &want)> differs) {
   TapIndex index(main, first);
   std::function<FailureOr<Tensor>(Value)> valueOf = [&](Value v) -> FailureOr<Tensor> {
     if (int at = index.find(v); at >= 0)
@@ -190,13 +217,19 @@ int findWrongKernel(func::FuncOp main, ArrayRef<Tensor> inputs, ArrayRef<Tensor>
     Operation *op = v.getDefiningOp();
     if (op && op->hasTrait<OpTrait::ConstantLike>())
       return hlo::readConstant(v);
-    auto type = cast<RankedTensorType>(v.getType());
-    if (op && isa<hlo::ReshapeOp>(op) && type.hasStaticShape())
+    // what a loop's last turn gave, as its taps are that turn's
+    if (op && isa<hlo::WhileOp>(op))
+      return valueOf(op->getRegion(1).front().getTerminator()->getOperand(cast<OpResult>(v).getResultNumber()));
+    if (op && isa<hlo::ReshapeOp>(op))
       if (auto from = valueOf(op->getOperand(0)); succeeded(from))
-        return from->reshaped({type.getShape().begin(), type.getShape().end()});
+        return reshapedTo(*from, cast<RankedTensorType>(v.getType()));
     return failure();
   };
-  int wrong = -1;
+  Judgement judgement;
+  auto cannotTell = [&] {
+    judgement.complete = false;
+    return WalkResult::skip();
+  };
   main.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op == main || isa<hlo::WhileOp, hlo::IfOp, hlo::CaseOp>(op))
       return WalkResult::advance();
@@ -211,7 +244,7 @@ int findWrongKernel(func::FuncOp main, ArrayRef<Tensor> inputs, ArrayRef<Tensor>
     for (Value v : op->getOperands()) {
       auto t = valueOf(v);
       if (failed(t))
-        return WalkResult::skip();
+        return cannotTell();
       operands.push_back(*t);
     }
     // the op alone in a function
@@ -231,18 +264,20 @@ int findWrongKernel(func::FuncOp main, ArrayRef<Tensor> inputs, ArrayRef<Tensor>
     hlo::EvalOptions eval;
     eval.silent = true;
     if (failed(expandKernels(*module)))
-      return WalkResult::skip();
+      return cannotTell();
     auto want = hlo::evaluateFunction(f, operands, eval);
     if (failed(want))
-      return WalkResult::skip();
-    for (auto [i, v] : llvm::enumerate(op->getResults()))
-      if (int at = index.find(v); at >= 0 && differs(outputs[at], (*want)[i])) {
-        wrong = at - static_cast<int>(first);
+      return cannotTell();
+    for (auto [i, v] : llvm::enumerate(op->getResults())) {
+      const int at = index.find(v), tap = at - static_cast<int>(first);
+      if (at >= 0 && differs(tap, outputs[at], (*want)[i])) {
+        judgement.wrong = tap;
         return WalkResult::interrupt();
       }
+    }
     return WalkResult::skip();
   });
-  return wrong;
+  return judgement;
 }
 
 bool injectFault(func::FuncOp main, StringRef node) {
