@@ -40,7 +40,7 @@ public:
 
   bool chooseSignature();
   std::vector<EntryPlan> select();
-  bool hasSignature() const { return signature != nullptr; }
+  bool hasSignature() const { return signature || llvm::any_of(options.entries, [&](auto &entry) { return signatureOf(entry); }); }
   std::vector<NamedTensor> signatureTensors(const google::protobuf::Map<std::string, tf::TensorInfo> &infos,
                                             StringRef what);
   std::vector<NamedTensor> placeholders();
@@ -53,6 +53,9 @@ private:
   std::optional<int> resolveTarget(StringRef name);
   EntryPlan plan(StringRef name, const std::vector<std::string> &outputs, const std::vector<std::string> &targets,
                  bool isOnlyEntry);
+  EntryPlan planSignature(const std::string &key);
+  const tf::SignatureDef *signatureOf(const ImportOptions::Entry &entry) const;
+  bool isOfOtherEntry(StringRef input) const;
   void splitTargets(ImportOptions::Entry &entry);
   std::vector<bool> reachable(const EntryPlan &plan);
   void applyShape(NamedTensor &tensor, const std::optional<std::vector<int64_t>> &shape);
@@ -66,6 +69,7 @@ private:
   const Body &main;
   const tf::SignatureDef *signature = nullptr;
   std::string signatureKey;
+  llvm::StringSet<> unknownInputs;
 };
 } // namespace
 
@@ -96,6 +100,9 @@ bool Selector::chooseSignature() {
   auto it = all.find("serving_default");
   if (it == all.end() && all.size() == 1)
     it = all.begin();
+  // what each entry is does not depend on one of them
+  if (!options.entries.empty() && llvm::all_of(options.entries, [&](const ImportOptions::Entry &e) { return signatureOf(e); }))
+    return true;
   if (it == all.end()) {
     // outputs named by tensor need no signature
     if (!options.outputs.empty() || !options.entries.empty() || !options.targets.empty())
@@ -406,8 +413,12 @@ EntryPlan Selector::plan(StringRef name, const std::vector<std::string> &outputs
     takeFedShape(tensor);
   for (auto &[key, shape] : options.inputs) {
     NamedTensor tensor;
-    if (!resolve(key, true, tensor))
+    if (unknownInputs.contains(key) || isOfOtherEntry(key))
       continue;
+    if (!resolve(key, true, tensor)) {
+      unknownInputs.insert(key); // said once, not for each entry
+      continue;
+    }
     if (has(tensor.at)) {
       problems.add(Twine("input '") + printable(key) + "' is given twice");
       continue;
@@ -422,7 +433,7 @@ EntryPlan Selector::plan(StringRef name, const std::vector<std::string> &outputs
     plan.inputs.push_back(std::move(tensor));
   }
   // signature inputs stay even when unused: they are the model's interface
-  bool keepAll = signature && isDefault && isOnlyEntry;
+  bool keepAll = signature && isDefault;
   EntryPlan listed = plan;
   std::vector<bool> needed = reachable(listed);
   if (!isOnlyEntry)
@@ -446,6 +457,32 @@ EntryPlan Selector::plan(StringRef name, const std::vector<std::string> &outputs
     if (output.spec.dtype == DType::Resource || output.spec.dtype == DType::Variant)
       problems.add(main.id(output.at.node), Twine("cannot be an output: it is a ") + dtypeName(output.spec.dtype));
   return plan;
+}
+
+/// The signature that an entry without fetches and targets is named after; null for other entries.
+const tf::SignatureDef *Selector::signatureOf(const ImportOptions::Entry &entry) const {
+  if (!entry.fetches.empty() || !entry.targets.empty() || isInternalSignature(entry.name))
+    return nullptr;
+  auto it = model.meta->signature_def().find(entry.name);
+  return it == model.meta->signature_def().end() ? nullptr : &it->second;
+}
+
+/// Where signatures are entries: whether this is a key that the one in work has not, but another.
+bool Selector::isOfOtherEntry(StringRef input) const {
+  const std::string key = input.str();
+  return signature && !signature->inputs().contains(key) && llvm::any_of(options.entries, [&](const ImportOptions::Entry &entry) {
+    const tf::SignatureDef *other = signatureOf(entry);
+    return other && other->inputs().contains(key);
+  });
+}
+
+EntryPlan Selector::planSignature(const std::string &key) {
+  auto before = std::make_pair(signature, signatureKey);
+  signature = &model.meta->signature_def().at(key);
+  signatureKey = key;
+  EntryPlan result = plan(key, {}, {}, false);
+  std::tie(signature, signatureKey) = before;
+  return result;
 }
 
 /// "fetch/target" cannot be split without knowing the graph, as node names hold slashes too: where the whole is no name
@@ -503,10 +540,13 @@ std::vector<EntryPlan> Selector::select() {
   }
   llvm::StringSet<> names;
   for (ImportOptions::Entry entry : options.entries) {
+    const bool isSignature = signatureOf(entry);
     splitTargets(entry);
     if (entry.name.empty() || !names.insert(entry.name).second)
       problems.add(Twine("entry '") + printable(entry.name) + "' is given twice or has no name");
-    if (entry.fetches.empty() && entry.targets.empty())
+    if (isSignature)
+      plans.push_back(planSignature(entry.name));
+    else if (entry.fetches.empty() && entry.targets.empty())
       problems.add(Twine("entry '") + printable(entry.name) + "' has neither fetches nor targets");
     else
       plans.push_back(plan(entry.name, entry.fetches, entry.targets, false));

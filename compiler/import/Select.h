@@ -21,8 +21,8 @@ struct EntryPlan {
   std::vector<int> targets;
 };
 
-/// The entries that the options ask for, or the default one. Problems are reported. `notes` tells what was chosen,
-/// `usesSignature` whether names are looked up in a signature.
+/// The entries that the options ask for, or the default one; an entry without fetches and targets is the signature of its
+/// name. Problems are reported. `notes` tells what was chosen, `usesSignature` whether names are looked up in a signature.
 std::vector<EntryPlan> selectEntries(const Model &model, Library &library, Flattener &flattener,
                                      const ImportOptions &options, Problems &problems, std::string &notes,
                                      bool &usesSignature);

@@ -204,6 +204,18 @@ TEST(Import, Signatures) {
   EXPECT_EQ((*signatures)[1].outputs[0].name, "cond");
 }
 
+TEST(Import, SignaturesAsEntries) {
+  Imported m = importFile(kData + "tf1_ref", [] {
+    ImportOptions options;
+    options.entries = {{"serving_default", {}, {}}, {"other", {}, {}}};
+    return options;
+  }());
+  ASSERT_TRUE(m.ok) << m.errors;
+  expectContains(m.ir, "@serving_default(");
+  expectContains(m.ir, "@other(");
+  EXPECT_EQ(m.notes, ""); // none of them was chosen on somebody's behalf
+}
+
 TEST(Import, SmallTypes) {
   Imported m = importBytes(R"(
 node { name: "a" op: "Const" attr { key: "dtype" value { type: DT_INT4 } }

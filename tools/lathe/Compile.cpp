@@ -4,6 +4,7 @@
 #include "compiler/export/tflite/WriteModel.h"
 #include "compiler/frontend/tflite/Tflite.h"
 #include "compiler/hosted/CompileHosted.h"
+#include "compiler/import/Import.h"
 #include "dialects/graph/Graph.h"
 #include "passes/legalize/Legalize.h"
 #include "passes/simplify/Portable.h"
@@ -21,6 +22,8 @@
 #include <nlohmann/json.hpp>
 
 #include <malloc.h>
+
+#include <algorithm>
 #include <set>
 
 namespace lathe::cli {
@@ -126,12 +129,34 @@ llvm::Error writeTflite(Compiler &compiler, const CompileArgs &a) {
   tflwrite::buildTflitePipeline(pm, how.io, quantize::isWeightsOnly(how.kind) ? how.kind : "");
   if (mlir::failed(pm.run(compiler.module())))
     return llvm::createStringError("");
-  // one entry alone is called main, whatever its signature
+  // one entry alone is called main, whatever its signature; several have their keys
   const std::string &signature = a.model.options.signature;
-  auto bytes = tflwrite::writeModel(compiler.module(), {{"main", signature.empty() ? "serving_default" : signature}});
+  std::vector<tflwrite::SignatureName> names;
+  if (compiler.options().entries.empty())
+    names.push_back({"main", signature.empty() ? "serving_default" : signature});
+  auto bytes = tflwrite::writeModel(compiler.module(), names);
   if (mlir::failed(bytes))
     return llvm::createStringError("");
   return writeTextFile(a.prefix + ".tflite", *bytes);
+}
+
+/// Every signature of a SavedModel with several becomes an entry, serving_default first, as it then is the file's first subgraph. Feeds to
+/// calibrate with are those of one: such models keep that one.
+void takeSignatures(const CompilerOptions &given, CompilerOptions &options) {
+  if (!given.signature.empty() || !given.outputs.empty() || !given.entries.empty() || !given.targets.empty() ||
+      (!given.quantize.kind.empty() && !(quantize::isWeightsOnly(given.quantize.kind) && given.quantize.calibrate.empty())))
+    return;
+  std::string unsaid; // the import says what is wrong
+  llvm::raw_string_ostream stream(unsaid);
+  std::unique_ptr<mlir::MLIRContext> context = makeContext(&stream);
+  Compiler compiler(*context, given);
+  auto signatures = readSignatures(context.get(), given.model, compiler.importOptions());
+  if (mlir::failed(signatures) || signatures->size() < 2)
+    return;
+  auto isDefault = [](const SignatureInfo &signature) { return signature.key == "serving_default"; };
+  std::stable_partition(signatures->begin(), signatures->end(), isDefault);
+  for (const SignatureInfo &signature : *signatures)
+    options.entries.push_back({signature.key, {}, {}});
 }
 
 int execute(CompileArgs &a) {
@@ -161,6 +186,8 @@ int execute(CompileArgs &a) {
   std::unique_ptr<mlir::MLIRContext> context = makeContext(&errorStream);
   CompilerOptions own = options;
   own.releaseConstants = true; // nothing else lives in this context
+  if (tflite && &frontend == &graphFrontend())
+    takeSignatures(options, own);
   Compiler compiler(*context, own);
   useMlirFlags(compiler);
   useTuning(compiler);
@@ -169,6 +196,8 @@ int execute(CompileArgs &a) {
   std::string needsHost;
   auto failed = [&](const std::string &message) -> int {
     std::string all = std::exchange(errors, std::string()) + (message.empty() ? "" : "lathe: error: " + message + "\n");
+    if (compiler.options().entries.size() > options.entries.size())
+      all += "note: --signature KEY writes one signature alone\n";
     if (needsHost.empty() && !isForSession(options.model, all) && !couldBeHosted(*context, options, hostKernels(), "error: ", needsHost)) {
       return failWith(a.model, compiler, all);
     }
