@@ -141,6 +141,7 @@ static std::vector<unsigned> sizesOf(Op op) {
   case Op::RESHAPE:
   case Op::BROADCAST_TO:
   case Op::TILE: return {1};
+  case Op::SCATTER_ND: return {2};
   case Op::SLICE:
   case Op::STRIDED_SLICE: return {1, 2};
   default: return {};

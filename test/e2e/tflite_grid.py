@@ -537,6 +537,17 @@ class Grid:
             yield Spec(f"detection_{n}", "TFLite_Detection_PostProcess", [("in", self.real((1, count, 4), -2, 2), "f32", {}), ("in", scores, "f32", {}),
                                                                           ("const", anchors, "f32", {})], [("f32", {})] * 4, bytes(o))
 
+    def family_sums(self):
+        """Products whose sums are results as they are, and images of one channel, which are quantized as those of several."""
+        for n, (x, y, ax, ay) in enumerate([((4, 5), (5, 3), False, False), ((2, 5, 4), (3, 5), True, True), ((2, 1, 4, 6), (3, 6, 2), False, False)]):
+            yield Spec(f"batch_matmul_i32_{n}", "BATCH_MATMUL", [self.given(x, "i8"), self.given(y, "i8")], [("i32", {})], options("BatchMatMul", adjX=ax, adjY=ay), 4)
+        for n, (channels, m, channel) in enumerate([(1, 1, False), (1, 1, True), (1, 3, True), (3, 1, True)]):
+            o = options("DepthwiseConv2D", padding=P.SAME, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1, depthMultiplier=m, fusedActivationFunction=FUSED["none"])
+            ins = [self.given((2, 5, 4, channels), "f32"), self.weights((1, 3, 2, channels * m), "i8", 3, channel), ("const", self.real((channels * m,)), "f32", {})]
+            yield Spec(f"depthwise_hybrid_{n}", "DEPTHWISE_CONV_2D", ins, [("f32", {})], o, 6)
+        for kind in ("f32", "i32"):
+            yield Spec(f"scatter_nd_size_{kind}", "SCATTER_ND", [self.ints([[1], [4], [1]]), self.given((3, 2), kind), ("in", np.asarray([6, 2]), "i32", {})], [(kind, {})])
+
     # ---- with state
 
     def lstm(self, name, flags, n=2, t=5, ci=6, u=8, p=5, op="UNIDIRECTIONAL_SEQUENCE_LSTM"):

@@ -133,15 +133,14 @@ LogicalResult lower(OpContext &c, const Conv &conv, unsigned filterInput, unsign
     return quantized(c, conv, 0, filterInput, bias);
   Value result;
   if (c.isQuantized(filterInput)) {
-    // each image has a scale of its own, and a zero point where the weights have a scale for each channel
-    auto rows = quantizeRows(c, conv.input, llvm::to_vector(llvm::seq<int64_t>(1, Emitter::rank(conv.input))),
-                             !c.inputInfo(filterInput).quantization.perTensor());
+    // each image has a scale of its own, and a zero point where the weights have a scale for each channel, as depthwise ones always have
+    const bool isDepthwise = c.code == Op::DEPTHWISE_CONV_2D, byChannel = !c.inputInfo(filterInput).quantization.perTensor();
+    auto rows = quantizeRows(c, conv.input, llvm::to_vector(llvm::seq<int64_t>(1, Emitter::rank(conv.input))), isDepthwise || byChannel);
     auto scales = weightScales(c, filterInput, conv.channelAxis, Emitter::rank(conv.input) - 1);
     if (failed(scales))
       return failure();
     Value sums = convolveRows(c, rows, conv.filter, windowOf(conv), numbers(c, conv.dims.size()), conv.groups);
-    const bool weightsFirst = c.code != Op::DEPTHWISE_CONV_2D && !c.inputInfo(filterInput).quantization.perTensor();
-    result = scaleSums(c, sums, rows.scales, *scales, weightsFirst);
+    result = scaleSums(c, sums, rows.scales, *scales, !isDepthwise && byChannel);
   } else {
     result = convolve(c, conv, conv.input, conv.filter, Emitter::elementType(conv.input), false);
   }

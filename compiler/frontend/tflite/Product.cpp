@@ -209,14 +209,19 @@ LogicalResult batchMatMul(OpContext &c) {
   const int64_t xk = o.adj_x() ? rank - 2 : rank - 1, yk = o.adj_y() ? rank - 1 : rank - 2;
   Type i32 = c.b.getI32Type(), i16 = c.b.getIntegerType(16);
   if (quantized) {
-    auto a = c.perTensor(c.inputInfo(0)), b = c.perTensor(c.inputInfo(1)), out = c.perTensor(c.outputInfo(0));
-    auto range = activationRange(c, c.outputInfo(0), Activation::NONE);
-    auto factors = convolutionFactors(c, c.inputInfo(0), c.inputInfo(1), 0);
-    if (failed(a) || failed(b) || failed(out) || failed(range) || failed(factors))
+    auto a = c.perTensor(c.inputInfo(0)), b = c.perTensor(c.inputInfo(1));
+    if (failed(a) || failed(b))
       return failure();
     const bool is16 = c.inputInfo(0).type == tfl::TensorType::INT16;
+    if (c.outputInfo(0).type == tfl::TensorType::INT32 && !is16) // sums of the numbers as they are, whatever their zero points
+      return c.setResult(0, typedDot(c, x, y, batch, xk, yk, i32));
     Value sums = typedDot(c, widen(c, x, -a->second, i16), widen(c, y, -b->second, i16), batch, xk, yk,
                           is16 ? Type(c.b.getI64Type()) : i32);
+    auto out = c.perTensor(c.outputInfo(0));
+    auto range = activationRange(c, c.outputInfo(0), Activation::NONE);
+    auto factors = convolutionFactors(c, c.inputInfo(0), c.inputInfo(1), 0);
+    if (failed(out) || failed(range) || failed(factors))
+      return failure();
     return c.setResult(0, finishSums(c, sums, 2, *factors, *out, *range));
   }
   if (hybrid) {
