@@ -125,10 +125,90 @@ def decoder(K, L):
     return K.Model(i, Loop()(L.Dense(32)(i))), numbers(10, 12)
 
 
+def vit(K, L):
+    """Patches, a token of the class and places, two blocks that normalize first."""
+    class Tokens(L.Layer):
+        def build(self, shape):
+            self.token = self.add_weight(shape=(1, 1, shape[-1]), initializer="random_normal", name="token")
+            self.places = self.add_weight(shape=(1, shape[1] + 1, shape[-1]), initializer="random_normal", name="places")
+
+        def call(self, x):
+            import tensorflow as tf
+            return tf.concat([tf.repeat(self.token, tf.shape(x)[0], 0), x], 1) + self.places
+
+        def compute_output_shape(self, shape):
+            return shape[0], shape[1] + 1, shape[2]
+    i = K.Input((32, 32, 3))
+    x = Tokens()(L.Reshape((16, 48))(L.Conv2D(48, 8, 8)(i)))
+    for _ in range(2):
+        y = L.LayerNormalization(epsilon=1e-6)(x)
+        x = x + L.MultiHeadAttention(4, 12)(y, y)
+        x = x + L.Dense(48)(L.Dense(96, activation="gelu")(L.LayerNormalization(epsilon=1e-6)(x)))
+    return K.Model(i, L.Dense(20)(L.LayerNormalization(epsilon=1e-6)(x)[:, 0])), images(32)
+
+
+def unet_nested(K, L):
+    """U-Net++: each step up reads all that were made at its size."""
+    def block(x, w):
+        for _ in range(2):
+            x = L.ReLU()(L.BatchNormalization()(L.Conv2D(w, 3, padding="same", use_bias=False)(x)))
+        return x
+    i = K.Input((48, 48, 3))
+    widths = (12, 24, 40)
+    columns = [[block(i, widths[0])]]
+    for w in widths[1:]:
+        columns.append([block(L.MaxPool2D()(columns[-1][0]), w)])
+    for depth in range(1, 3):
+        for k in range(3 - depth):
+            up = L.UpSampling2D(interpolation="bilinear")(columns[k + 1][depth - 1])
+            columns[k].append(block(L.Concatenate()(columns[k] + [up]), widths[k]))
+    return K.Model(i, L.Average()([L.Conv2D(3, 1, activation="sigmoid")(x) for x in columns[0][1:]])), images(48)
+
+
+def crnn(K, L):
+    """Text of an image: convolutions, then a recurrent layer over its columns."""
+    i = x = K.Input((32, 64, 1))
+    for w, pool in ((16, (2, 2)), (32, (2, 2)), (48, (4, 1))):
+        x = L.MaxPool2D(pool)(L.ReLU()(L.BatchNormalization()(L.Conv2D(w, 3, padding="same")(x))))
+    x = L.Reshape((16, 96))(L.Permute((2, 1, 3))(x))
+    x = L.Bidirectional(L.GRU(24, return_sequences=True))(x)
+    wide = images(64, 1)
+    return K.Model(i, L.Dense(27, activation="softmax")(x)), wide[:, :32]
+
+
+def conformer(K, L):
+    """Half steps of dense layers around attention and a gated convolution over time."""
+    swish = K.activations.swish
+    half = lambda x: x + 0.5 * L.Dense(32)(L.Dense(96, activation=swish)(L.LayerNormalization()(x)))
+    i = K.Input((60, 20))
+    x = L.Dense(32)(i)
+    for _ in range(2):
+        x = half(x)
+        y = L.LayerNormalization()(x)
+        x = x + L.MultiHeadAttention(4, 8)(y, y)
+        y = L.Conv1D(64, 1)(L.LayerNormalization()(x))
+        y = L.DepthwiseConv1D(7, padding="same")(y[..., :32] * K.ops.sigmoid(y[..., 32:]))
+        x = x + L.Conv1D(32, 1)(L.Activation(swish)(L.BatchNormalization()(y)))
+        x = L.LayerNormalization()(half(x))
+    return K.Model(i, L.Dense(12)(x)), numbers(60, 20)
+
+
+def vae(K, L):
+    """An encoder of means and deviations, a sample of settled noise, a decoder."""
+    i = K.Input((32, 32, 1))
+    x = L.Conv2D(24, 3, 2, "same", activation="relu")(L.Conv2D(12, 3, 2, "same", activation="relu")(i))
+    x = L.Dense(32, activation="relu")(L.Flatten()(x))
+    z = L.Dense(8)(x) + K.ops.exp(0.5 * L.Dense(8)(x)) * rng.normal(size=(1, 8)).astype("f")
+    x = L.Reshape((8, 8, 16))(L.Dense(8 * 8 * 16, activation="relu")(z))
+    x = L.Conv2DTranspose(12, 3, 2, "same", activation="relu")(L.Conv2DTranspose(16, 3, 2, "same", activation="relu")(x))
+    return K.Model(i, L.Conv2D(1, 3, padding="same", activation="sigmoid")(x)), images(32, 1)
+
+
 MODELS = {"mobilenet_v3": application("MobileNetV3Small", 96, alpha=0.75, include_preprocessing=False), "densenet": application("DenseNet121", 64),
           "resnet50_v2": application("ResNet50V2", 64), "xception": application("Xception", 80), "unet": unet(None), "unet_bilinear": unet("bilinear"),
           "unet_nearest": unet("nearest"), "regnet": regnet, "tcn": tcn, "gru": recurrent("GRU"), "gru_unrolled": recurrent("GRU", unroll=True),
           "bilstm": recurrent("LSTM"), "transformer": transformer, "autoencoder": autoencoder,
           "inception_v3": application("InceptionV3", 80), "convnext": application("ConvNeXtTiny", 64, include_preprocessing=False),
           "nasnet": application("NASNetMobile", 64), "vgg16": application("VGG16", 64),
-          "efficientnet_v2": application("EfficientNetV2B0", 64, include_preprocessing=False), "masked": masked, "decoder": decoder}
+          "efficientnet_v2": application("EfficientNetV2B0", 64, include_preprocessing=False), "masked": masked, "decoder": decoder,
+          "vit": vit, "unet_nested": unet_nested, "crnn": crnn, "conformer": conformer, "vae": vae}
