@@ -115,7 +115,7 @@ Error checkUndefined(const ElfSummary &summary, const EmitOptions &options, cons
       continue;
     if (options.hosted && StringRef(name).starts_with("lathe_host_kernel_"))
       continue;
-    if (onDevice && StringRef(name).starts_with("lathe_cuda_"))
+    if (onDevice && (StringRef(name).starts_with("lathe_cuda_") || (options.hosted && name == "lathe_hosted_devices_cuda")))
       continue;
     if (options.sanitize == "address" &&
         (StringRef(name).starts_with("__asan") || name == "posix_memalign" || name == "free"))
@@ -218,7 +218,7 @@ Expected<CompiledArtifact> emitLowered(mlir::ModuleOp module, const ResolvedTarg
   uint64_t hash = options.externalWeights ? lowered->pool.hash() : 0;
   emitTables(*m, *lowered, options, target.triple + " " + target.cpu, hash);
   if (options.hosted)
-    emitHostedTables(*m, *options.hosted, options.symbolPrefix);
+    emitHostedTables(*m, *options.hosted, options.symbolPrefix, onDevice);
   setFunctionAttributes(*m, target, hostCode);
   std::string problems;
   raw_string_ostream problemStream(problems);

@@ -97,8 +97,9 @@ void HostedHeader::writeClass() {
   os << "#ifdef __cplusplus\n\n";
   if (!ns.empty())
     os << "namespace " << ns << " {\n\n";
-  os << "class " << name << " : public lathe::HostedModel {\npublic:\n  explicit " << name << "(int threads = 1) : HostedModel("
-     << options.symbolPrefix << "_hosted(), threads) {}\n";
+  os << "class " << name << " : public lathe::HostedModel {\npublic:\n  explicit " << name << "(int threads = 1"
+     << (onDevice ? ", int device = 0" : "") << ") : HostedModel(" << options.symbolPrefix << "_hosted(), threads"
+     << (onDevice ? ", device" : "") << ") {}\n";
   for (auto [e, entry] : enumerate(hosted.entries)) {
     os << "\n  // Entry '" << commentText(entry.name) << "'.\n";
     std::string method = makeIdentifier(entry.name);
@@ -148,7 +149,7 @@ std::string makeHostedHeader(const HostedPayload &hosted, const EmitOptions &opt
   return HostedHeader(hosted, options, onDevice).write();
 }
 
-void emitHostedTables(Module &m, const HostedPayload &hosted, StringRef prefix) {
+void emitHostedTables(Module &m, const HostedPayload &hosted, StringRef prefix, bool onDevice) {
   LLVMContext &c = m.getContext();
   auto *ptr = PointerType::get(c, 0);
   auto place = [&](Constant *init, unsigned align) {
@@ -160,13 +161,18 @@ void emitHostedTables(Module &m, const HostedPayload &hosted, StringRef prefix) 
   SmallVector<Constant *> kernels;
   for (const std::string &op : hosted.kernels)
     kernels.push_back(new GlobalVariable(m, ptr, /*isConstant=*/true, GlobalValue::ExternalLinkage, nullptr, "lathe_host_kernel_" + op));
-  Constant *table = kernels.empty() ? static_cast<Constant *>(ConstantPointerNull::get(ptr))
-                                    : place(ConstantArray::get(ArrayType::get(ptr, kernels.size()), kernels), 8);
+  Constant *const null = ConstantPointerNull::get(ptr);
+  Constant *table = kernels.empty() ? null : place(ConstantArray::get(ArrayType::get(ptr, kernels.size()), kernels), 8);
   Constant *graph = place(ConstantDataArray::getString(c, hosted.graph, /*AddNull=*/false), 16);
-  Constant *clusters = hosted.hasClusters ? static_cast<Constant *>(m.getFunction((prefix + "_module").str())) : ConstantPointerNull::get(ptr);
+  Constant *clusters = hosted.hasClusters ? static_cast<Constant *>(m.getFunction((prefix + "_module").str())) : null;
+  Constant *device = null, *devices = null;
+  if (onDevice && hosted.hasClusters) {
+    device = m.getFunction((prefix + "_device").str());
+    devices = new GlobalVariable(m, ptr, /*isConstant=*/true, GlobalValue::ExternalLinkage, nullptr, "lathe_hosted_devices_cuda");
+  }
   Constant *fields[] = {i32(sizeof(lathe_hosted_module)), i32(LATHE_HOSTED_VERSION), place(ConstantDataArray::getString(c, prefix), 1),
                         clusters, graph, ConstantInt::get(Type::getInt64Ty(c), hosted.graph.size()),
-                        i32(static_cast<int64_t>(kernels.size())), i32(0), table};
+                        i32(static_cast<int64_t>(kernels.size())), i32(0), table, device, devices};
   GlobalVariable *module = place(ConstantStruct::getAnon(c, fields), 8);
   auto *query = Function::Create(FunctionType::get(ptr, false), GlobalValue::ExternalLinkage, prefix + "_hosted", m);
   IRBuilder<> b(BasicBlock::Create(c, "", query));

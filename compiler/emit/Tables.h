@@ -12,8 +12,8 @@ namespace lathe {
 void emitTables(llvm::Module &module, const lower::LoweredModule &lowered, const EmitOptions &options,
                 llvm::StringRef target, uint64_t constantsHash);
 
-/// Defines PREFIX_hosted, with the graph of host nodes and references to their kernels.
-void emitHostedTables(llvm::Module &module, const HostedPayload &hosted, llvm::StringRef prefix);
+/// Defines PREFIX_hosted, with the graph of host nodes and references to their kernels and to what runs compiled parts on devices.
+void emitHostedTables(llvm::Module &module, const HostedPayload &hosted, llvm::StringRef prefix, bool onDevice);
 
 /// Exported C functions of an entry: PREFIX_run for the first, PREFIX_run_NAME besides that.
 std::string entryFunctionName(llvm::StringRef prefix, llvm::StringRef function, llvm::StringRef entry, int index);

@@ -12,15 +12,9 @@ namespace lathe {
 /// views that are valid until the next Run. One instance is for one thread at a time and has tables and other state of its own.
 class HostedModel {
 public:
-  explicit HostedModel(const lathe_hosted_module *module, int threads = 1) : model(lathe_hosted_new(module, threads)) {
-    ready = model && *lathe_hosted_error(model) == 0;
-    int entries = model ? lathe_hosted_num_entries(model) : 0;
-    int most = 0;
-    for (int e = 0; e < entries; ++e)
-      if (lathe_hosted_num_inputs(model, e) > most)
-        most = lathe_hosted_num_inputs(model, e);
-    args.resize(static_cast<size_t>(most));
-  }
+  explicit HostedModel(const lathe_hosted_module *module, int threads = 1) : HostedModel(lathe_hosted_new(module, threads)) {}
+  /// Compiled parts run on the device with this number.
+  HostedModel(const lathe_hosted_module *module, int threads, int device) : HostedModel(lathe_hosted_new_on(module, threads, device)) {}
   ~HostedModel() { lathe_hosted_delete(model); }
   HostedModel(const HostedModel &) = delete;
   HostedModel &operator=(const HostedModel &) = delete;
@@ -86,6 +80,15 @@ public:
   }
 
 private:
+  explicit HostedModel(lathe_hosted *made) : model(made) {
+    ready = model && *lathe_hosted_error(model) == 0;
+    int entries = model ? lathe_hosted_num_entries(model) : 0;
+    int most = 0;
+    for (int e = 0; e < entries; ++e)
+      if (lathe_hosted_num_inputs(model, e) > most)
+        most = lathe_hosted_num_inputs(model, e);
+    args.resize(static_cast<size_t>(most));
+  }
   struct Arg {
     lathe_host_tensor tensor = {};
     std::vector<int64_t> dims;

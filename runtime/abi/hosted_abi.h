@@ -36,6 +36,9 @@ typedef struct lathe_hosted_module {
   int32_t num_kernels;
   int32_t reserved;
   const void *const *kernels; /* the host kernels that the graph uses: this is what makes a linker take them */
+  /* Where the compiled parts run on devices, else NULL; tables may end before them. */
+  const struct lathe_device_module *(*device)(void);
+  const void *devices; /* what liblathe_host.a has for such devices, taken by the linker for the same reason */
 } lathe_hosted_module;
 
 /* An input or output of an entry. */
@@ -79,3 +82,18 @@ typedef const lathe_hosted_module *(*lathe_hosted_query_fn)(void);
 }
 #endif
 #endif /* LATHE_HOSTED_V1 */
+
+#ifndef LATHE_HOSTED_DEVICE_V1
+#define LATHE_HOSTED_DEVICE_V1
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* lathe_hosted_new for objects whose compiled parts run on a device: on the one with this number, where lathe_hosted_new takes number 0.
+ * What keeps it from being used is told by runs that come to a compiled part. */
+lathe_hosted *lathe_hosted_new_on(const lathe_hosted_module *module, int32_t threads, int32_t device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* LATHE_HOSTED_DEVICE_V1 */

@@ -3,13 +3,17 @@
 #include "runtime/abi/hosted_abi.h"
 
 #include "runtime/cpu/ThreadPool.h"
+#include "runtime/device.h"
+#include "runtime/hosted/Devices.h"
 #include "runtime/hosted/Graph.h"
+#include "runtime/session/DeviceValues.h"
 #include "runtime/session/ModuleCall.h"
 #include "runtime/session/Step.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -19,12 +23,21 @@ using namespace lathe::rt;
 
 namespace {
 
+/// Where the compiled parts of an instance run, if not on the host.
+struct Place {
+  std::unique_ptr<Device> device; ///< null: on the host, or none could be had
+  std::unique_ptr<DeviceRuns> runs;
+  absl::Status status; ///< why none could
+};
+
 /// A compiled cluster as a kernel.
 class ClusterKernel : public HostKernel {
 public:
-  ClusterKernel(const lathe_module *module, int entry, void *const *variables, const IntraOp &intraOp)
-      : call(module, entry), variables(variables), intraOp(intraOp) {}
+  ClusterKernel(const lathe_module *module, int entry, void *const *variables, const IntraOp &intraOp, const Place &place)
+      : call(module, entry), variables(variables), intraOp(intraOp), place(place) {}
   absl::Status compute(KernelContext &context) override {
+    if (!place.status.ok())
+      return place.status;
     std::vector<Tensor> values;
     std::vector<const Tensor *> inputs;
     for (int i = 0; i < context.numInputs(); ++i)
@@ -34,7 +47,7 @@ public:
     std::vector<Tensor> results;
     if (static_cast<int>(inputs.size()) != call.entry().num_inputs)
       return absl::InternalError("the cluster takes another number of inputs");
-    if (absl::Status s = call.run(inputs, variables, intraOp, &results); !s.ok())
+    if (absl::Status s = call.run(inputs, variables, intraOp, &results, place.device.get(), place.runs.get()); !s.ok())
       return s;
     if (static_cast<int>(results.size()) != context.numOutputs())
       return absl::InternalError("the cluster gives another number of results");
@@ -47,6 +60,7 @@ private:
   const ModuleCall call;
   void *const *const variables; ///< of the instance; launches that use them run one after the other
   const IntraOp intraOp;
+  const Place &place; ///< of the instance
 };
 
 struct Entry {
@@ -101,7 +115,8 @@ struct lathe_hosted {
     }
   }
 
-  absl::Status load(const lathe_hosted_module &module);
+  absl::Status load(const lathe_hosted_module &module, int32_t device);
+  absl::Status choosePlace(const lathe_hosted_module &module, int32_t device);
   absl::Status makeVariables(const lathe_module &clusters);
   absl::Status run(const Entry &entry, std::vector<Tensor> args);
   int32_t finish(const absl::Status &status) {
@@ -113,6 +128,7 @@ struct lathe_hosted {
   std::unique_ptr<WorkerPool> pool;
   ThreadPool intraOp;
   IntraOp parallel;
+  Place place; ///< first: what lies there goes before it
   ResourceManager resources;
   std::vector<Tensor> variableTensors;
   std::vector<void *> variables; ///< of the compiled parts
@@ -125,6 +141,23 @@ struct lathe_hosted {
   std::vector<lathe_host_tensor> views;
 };
 
+/// A device that cannot be had is an error of the runs that come to a compiled part.
+absl::Status lathe_hosted::choosePlace(const lathe_hosted_module &module, int32_t device) {
+  if (module.struct_size <= offsetof(lathe_hosted_module, devices) || !module.device || !module.devices) {
+    if (device == 0)
+      return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("device ", device, ": the object was not compiled for devices"));
+  }
+  auto made = static_cast<const HostedDevices *>(module.devices)->make(device);
+  if (!made.ok()) {
+    place.status = made.status();
+    return absl::OkStatus();
+  }
+  place.device = *std::move(made);
+  place.runs = place.device->prepareRuns(*module.device());
+  return absl::OkStatus();
+}
+
 absl::Status lathe_hosted::makeVariables(const lathe_module &clusters) {
   for (int i = 0; i < clusters.num_variables; ++i) {
     const lathe_variable_info &info = *clusters.variables[i];
@@ -136,19 +169,25 @@ absl::Status lathe_hosted::makeVariables(const lathe_module &clusters) {
       return memory.status();
     if (info.initial_offset >= 0 && bytes)
       std::memcpy(memory->data(), static_cast<const char *>(clusters.constants) + info.initial_offset, static_cast<size_t>(bytes));
+    if (place.device)
+      if (memory = place.device->memory()->fromHost(*memory); !memory.ok())
+        return memory.status();
     variables.push_back(memory->data());
     variableTensors.push_back(*std::move(memory));
   }
   return absl::OkStatus();
 }
 
-absl::Status lathe_hosted::load(const lathe_hosted_module &module) {
+absl::Status lathe_hosted::load(const lathe_hosted_module &module, int32_t device) {
   if (module.version != LATHE_HOSTED_VERSION)
     return absl::FailedPreconditionError("the object was made for another version of liblathe_host");
   const lathe_module *clusters = module.clusters ? module.clusters() : nullptr;
-  if (clusters)
+  if (clusters) {
+    if (absl::Status s = choosePlace(module, device); !s.ok())
+      return s;
     if (absl::Status s = makeVariables(*clusters); !s.ok())
       return s;
+  }
   auto read = readHostedGraph(module.graph, module.graph_size);
   if (!read.ok())
     return read.status();
@@ -163,7 +202,7 @@ absl::Status lathe_hosted::load(const lathe_hosted_module &module) {
         const auto *wanted = attrOf<std::string>(node, "entry");
         for (int i = 0; wanted && clusters && i < clusters->num_entries; ++i)
           if (*wanted == clusters->entries[i]->name)
-            return std::shared_ptr<HostKernel>(std::make_shared<ClusterKernel>(clusters, i, variables.data(), parallel));
+            return std::shared_ptr<HostKernel>(std::make_shared<ClusterKernel>(clusters, i, variables.data(), parallel, place));
         return absl::InvalidArgumentError("the object has no such cluster");
       }
       KernelInit init(node, &resources, nullptr);
@@ -202,6 +241,7 @@ absl::Status lathe_hosted::run(const Entry &entry, std::vector<Tensor> args) {
   Cancellation cancellation;
   StepOptions o;
   o.pool = pool.get();
+  o.device = place.device.get();
   o.resources = &resources;
   o.stepResources = &stepResources;
   o.cancellation = &cancellation;
@@ -219,6 +259,11 @@ absl::Status lathe_hosted::run(const Entry &entry, std::vector<Tensor> args) {
   });
   std::unique_lock<std::mutex> lock(mutex);
   signal.wait(lock, [&] { return isDone; });
+  if (status.ok() && place.device)
+    status = bringToHost(frame.results);
+  if (place.device) // also what failed leaves work there, which a failure of the device itself may be among
+    if (absl::Status over = place.device->memory()->settle(); status.ok())
+      status = over;
   if (!status.ok())
     return status;
   results = std::move(frame.results);
@@ -247,10 +292,12 @@ static const Entry *entryAt(const lathe_hosted *model, int32_t entry) {
 
 extern "C" {
 
-lathe_hosted *lathe_hosted_new(const lathe_hosted_module *module, int32_t threads) {
+lathe_hosted *lathe_hosted_new(const lathe_hosted_module *module, int32_t threads) { return lathe_hosted_new_on(module, threads, 0); }
+
+lathe_hosted *lathe_hosted_new_on(const lathe_hosted_module *module, int32_t threads, int32_t device) {
   auto *model = new (std::nothrow) lathe_hosted(std::min(threads, 256));
   if (model)
-    model->finish(model->load(*module));
+    model->finish(model->load(*module, device));
   return model;
 }
 

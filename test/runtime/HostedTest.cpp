@@ -41,7 +41,7 @@ std::string lowerGraph() {
 }
 
 lathe_hosted_module moduleOf(const std::string &bytes) {
-  return {sizeof(lathe_hosted_module), LATHE_HOSTED_VERSION, "m", nullptr, bytes.data(), bytes.size(), 0, 0, nullptr};
+  return {sizeof(lathe_hosted_module), LATHE_HOSTED_VERSION, "m", nullptr, bytes.data(), bytes.size(), 0, 0, nullptr, nullptr, nullptr};
 }
 
 TEST(Hosted, runs) {

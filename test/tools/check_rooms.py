@@ -46,7 +46,7 @@ SECOND = {
         "c_api": {"core", "session"},
         "cpu": {"abi"},
         "cuda": {"abi"},
-        "hosted": {"abi", "cpu", "session"},
+        "hosted": {"abi", "cpu", "cuda", "session"},
         "kernels": {"core"},
         "python": {"abi", "core", "cpu", "kernels", "session"},
         "session": {"abi", "core", "cpu", "cuda"},
