@@ -274,6 +274,8 @@ Expected<CompiledArtifact> emitLowered(mlir::ModuleOp module, const ResolvedTarg
   report.kernelCalls = lowered->kernelCalls;
   report.copies = lowered->plan.copies;
   report.fallbacks = lowered->fallbacks;
+  for (lower::StepDesc &step : lowered->steps)
+    artifact.steps.emplace_back(std::move(step.kernel), std::move(step.nodes));
   artifact.onDevice = onDevice;
   artifact.deviceCode = std::move(lowered->images);
   for (const codegen::Image &image : artifact.deviceCode)

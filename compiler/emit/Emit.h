@@ -83,6 +83,7 @@ struct CompiledArtifact {
   std::string weights; ///< content of the external file, with externalWeights
   std::string assembly, llvmIr;
   std::vector<codegen::Image> deviceCode; ///< of kernels that are launched, PTX for most devices first
+  std::vector<std::pair<std::string, std::string>> steps; ///< with EmitOptions::profile: each call's kernel, and the nodes that it computes
   bool onDevice = false;  ///< the object calls liblathe_cuda.a
   std::string triple, prefix;
   int vectorBits = 512; ///< of the vectors that kernels use

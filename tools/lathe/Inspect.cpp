@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <map>
 
 namespace lathe::cli {
 namespace {
@@ -134,6 +135,7 @@ int listDeviceCode(InspectArgs &a) {
   CompilerOptions &options = a.model.options;
   if (!codegen::launchesKernels(options.backend))
     return fail("--device: the kernels of this backend are not launched on a device; see --backend cuda");
+  options.profile = true; // which nodes each kernel computes
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
   Compiler compiler(*context, options);
   if (mlir::failed(compiler.import()))
@@ -141,6 +143,11 @@ int listDeviceCode(InspectArgs &a) {
   auto artifact = compiler.emit({});
   if (!artifact)
     return fail(artifact.takeError());
+  std::map<std::string, std::string> nodes; // of a kernel that is called for several, all
+  for (const auto &[kernel, computed] : artifact->steps) {
+    std::string &text = nodes[kernel];
+    text += (text.empty() ? "" : " | ") + computed;
+  }
   std::unique_ptr<codegen::Backend> backend = codegen::makeBackend(options.backend, {});
   nlohmann::json images = nlohmann::json::array();
   for (const codegen::Image &image : artifact->deviceCode) {
@@ -149,15 +156,15 @@ int listDeviceCode(InspectArgs &a) {
       printf("%s for %s, %zu bytes\n", image.machineCode ? "machine code" : "PTX", image.target.c_str(), image.code.size());
     std::vector<codegen::KernelFacts> kernels = image.machineCode ? std::vector<codegen::KernelFacts>() : backend->kernelFacts(image);
     if (!a.json && !kernels.empty())
-      printf("%8s %8s %9s %8s  kernel\n", "threads", "shared", "registers", "spilled");
+      printf("%8s %8s %9s %8s  kernel: nodes\n", "threads", "shared", "registers", "spilled");
     for (const codegen::KernelFacts &k : kernels) {
       const bool known = k.registers >= 0;
-      one["kernels"].push_back({{"name", k.name}, {"threads", k.threads}, {"shared", k.shared}});
+      one["kernels"].push_back({{"name", k.name}, {"threads", k.threads}, {"shared", k.shared}, {"nodes", nodes[k.name]}});
       if (known)
         one["kernels"].back().update({{"registers", k.registers}, {"spilled", k.spilled}});
       if (!a.json)
-        printf("%8d %8lld %9s %8s  %s\n", k.threads, (long long)k.shared, known ? std::to_string(k.registers).c_str() : "?",
-               known ? std::to_string(k.spilled).c_str() : "?", k.name.c_str());
+        printf("%8d %8lld %9s %8s  %s: %s\n", k.threads, (long long)k.shared, known ? std::to_string(k.registers).c_str() : "?",
+               known ? std::to_string(k.spilled).c_str() : "?", k.name.c_str(), nodes[k.name].c_str());
     }
     images.push_back(std::move(one));
   }
@@ -248,7 +255,8 @@ Command addInspect(CLI::App &root) {
   app->add_flag("--json", a->json, "Print a JSON object");
   app->add_flag("--operators", a->operators, "Print the operators of a TensorFlow Lite file, subgraph by subgraph");
   app->add_flag("--device", a->device,
-                "With --backend cuda: print the kernels as a device gets them, their registers where ptxas is found");
+                "With --backend cuda: print the kernels as a device gets them, the nodes that each computes, and its registers where "
+                "ptxas is found");
   app->add_option("--top", a->top, "How many kernels to list")->capture_default_str();
   return [a] { return execute(*a); };
 }
