@@ -44,7 +44,8 @@ def SplitSorts : Pass<"nvptx-split-sorts", "::mlir::ModuleOp"> {
     have the attribute `kernel.sorted_halves`. Where runs do not divide the line it is padded, and a first key puts what was padded
     last. An `hlo.top_k` of lines of more than 32 elements becomes stable sorts of parts of up to 2048 elements with their indices: the first k of each
     are what is sorted next, until one part is left; with a k above 512 the whole line is sorted. It stays where a thread has few to find
-    in each of many lines. The lengths of lines must be known.
+    in each of many lines. Where the length of lines is known at run time only, a sort has its operands twice and the attribute
+    `kernel.sort_space`, and an `hlo.top_k` is the first k of such a sort.
   }];
   let statistics = [Statistic<"numSplit", "num-split", "Sorts split">, Statistic<"numRefused", "num-refused", "Sorts left as they are">];
   let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect"];

@@ -5,8 +5,12 @@
 //          %m = hlo.sort {kernel.sorted_halves}         merges of two, as often as runs are doubled
 //          %s = the first n of it, where runs did not divide the line
 //
+// Before:  %s = hlo.sort(%x) over [?]
+// After:   %s, %t = hlo.sort(%x, %x) {kernel.sort_space}   a block each, which merges to and fro between the results
+//
 // Before:  %v, %i = hlo.top_k %x, k
-// After:   hlo.sort of parts of the line with their indices, of which the first k are parts of the next, until one block sorts what is left
+// After:   hlo.sort of parts of the line with their indices, of which the first k are parts of the next, until one block sorts what is left;
+//          of a line of unknown length the first k of it sorted
 #include "dialects/hlo/Constants.h"
 #include "dialects/hlo/Hlo.h"
 #include "dialects/hlo/Shape.h"
@@ -42,6 +46,8 @@ public:
   Sorter(OpBuilder &b, Location loc, Comparator comparator) : b(b), loc(loc), comparator(comparator) {}
 
   hlo::SortOp sort(const Sorted &x);
+  /// The same of lines of a length known at run time only. The comparator takes all twice.
+  SmallVector<Value> sortWithSpace(const Sorted &x);
   /// The same of a long line, whose length `runs` divides.
   Sorted sortRuns(Sorted x, int64_t runs);
   /// A dimension as two.
@@ -71,6 +77,14 @@ hlo::SortOp Sorter::sort(const Sorted &x) {
   op.setDimension(x.dim);
   op.setIsStable(true);
   return op;
+}
+
+SmallVector<Value> Sorter::sortWithSpace(const Sorted &x) {
+  Sorted twice = x;
+  twice.values.append(x.values);
+  hlo::SortOp op = sort(twice);
+  op->setAttr(spaceAttribute, b.getUnitAttr());
+  return SmallVector<Value>(op->getResults().take_front(x.values.size()));
 }
 
 Sorted Sorter::divide(const Sorted &x, int64_t outer) {
@@ -182,14 +196,26 @@ static Value whatIsPadded(OpBuilder &b, Location loc, RankedTensorType type, int
 }
 
 static std::string whyNotSplitSort(hlo::SortOp op) {
-  if (op->hasAttr(halvesAttribute))
-    return "a merge already";
+  if (op->hasAttr(halvesAttribute) || op->hasAttr(spaceAttribute))
+    return "shared already";
   const RankedTensorType type = hlo::tensorType(op.getInputs()[0]);
   if (type.getRank() == 0)
     return "a scalar";
-  if (type.isDynamicDim(sortedDim(op)))
-    return "lines of a length known at run time only";
-  return type.getDimSize(sortedDim(op)) <= longestBlockSort ? "lines that a block sorts" : "";
+  const int64_t length = type.getDimSize(sortedDim(op));
+  return !ShapedType::isDynamic(length) && length <= longestBlockSort ? "lines that a block sorts" : "";
+}
+
+static void sortLinesOfAnyLength(hlo::SortOp op) {
+  OpBuilder b(op);
+  auto comparator = [&](OpBuilder &, Region &region) {
+    IRMapping map;
+    op.getComparator().cloneInto(&region, map);
+    for (Type type : SmallVector<Type>(region.front().getArgumentTypes()))
+      region.front().addArgument(type, op.getLoc());
+  };
+  Sorter sorter(b, op.getLoc(), comparator);
+  op->replaceAllUsesWith(sorter.sortWithSpace({SmallVector<Value>(op.getInputs()), sortedDim(op)}));
+  op->erase();
 }
 
 static void splitSort(hlo::SortOp op) {
@@ -222,13 +248,14 @@ static void splitSort(hlo::SortOp op) {
 static std::string whyNotSorted(hlo::TopKOp op) {
   constexpr int64_t few = 32, manyLines = 1 << 14, firstOnly = 64;
   const RankedTensorType type = hlo::tensorType(op.getOperand());
-  if (type.getRank() == 0 || type.isDynamicDim(type.getRank() - 1))
-    return "lines of a length known at run time only";
+  if (type.getRank() == 0)
+    return "a scalar";
   const int64_t length = type.getShape().back(), k = op.getK();
-  if (length <= few || k == 0)
+  if ((!ShapedType::isDynamic(length) && length <= few) || k == 0)
     return "short lines";
   // a thread looks through each
-  if (type.hasStaticShape() && type.getNumElements() / length >= manyLines && k <= firstOnly)
+  const ArrayRef<int64_t> lines = type.getShape().drop_back();
+  if (!ShapedType::isDynamicShape(lines) && ShapedType::getNumElements(lines) >= manyLines && k <= firstOnly)
     return "enough lines";
   return {};
 }
@@ -267,17 +294,22 @@ static void sortTopK(hlo::TopKOp op) {
                        })->getResult(0));
     lowest.push_back(hlo::makeSplat(b, loc, 0, RankedTensorType::get({}, elements[1])));
   }
+  const bool known = !ShapedType::isDynamic(x.length());
+  if (!known)
+    elements.append(SmallVector<Type>(elements));
   auto comparator = [&](OpBuilder &b, Region &region) { compareLargest(b, loc, elements, region); };
   Sorter sorter(b, loc, comparator);
   // what is padded is the least, and behind all that equals it
-  while (x.length() > longestBlockSort && 4 * k <= longestBlockSort) {
+  while (known && x.length() > longestBlockSort && 4 * k <= longestBlockSort) {
     const int64_t parts = llvm::divideCeil(x.length(), longestBlockSort);
     x = sorter.divide(sorter.pad(x, llvm::alignTo(x.length(), parts) - x.length(), lowest), parts);
     x.values = SmallVector<Value>(sorter.sort(x)->getResults());
     x = sorter.join(sorter.first(x, k));
   }
-  const int64_t runs = runsOf(x.length());
-  if (runs > 1)
+  const int64_t runs = known ? runsOf(x.length()) : 1;
+  if (!known)
+    x.values = sorter.sortWithSpace(x);
+  else if (runs > 1)
     x = sorter.sortRuns(sorter.pad(x, llvm::alignTo(x.length(), runs) - x.length(), lowest), runs);
   else
     x.values = SmallVector<Value>(sorter.sort(x)->getResults());
@@ -303,7 +335,9 @@ struct SplitSorts : impl::SplitSortsBase<SplitSorts> {
         ++numRefused;
         continue;
       }
-      if (sort)
+      if (sort && ShapedType::isDynamic(hlo::tensorType(sort.getInputs()[0]).getDimSize(sortedDim(sort))))
+        sortLinesOfAnyLength(sort);
+      else if (sort)
         splitSort(sort);
       else
         sortTopK(cast<hlo::TopKOp>(op));

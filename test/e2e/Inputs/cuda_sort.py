@@ -33,13 +33,13 @@ def keys(dims, dtype):
 
 
 lengths = [2, 31, 33, 100, 128, 300, 512, 777, 2047, 2048, 2049, 3000, 4096, 4097, 9001]
-lengths = [2, 31, 33, 100, 128, 300, 512, 777, 2047, 2048, 2049, 3000, 4096, 4097, 9001]
 for i, dtype in enumerate([t for t in TYPES if t != "DT_COMPLEX64"]):
     name, n = f"top_{i}", pick(*lengths)
     k = max(1, min(n, pick(1, 5, 64, 65, 512, 513, n - 1, n)))
     lines = pick([], [1], [3], [2, 3]) if n > 300 else pick([7], [40], [3, 5])
-    x = given(name + "_x", keys([*lines, n], dtype), dtype, (0,) if lines and random.integers(2) else ())
-    own += n > 32
+    free = [d for d in range(len(lines) + 1) if random.integers(3) == 0]
+    x = given(name + "_x", keys([*lines, n], dtype), dtype, free)
+    own += n > 32 or len(lines) in free
     index = pick("DT_INT32", "DT_INT64")
     node(name, "TopKV2", [x, scalar(name + "_k", k)], sorted="b: true", T=f"type: {dtype}", Tk="type: DT_INT32", index_type=f"type: {index}")
     for output, kind in [(0, dtype), (1, index)]:
@@ -54,6 +54,12 @@ for i, dtype in enumerate(["DT_FLOAT", "DT_INT32", "DT_DOUBLE", "DT_INT8", "DT_I
     node(name, "XlaKeyValueSort", [x, given(name + "_y", random.integers(-100, 100, [*lines, n]), other)], K=f"type: {dtype}", V=f"type: {other}")
     node(name + "_keys", "Identity", [name], T=f"type: {dtype}")
     node(name + "_with", "Identity", [name + ":1"], T=f"type: {other}")
+
+# of lengths that are known at run time only, around powers of two and where there is nothing to merge
+for i, (n, lines) in enumerate([(0, [2]), (1, [3]), (2, []), (5, [2]), (1024, []), (1025, [2]), (2600, [])]):
+    dtype = pick("DT_FLOAT", "DT_INT32", "DT_INT64", "DT_INT8", "DT_HALF")
+    own += 1
+    node(f"pairs_any_{i}", "XlaSort", [given(f"pairs_any_{i}_x", keys([*lines, n], dtype), dtype, [len(lines)])], T=f"type: {dtype}")
 
 for i, (op, dtype) in enumerate([("Cumsum", t) for t in TYPES] + [("Cumprod", "DT_FLOAT"), ("Cumprod", "DT_INT32"), ("CumulativeLogsumexp", "DT_FLOAT"),
                                  ("CumulativeLogsumexp", "DT_DOUBLE"), ("Cumprod", "DT_DOUBLE")]):  # fmt: skip

@@ -81,20 +81,46 @@ func.func @most(%x: tensor<3x4096xi32>) -> tensor<3x1000xi32> {
   return %v : tensor<3x1000xi32>
 }
 
-// Short lines, lines enough for a thread each, lines of a length that is not known, and lines that a block sorts.
+// Lines of a length that is not known: what a kernel merges to and fro has its place among the results.
+// CHECK-LABEL: @unknown
+func.func @unknown(%x: tensor<?xf32, affine_map<()[s0] -> (s0)>>, %y: tensor<3x?xi64, affine_map<()[s0] -> (3, s0)>>)
+    -> (tensor<5xf32>, tensor<5xi32>, tensor<3x?xi64, affine_map<()[s0] -> (3, s0)>>) {
+  // CHECK: %[[I:.*]] = kernel.loop() : () -> tensor<?xi32
+  // CHECK: %[[S:.*]]:4 = "hlo.sort"(%arg0, %[[I]], %arg0, %[[I]]) <{dimension = 0 : i64, is_stable = true}>
+  // CHECK: ^bb0(%[[P:.*]]: tensor<f32>, %[[Q:.*]]: tensor<f32>, %{{.*}}: tensor<i32>, %{{.*}}: tensor<i32>, %{{.*}}: tensor<f32>, %{{.*}}: tensor<f32>, %{{.*}}: tensor<i32>, %{{.*}}: tensor<i32>):
+  // CHECK: hlo.compare GT, %[[P]], %[[Q]]
+  // CHECK: {kernel.sort_space}
+  // CHECK: kernel.loop(%[[S]]#0)
+  // CHECK: hlo.slice
+  // CHECK: kernel.loop(%[[S]]#1)
+  %v, %i = hlo.top_k %x, k = 5 : (tensor<?xf32, affine_map<()[s0] -> (s0)>>) -> (tensor<5xf32>, tensor<5xi32>)
+  // CHECK: %[[T:.*]]:2 = "hlo.sort"(%arg1, %arg1) <{dimension = 1 : i64, is_stable = true}>
+  // CHECK: ^bb0(%[[A:.*]]: tensor<i64>, %[[B:.*]]: tensor<i64>, %{{.*}}: tensor<i64>, %{{.*}}: tensor<i64>):
+  // CHECK: hlo.compare LT, %[[A]], %[[B]]
+  // CHECK: {kernel.sort_space}
+  // CHECK: return {{.*}}, %[[T]]#0
+  %0 = "hlo.sort"(%y) <{dimension = 1 : i64}> ({
+  ^bb0(%a: tensor<i64>, %b: tensor<i64>):
+    %s = hlo.compare LT, %a, %b : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    hlo.return %s : tensor<i1>
+  }) : (tensor<3x?xi64, affine_map<()[s0] -> (3, s0)>>) -> tensor<3x?xi64, affine_map<()[s0] -> (3, s0)>>
+  return %v, %i, %0 : tensor<5xf32>, tensor<5xi32>, tensor<3x?xi64, affine_map<()[s0] -> (3, s0)>>
+}
+
+// Short lines, lines enough for a thread each, and lines that a block sorts.
 // CHECK-LABEL: @left
 // CHECK-COUNT-3: hlo.top_k
 // CHECK-COUNT-1: hlo.sort
 // CHECK-NOT: {{hlo.sort|kernel.loop|hlo.reshape}}
-func.func @left(%x: tensor<9x32xf32>, %y: tensor<20000x100xf32>, %z: tensor<?xf32, affine_map<()[s0] -> (s0)>>, %w: tensor<4x2048xf32>)
-    -> (tensor<9x9xf32>, tensor<20000x5xf32>, tensor<5xf32>, tensor<4x2048xf32>) {
+func.func @left(%x: tensor<9x32xf32>, %y: tensor<20000x100xf32>, %z: tensor<20000x?xf32, affine_map<()[s0] -> (20000, s0)>>, %w: tensor<4x2048xf32>)
+    -> (tensor<9x9xf32>, tensor<20000x5xf32>, tensor<20000x5xf32>, tensor<4x2048xf32>) {
   %a, %0 = hlo.top_k %x, k = 9 : (tensor<9x32xf32>) -> (tensor<9x9xf32>, tensor<9x9xi32>)
   %b, %1 = hlo.top_k %y, k = 5 : (tensor<20000x100xf32>) -> (tensor<20000x5xf32>, tensor<20000x5xi32>)
-  %c, %2 = hlo.top_k %z, k = 5 : (tensor<?xf32, affine_map<()[s0] -> (s0)>>) -> (tensor<5xf32>, tensor<5xi32>)
+  %c, %2 = hlo.top_k %z, k = 5 : (tensor<20000x?xf32, affine_map<()[s0] -> (20000, s0)>>) -> (tensor<20000x5xf32>, tensor<20000x5xi32>)
   %d = "hlo.sort"(%w) ({
   ^bb0(%p: tensor<f32>, %q: tensor<f32>):
     %s = hlo.compare LT, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
     hlo.return %s : tensor<i1>
   }) : (tensor<4x2048xf32>) -> tensor<4x2048xf32>
-  return %a, %b, %c, %d : tensor<9x9xf32>, tensor<20000x5xf32>, tensor<5xf32>, tensor<4x2048xf32>
+  return %a, %b, %c, %d : tensor<9x9xf32>, tensor<20000x5xf32>, tensor<20000x5xf32>, tensor<4x2048xf32>
 }
