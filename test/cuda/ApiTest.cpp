@@ -80,6 +80,34 @@ TEST(Api, LimitsOfLaunches) {
   EXPECT_EQ(device.download<int>(p, 1)[0], 1);
 }
 
+TEST(Api, LimitsOfMemoryInModules) {
+  for (const char *arch : {"90", "100"}) {
+    CudaDevice device({{"ARCH", arch}});
+    lathe_cu_function f = device.function(device.load(entry(1, addOne)), "k");
+    lathe_cu_deviceptr p = device.upload(std::vector<int>(32, 4));
+    const auto most = LATHE_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    EXPECT_EQ(device->cuFuncSetAttribute(f, most, 227 * 1024 + 1), LATHE_CU_ERROR_INVALID_VALUE) << arch;
+    EXPECT_EQ(device->cuFuncSetAttribute(f, most, 227 * 1024), 0) << arch;
+    EXPECT_EQ(device.run(f, 1, 32, {p}, 227 * 1024), 0) << arch;
+    EXPECT_EQ(device.download<int>(p, 1)[0], 5);
+  }
+  EXPECT_EQ(loads({}, entry(0, "", "", ".const .align 4 .b8 c[65536];")), 0);
+  EXPECT_EQ(loads({}, entry(0, "", "", ".const .align 4 .b8 c[65536];\n.const .align 4 .b8 d[4];")), LATHE_CU_ERROR_INVALID_PTX);
+  // 48 KB of shared memory that a kernel declares itself
+  CudaDevice device;
+  lathe_cu_deviceptr p = device.upload(std::vector<int>(32, 4));
+  lathe_cu_module fits = nullptr, large = nullptr;
+  auto text = [](const char *size) { return entry(1, std::string(".shared .align 4 .b8 s[") + size + "];\n" + addOne); };
+  ASSERT_EQ(device->cuModuleLoadDataEx(&fits, text("49152").c_str(), 0, nullptr, nullptr), 0);
+  EXPECT_EQ(device.run(device.function(fits, "k"), 1, 32, {p}), 0);
+  if (device->cuModuleLoadDataEx(&large, text("49156").c_str(), 0, nullptr, nullptr) == 0)
+    EXPECT_EQ(device.run(device.function(large, "k"), 1, 32, {p}), LATHE_CU_ERROR_INVALID_VALUE);
+  EXPECT_EQ(device.download<int>(p, 1)[0], 5);
+  device->cuModuleUnload(fits);
+  if (large)
+    device->cuModuleUnload(large);
+}
+
 TEST(Api, MemoryIsBoundedAndChecked) {
   CudaDevice device({{"MEMORY", "1000000"}});
   lathe_cu_deviceptr p = 0, q = 0;

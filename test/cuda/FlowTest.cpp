@@ -107,4 +107,26 @@ TEST(Flow, AKernelThatDoesNotEnd) {
   EXPECT_TRUE(holds(device.findings(), {"synccheck", "does not end"}));
 }
 
+TEST(Flow, BlocksWaitForThoseThatAreResident) {
+  // all blocks wait for each other, and a multiprocessor's shared memory is enough for one
+  constexpr unsigned shared = 100 << 10;
+  for (const char *sms : {"1", "4", "132"}) {
+    CudaDevice device({{"MAX_BRANCHES", "5000000"}, {"SMS", sms}});
+    lathe_cu_function f = device.function(
+        device.load(entry(1, "ld.param.b64 %rd1, [p0];\nmov.u32 %r1, %tid.x;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra END;\n"
+                             "mov.u32 %r2, %nctaid.x;\natom.global.add.u32 %r3, [%rd1], 1;\nLOOP:\n"
+                             "ld.volatile.global.u32 %r4, [%rd1];\nsetp.lt.u32 %p2, %r4, %r2;\n@%p2 bra LOOP;\nEND:")),
+        "k");
+    ASSERT_EQ(device->cuFuncSetAttribute(f, LATHE_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared), 0);
+    lathe_cu_deviceptr p = device.upload(std::vector<int>{0});
+    if (std::string(sms) == "1") {
+      EXPECT_EQ(device.run(f, 3, 32, {p}, shared), LATHE_CU_ERROR_LAUNCH_FAILED);
+      EXPECT_TRUE(holds(device.findings(), {"synccheck", "does not end"}));
+    } else {
+      ASSERT_EQ(device.run(f, 3, 32, {p}, shared), 0) << sms;
+      EXPECT_EQ(device.download<int>(p, 1)[0], 3);
+    }
+  }
+}
+
 } // namespace

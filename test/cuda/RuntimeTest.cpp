@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <thread>
 #include <unistd.h>
 
 using namespace lathe::test;
@@ -50,10 +51,10 @@ lathe_cuda_kernel kernel = {sizeof(kernel), 32, "k"};
 const lathe_cuda_kernel *const kernels[] = {&kernel};
 lathe_cuda_module module = {sizeof(module), 1, ptx.c_str(), kernels, 0, 0, 1, 0, fail, nullptr, 0, 0, nullptr};
 
-int32_t run(const lathe_run_args *args) {
+int32_t runOf(lathe_cuda_module *of, const lathe_run_args *args) {
   static const int32_t sites[] = {4};
   lathe_cuda_frame frame;
-  int32_t code = lathe_cuda_begin_2(&module, args, nullptr, 1024, &frame);
+  int32_t code = lathe_cuda_begin_2(of, args, nullptr, 1024, &frame);
   if (code)
     return code;
   char *base = static_cast<char *>(frame.memory);
@@ -70,6 +71,8 @@ int32_t run(const lathe_run_args *args) {
     code = lathe_cuda_store_2(frame.call, 1, 0, &out, sizeof(Numbers));
   return lathe_cuda_end_2(frame.call, code);
 }
+
+int32_t run(const lathe_run_args *args) { return runOf(&module, args); }
 
 struct Arguments {
   Arguments() {
@@ -219,6 +222,54 @@ TEST(CudaRuntime, EachDeviceHasItsOwn) {
   EXPECT_EQ(device.close(), std::vector<std::string>());
 }
 
+// Whatever the caller has made current, no context among it, is so again when a function returns, also where it failed.
+TEST(CudaRuntime, LeavesTheContextOfTheCaller) {
+  CudaDevice device(Setting{{"DEVICES", "2"}});
+  lathe_cu_context other = nullptr, own = nullptr, now = nullptr;
+  ASSERT_EQ(device->cuDevicePrimaryCtxRetain(&other, 1), 0);
+  for (bool none : {false, true}) {
+    if (none)
+      ASSERT_EQ(device->cuCtxPopCurrent(&own), 0);
+    else
+      ASSERT_EQ(device->cuCtxPushCurrent(other), 0);
+    auto isSame = [&](int line) {
+      EXPECT_EQ(device->cuCtxGetCurrent(&now), 0);
+      EXPECT_EQ(now, none ? nullptr : other) << line;
+    };
+    Arguments a;
+    Numbers out;
+    void *memory = nullptr;
+    ASSERT_EQ(lathe_cuda_open_2(&module, nullptr, 0, &a.more.instance, &a.error), 0);
+    isSame(__LINE__);
+    EXPECT_EQ(lathe_cuda_reserve_2(a.more.instance, 1 << 20, &a.error), 0);
+    isSame(__LINE__);
+    EXPECT_EQ(a.run(out), 0);
+    EXPECT_TRUE(doubled(out, a.in));
+    isSame(__LINE__);
+    a.in[9] = 77;
+    EXPECT_EQ(a.run(out), LATHE_INVALID_ARGUMENT);
+    isSame(__LINE__);
+    EXPECT_EQ(lathe_cuda_get_memory_2(a.more.instance, &memory, 512, &a.error), 0);
+    isSame(__LINE__);
+    EXPECT_EQ(lathe_cuda_transfer_2(a.more.instance, memory, 1, a.in.data(), 0, sizeof(Numbers), &a.error), 0);
+    isSame(__LINE__);
+    EXPECT_EQ(lathe_cuda_free_memory_2(a.more.instance, memory, &a.error), 0);
+    isSame(__LINE__);
+    EXPECT_EQ(lathe_cuda_finish_2(a.more.instance, &a.error), 0);
+    isSame(__LINE__);
+    lathe_cuda_close_2(a.more.instance);
+    isSame(__LINE__);
+    EXPECT_NE(lathe_cuda_open_2(&module, nullptr, 7, &a.more.instance, &a.error), 0);
+    isSame(__LINE__);
+    if (none)
+      EXPECT_EQ(device->cuCtxPushCurrent(own), 0);
+    else
+      EXPECT_EQ(device->cuCtxPopCurrent(&now), 0);
+  }
+  EXPECT_EQ(device->cuDevicePrimaryCtxRelease(1), 0);
+  EXPECT_EQ(device.close(), std::vector<std::string>());
+}
+
 /// The body of a kernel that multiplies by `factor`.
 std::string times(int factor, const char *target, const char *version) {
   return entry(3, R"(
@@ -232,6 +283,55 @@ std::string times(int factor, const char *target, const char *version) {
   add.s64 %a5, %a2, %a3;
   ld.global.u32 %n2, [%a4];
   mul.lo.u32 %n3, %n2, )" + std::to_string(factor) + ";\n  st.global.u32 [%a5], %n3;\n", "", "", target, version);
+}
+
+// Modules side by side, each with instances on several threads: each is loaded once and goes with its last instance.
+TEST(CudaRuntime, SeveralModulesAndInstances) {
+  const std::string counts = "/tmp/lathe-modules-" + std::to_string(getpid()), text = times(3, "sm_80", "7.0");
+  lathe_cuda_module third = module;
+  third.image = text.c_str();
+  std::vector<std::string> lines;
+  {
+    CudaDevice device(Setting{{"CHECKS", "init,race"}, {"COUNTS", counts}});
+    std::vector<lathe_device_instance *> opened(8);
+    lathe_error error = {sizeof(error), 0, -1, 0, nullptr};
+    auto moduleOf = [&](size_t i) { return i % 2 ? &third : &module; };
+    for (size_t i = 0; i < opened.size(); ++i)
+      ASSERT_EQ(lathe_cuda_open_2(moduleOf(i), nullptr, 0, &opened[i], &error), 0);
+    std::vector<int> right(opened.size());
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < opened.size(); ++i)
+      threads.emplace_back([&, i] {
+        Arguments a;
+        a.more.instance = opened[i];
+        a.more.args.struct_size = sizeof(a.more);
+        for (int turn = 0; turn < 5; ++turn) {
+          Numbers out;
+          out.fill(-1);
+          a.outputs[0] = out.data();
+          bool good = runOf(moduleOf(i), &a.more.args) == 0;
+          for (size_t k = 0; k < out.size(); ++k)
+            good &= out[k] == (i % 2 ? 3 : 2) * a.in[k];
+          right[i] += good;
+        }
+      });
+    for (std::thread &t : threads)
+      t.join();
+    EXPECT_EQ(right, std::vector<int>(opened.size(), 5));
+    for (size_t i = 0; i < opened.size(); ++i) {
+      EXPECT_NE(moduleOf(i)->loaded, nullptr);
+      lathe_cuda_close_2(opened[i]);
+    }
+    EXPECT_EQ(module.loaded, nullptr);
+    EXPECT_EQ(third.loaded, nullptr);
+    EXPECT_EQ(device.close(), std::vector<std::string>());
+  }
+  std::ifstream in(counts);
+  for (std::string line; std::getline(in, line);)
+    lines.push_back(line);
+  EXPECT_TRUE(holds(lines, {"cuModuleLoadDataEx 2"}));
+  EXPECT_TRUE(holds(lines, {"cuModuleUnload 2"}));
+  std::remove(counts.c_str());
 }
 
 // Machine code first, the device's own PTX, later PTX, what all take; each time that of what the driver does not refuse.
