@@ -285,12 +285,38 @@ static E tanE(E x) {
   return sel(absE(x) < kInf, r, kNan);
 }
 
-// --- the error function, by the incomplete gamma function
-static E erfE(E x) { return copysignE(sel(absE(x) > 6.0, 1.0, igammaE(x.c(0.5), x * x)), x); }
+// --- the error function: a polynomial near 0, further out exp(-x^2) times what is smooth
+/// erf(x) for |x| <= 1
+static E erfNear(E x) {
+  return fma(x, poly(x * x, {0.1283791670955126, -0.37612638903183754, 0.1128379167095512, -0.026866170645129854, 0.005223977625423455,
+                             -0.0008548327021945428, 0.00012055332903350668, -1.4925647581008593e-05, 1.6462045711013026e-06,
+                             -1.6364645854816389e-07, 1.479243542696247e-08, -1.2164764337224506e-09, 8.709755232851789e-11,
+                             -4.2320376764874594e-12}), x);
+}
+/// erfc(x) for x >= 0.5: (1 + 2x) exp(x^2) erfc(x) is a polynomial of (x - 4) / (x + 4)
+static E erfcFar(E x) {
+  E y = sel(x > 28.0, 28.0, x), sum = y + 4.0, t = (y - 4.0) / sum;
+  t = fma(fma(-t, y, fma(t + 1.0, -4.0, y)), 1.0 / sum, t);
+  E r = poly(t, {1.2329951186255526, -0.1396211168405625, 0.01537965210262004, 0.06809705425469147, -0.10103906603632494,
+                 0.09373283499840049, -0.06633036581165151, 0.03716751553653356, -0.016197734065882097, 0.00503196998737639,
+                 -0.0007577732205405833, -0.00019925674820856447, 0.00015062131607767654, -2.439903147664118e-05,
+                 -1.1220799554057614e-05, 5.709361326111002e-06, 2.910654072962603e-07, -8.250167609201461e-07,
+                 7.85762829387315e-08, 1.0991250733504708e-07, -2.1398645862687242e-08, -1.4243277166228826e-08,
+                 3.519982805773362e-09, 1.378881859576179e-09, -3.24992104510202e-10}) / fma(y, 2.0, 1.0);
+  E square = y * y, rest = fma(y, y, -square);
+  E tiny = square > 680.0; // where its exponential has fewer digits: the root of that, twice
+  E e = exp64(-sel(tiny, square * 0.5, square));
+  r = r * e;
+  r = fma(r, -rest, r) * sel(tiny, e, 1.0);
+  return sel(x > 28.0, 0.0, r);
+}
+static E erfE(E x) {
+  E ax = absE(x);
+  return copysignE(sel(ax < 1.0, erfNear(ax), 1.0 - erfcFar(ax)), x);
+}
 static E erfcE(E x) {
-  E square = x * x;
-  E r = sel(x < 0.0, igammaE(x.c(0.5), square) + 1.0, igammacE(x.c(0.5), square));
-  return sel(x > 28.0, 0.0, sel(x < -7.0, 2.0, r));
+  E far = erfcFar(absE(x));
+  return sel((x > -1.0) & (x < 0.5), 1.0 - erfNear(x), sel(x < 0.0, 2.0 - far, far));
 }
 
 static std::optional<Value> expand(StringRef name, ArrayRef<E> a) {

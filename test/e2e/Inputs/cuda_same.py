@@ -1,5 +1,6 @@
 """cuda_same.py A B [PREFIX=BOUND...]: whether two files hold the same arrays up to roundings of sums. The bound is in terms of an array's
-largest element; arrays whose names begin with a prefix have one of their own, or are to be the same bits (PREFIX=bits), but for what is no number."""
+largest element; arrays whose names begin with a prefix have one of their own, or are to be the same bits (PREFIX=bits), but for what is no number, or are
+so many units in each element's last place apart at most (PREFIX=4ulp)."""
 import sys
 
 import numpy as np
@@ -24,6 +25,13 @@ for name in set(a) & set(b):
     if same and np.issubdtype(a[name].dtype, np.inexact):  # infinities and NaN are what they are
         alike = (a[name] == b[name]) | (np.isnan(a[name]) & np.isnan(b[name]))
         x, y = np.where(alike, 0, a[name]), np.where(alike, 0, b[name])
+        bound = next((v for prefix, v in bounds.items() if name.startswith(prefix)), "")
+        if bound.endswith("ulp"):
+            units = np.abs(x - y) / np.spacing(np.maximum(np.abs(x), np.abs(y)))
+            if not (units <= int(bound[:-3])).all():
+                print(name, "is", units.max(), "units apart")
+                bad = True
+            continue
         far, most = np.abs(x - y), np.abs(b[name][np.isfinite(b[name])]).max(initial=0)
         same = not np.isnan(far).any()
     elif same:
