@@ -7,6 +7,8 @@
 #include "passes/codegen/plain/Core.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
@@ -66,28 +68,52 @@ public:
   /// `group`: the one whose channels are read; null where there is but one.
   Images(KernelBuilder &b, kernel::ConvOp op, int64_t depth, int64_t widest, Value group);
   TileOperand operand();
+  /// What `operand` gave has a table from now on, where that is less work.
+  void tabulate(TileOperand &o, const TileShape &shape);
 
 private:
+  struct Pixel;
+  /// A step of the sum.
+  struct Step {
+    Value offset;           ///< i32: of its element from the window's first one
+    SmallVector<Value> tap; ///< i32: the number of its tap, along each dimension
+  };
+
   void begin(int64_t slot, Value pixel);
   TilePlace at(int64_t slot, Value first, Value k);
+  Step stepOf(Value number);
+  Value outside(const Pixel &p);
+  int64_t tableEntries(const TileShape &shape) const;
+  void fillEntry(Value memory, Value entry);
+  TileAddress look(int64_t slot, Value step, Value k);
   Value word(int64_t v) { return b.cstI(b.getI32Type(), v); }
   Value narrow(Value v) { return arith::TruncIOp::create(b, b.getI32Type(), v); }
   Value times(Value x, int64_t n) { return n == 1 ? x : arith::MulIOp::create(b, x, word(n)).getResult(); }
   Value plus(Value x, Value y) { return arith::AddIOp::create(b, x, y); }
+  Value wide(Value x) { return arith::ExtSIOp::create(b, b.getI64Type(), x); }
   bool mayLeave(size_t i) const;
+  bool hasOneTap() const;
 
   struct Pixel {
     Value base;               ///< i64, in elements: where the image begins
     SmallVector<Value> first; ///< i32: where the window begins
     Value corner;             ///< i32, in elements of the image: the same place, which may lie outside
+    // where there is a table
+    Value window;  ///< its address
+    Value outside; ///< i32: a bit for each tap along each dimension that is not in the image; see outside()
   };
   KernelBuilder &b;
   mutable kernel::ConvOp op;
   RankedTensorType in, filter, out;
   const int64_t channels, widest; ///< channels: of a group
+  const int64_t tileDepth;
   const bool oneTap; ///< the steps of a tile belong to the same tap
   Value group;
   SmallVector<Pixel> pixels;
+
+  Value table;              ///< in shared memory
+  int64_t entrySteps = 0;   ///< of an entry of the table; 0: there is none
+  bool mayBeZeros = false;  ///< some steps of some lines stand for zeros; an entry then has the bits of its tap behind the offset
 };
 
 } // namespace
@@ -95,7 +121,7 @@ private:
 Images::Images(KernelBuilder &b, kernel::ConvOp op, int64_t depth, int64_t widest, Value group)
     : b(b), op(op), in(hlo::tensorType(op.getInput())), filter(hlo::tensorType(op.getFilter())),
       out(op.getAccType()), channels(filter.getDimSize(filter.getRank() - 2)), widest(widest),
-      oneTap(channels % depth == 0), group(group) {}
+      tileDepth(depth), oneTap(channels % depth == 0), group(group) {}
 
 /// Whether a window may lie in part outside of the image along spatial dimension i.
 bool Images::mayLeave(size_t i) const {
@@ -120,15 +146,22 @@ void Images::begin(int64_t slot, Value pixel) {
   p.corner = times(p.corner, in.getShape().back());
   if (group)
     p.corner = plus(p.corner, times(narrow(group), channels));
+  if (entrySteps) {
+    p.window = b.ptrAt(b.operands[0], in.getElementType(), b.add(p.base, wide(p.corner)));
+    if (mayBeZeros)
+      p.outside = outside(p);
+  }
   pixels[slot] = p;
 }
 
-// What tap and channel a step is does not depend on the pixel, and where a tile has one tap, neither on the
-// thread: then one division serves all accesses, and each adds two numbers and compares.
-TilePlace Images::at(int64_t slot, Value first, Value k) {
-  const Pixel &p = pixels[slot];
+/// Whether the window is one pixel.
+bool Images::hasOneTap() const {
+  return llvm::all_of(filter.getShape().drop_back(2), [](int64_t d) { return d == 1; });
+}
+
+Images::Step Images::stepOf(Value number) {
   const size_t spatial = in.getRank() - 2;
-  Value rest = narrow(oneTap ? first : b.add(first, k));
+  Value rest = number;
   auto split = [&](int64_t n) { // the remainder; the quotient is left
     if (n == 1)
       return word(0);
@@ -136,24 +169,142 @@ TilePlace Images::at(int64_t slot, Value first, Value k) {
     rest = arith::DivUIOp::create(b, rest, word(n));
     return r;
   };
-  Value offset = split(channels), inside;
+  Step s;
+  s.tap.assign(spatial, word(0));
+  if (hasOneTap()) {
+    s.offset = number;
+    return s;
+  }
+  s.offset = split(channels);
   int64_t stride = in.getShape().back();
   for (size_t i = spatial; i-- > 0;) {
-    Value tap = times(i == 0 ? rest : split(filter.getDimSize(i)), op.getRhsDilation()[i]);
+    s.tap[i] = i == 0 ? rest : split(filter.getDimSize(i));
+    s.offset = plus(s.offset, times(s.tap[i], op.getRhsDilation()[i] * stride));
+    stride *= in.getDimSize(i + 1);
+  }
+  return s;
+}
+
+// What tap and channel a step is does not depend on the pixel, and where a tile has one tap, neither on the
+// thread: then one division serves all accesses, and each adds two numbers and compares.
+TilePlace Images::at(int64_t slot, Value first, Value k) {
+  const Pixel &p = pixels[slot];
+  const size_t spatial = in.getRank() - 2;
+  const Step s = stepOf(narrow(oneTap ? first : b.add(first, k)));
+  Value inside;
+  for (size_t i = spatial; i-- > 0;)
     if (mayLeave(i)) { // as a number without sign, what lies below 0 is large
-      Value here = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, plus(p.first[i], tap),
+      Value here = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, plus(p.first[i], times(s.tap[i], op.getRhsDilation()[i])),
                                          word(in.getDimSize(i + 1)));
       inside = inside ? b.both(inside, here) : here;
     }
-    offset = plus(offset, times(tap, stride));
-    stride *= in.getDimSize(i + 1);
-  }
-  if (oneTap)
-    offset = plus(narrow(k), offset);
-  Value index = plus(p.corner, offset);
+  Value index = plus(p.corner, oneTap ? plus(narrow(k), s.offset) : s.offset);
   if (inside) // the first elements serve for what are then zeros
     index = b.select(inside, index, word(0));
   return {b.add(p.base, arith::ExtUIOp::create(b, b.getI64Type(), index)), inside};
+}
+
+// Along each dimension that windows may leave, the taps outside of the image are the first ones and the last ones. The last bit is that of
+// steps beyond the depth.
+Value Images::outside(const Pixel &p) {
+  Value bits = word(int64_t(1) << 31);
+  int64_t at = 0;
+  for (size_t i = 0; i < p.first.size(); ++i) {
+    if (!mayLeave(i))
+      continue;
+    const int64_t taps = filter.getDimSize(i), apart = op.getRhsDilation()[i];
+    auto count = [&](Value elements) { // of taps that so many elements have
+      elements = arith::MaxSIOp::create(b, elements, word(0));
+      if (apart > 1)
+        elements = arith::DivUIOp::create(b, plus(elements, word(apart - 1)), word(apart));
+      return arith::MinSIOp::create(b, elements, word(taps)).getResult();
+    };
+    auto below = [&](Value tap) { return arith::ShLIOp::create(b, word(1), tap).getResult(); };
+    auto minus = [&](Value x, Value y) { return arith::SubIOp::create(b, x, y).getResult(); };
+    Value inside = minus(below(count(minus(word(in.getDimSize(i + 1)), p.first[i]))), below(count(minus(word(0), p.first[i]))));
+    Value all = word((int64_t(1) << taps) - 1);
+    bits = arith::OrIOp::create(b, bits, arith::ShLIOp::create(b, minus(all, inside), word(at)));
+    at += taps;
+  }
+  return bits;
+}
+
+/// A tile's steps, or those of an access, have an entry, and so have those of the turn that is loaded for nobody.
+int64_t Images::tableEntries(const TileShape &shape) const {
+  const int64_t depth = filter.getNumElements() / filter.getShape().back();
+  return (shape.turns(depth) + 1) * shape.parts * (tileDepth / entrySteps);
+}
+
+void Images::fillEntry(Value memory, Value entry) {
+  const int64_t depth = filter.getNumElements() / filter.getShape().back();
+  Value number = times(narrow(entry), entrySteps);
+  const Step s = stepOf(number);
+  Value isStep = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, number, word(depth));
+  Value offset = b.select(isStep, s.offset, word(0));
+  if (!mayBeZeros) {
+    LLVM::StoreOp::create(b, offset, b.ptrAt(memory, b.getI32Type(), entry), 4);
+    return;
+  }
+  Value bits = word(0);
+  int64_t at = 0;
+  for (size_t i = 0; i < s.tap.size(); ++i)
+    if (mayLeave(i)) {
+      bits = arith::OrIOp::create(b, bits, arith::ShLIOp::create(b, word(int64_t(1) << at), s.tap[i]));
+      at += filter.getDimSize(i);
+    }
+  bits = b.select(isStep, bits, word(int64_t(1) << 31));
+  Value both = vector::FromElementsOp::create(b, VectorType::get(2, b.getI32Type()), ValueRange{offset, bits});
+  LLVM::StoreOp::create(b, both, b.ptrAt(memory, b.getI64Type(), entry), 8);
+}
+
+// A thread then adds one number to its window's address and compares the tap's bits with its own.
+TileAddress Images::look(int64_t slot, Value step, Value k) {
+  const Pixel &p = pixels[slot];
+  const int64_t bytes = mayBeZeros ? 8 : 4;
+  Value row = table, window = p.window;
+  if (oneTap)
+    window = b.ptrAt(window, in.getElementType(), k);
+  else
+    row = b.ptrBytes(row, b.mul(b.divU(k, b.i64(entrySteps)), b.i64(bytes)));
+  row = b.ptrBytes(row, b.mul(step, b.i64(tileDepth / entrySteps * bytes)));
+  Value offset, inside;
+  if (mayBeZeros) {
+    Value both = LLVM::LoadOp::create(b, VectorType::get(2, b.getI32Type()), row, bytes);
+    offset = vector::ExtractOp::create(b, both, 0);
+    Value tap = vector::ExtractOp::create(b, both, 1);
+    inside = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, arith::AndIOp::create(b, tap, p.outside), word(0));
+  } else {
+    offset = LLVM::LoadOp::create(b, b.getI32Type(), row, bytes);
+  }
+  return {b.ptrAt(window, in.getElementType(), wide(offset)), inside};
+}
+
+void Images::tabulate(TileOperand &o, const TileShape &shape) {
+  constexpr int64_t fewTurns = 5, mostBytes = 4096; // the latter lets as many blocks fit as registers do
+  const int64_t depth = filter.getNumElements() / filter.getShape().back();
+  int64_t taps = 0; // that have bits
+  for (size_t i = 0; i + 2 < size_t(in.getRank()); ++i)
+    taps += mayLeave(i) ? filter.getDimSize(i) : 0;
+  if (hasOneTap() || taps > 31 || shape.turns(depth) <= fewTurns)
+    return;
+  entrySteps = oneTap ? tileDepth : o.vector;
+  mayBeZeros = taps > 0 || depth % (tileDepth * shape.parts) != 0;
+  const int64_t bytes = tableEntries(shape) * (mayBeZeros ? 8 : 4);
+  if (bytes > mostBytes) {
+    entrySteps = 0;
+    return;
+  }
+  o.oneLine = oneTap;
+  o.table.bytes = llvm::alignTo(bytes, 16);
+  o.table.fill = [this, shape](Value memory, Value thread, int64_t threads) {
+    table = memory;
+    const int64_t entries = tableEntries(shape);
+    if (entries <= threads)
+      b.ifThen(b.lt(thread, b.i64(entries)), [&] { fillEntry(memory, thread); });
+    else
+      b.loop(thread, b.i64(entries), b.i64(threads), [&](Value entry) { fillEntry(memory, entry); });
+  };
+  o.table.look = [this](int64_t slot, Value step, Value k) { return look(slot, step, k); };
 }
 
 TileOperand Images::operand() {
@@ -196,6 +347,8 @@ public:
   /// As DenseProduct's, for tiles of `tileDepth` steps.
   const TileProduct &describe(BlockFrame &frame, int64_t tileRows, int64_t tileColumns, int64_t tileDepth,
                               llvm::function_ref<int64_t(Type)> widest);
+  /// Lets what `describe` described find its taps in a table.
+  void tabulate(const TileShape &shape) { images->tabulate(p.lhs, shape); }
 
 private:
   KernelBuilder &b;
@@ -259,9 +412,10 @@ LogicalResult emitConv(Operation *op, KernelBuilder &b) {
       chooseTile(product.pixels(), product.columns, product.depth, cast<kernel::ConvOp>(op).getGroups(), product.p.sum, large);
   b.setWork(shape.rows * shape.columns * 64);
   BlockFrame frame(b, shape.threads());
-  return emitTile(frame, shape,
-                  product.describe(frame, shape.rows, shape.columns, shape.depth,
-                                   [](Type element) { return 4 * codegen::elemBytes(element); }));
+  const TileProduct &p = product.describe(frame, shape.rows, shape.columns, shape.depth,
+                                          [](Type element) { return 4 * codegen::elemBytes(element); });
+  product.tabulate(shape);
+  return emitTile(frame, shape, p);
 }
 
 std::string whyNoMmaConv(Operation *op) {

@@ -97,10 +97,17 @@ int64_t widestVector(int64_t inner, Type element, int64_t widest) {
 TileSide::TileSide(KernelBuilder &b, const TileOperand &operand, int64_t lines, int64_t depth, Value thread,
                    int64_t threads, Value tile, Value count)
     : operand(&operand), lines(lines), depth(depth) {
+  constexpr int64_t sector = 32; // bytes that memory gives at least
   const int64_t v = operand.vector, inner = (operand.alongDepth ? depth : lines) / v, all = lines * depth / v;
-  for (int64_t i = 0; i < std::max<int64_t>(1, all / threads); ++i) {
+  const int64_t accesses = std::max<int64_t>(1, all / threads), beside = inner / accesses; // threads of a line, if each has but one
+  if (operand.oneLine && operand.alongDepth && accesses > 1 && beside * v * codegen::elemBytes(operand.element) >= sector)
+    apart = beside * v;
+  for (int64_t i = 0; i < accesses; ++i) {
     Value in, out;
-    if (inner <= threads) {
+    if (apart) {
+      in = b.add(b.remU(thread, b.i64(beside)), b.i64(i * beside));
+      out = b.divU(thread, b.i64(beside));
+    } else if (inner <= threads) {
       in = b.remU(thread, b.i64(inner));
       out = b.add(b.divU(thread, b.i64(inner)), b.i64(i * (threads / inner)));
     } else {
@@ -167,6 +174,7 @@ private:
   Side makeSide(const TileOperand &operand, int64_t lines, int64_t start, Value tile, Value count);
   /// `within`: the step is known to lie within the depth.
   SmallVector<Value> load(const Side &side, Value step, bool within = false);
+  SmallVector<Value> loadByTable(const Side &side, Value step);
   void store(const Side &side, Value stage, ValueRange values);
   SmallVector<Value> fragment(const Side &side, Value stage, int64_t k, Value place, int64_t count);
   using Fragments = std::pair<SmallVector<Value>, SmallVector<Value>>; ///< of the left and the right operand
@@ -210,12 +218,38 @@ Tile::Side Tile::makeSide(const TileOperand &operand, int64_t lines, int64_t sta
 SmallVector<Value> Tile::load(const Side &side, Value step, bool within) {
   SmallVector<Value> values;
   const TileOperand &o = *side.operand;
+  if (o.table.bytes)
+    return loadByTable(side, step);
   for (size_t i = 0; i < side.slots(); ++i) {
     const TilePlace place = within ? side.within(b, i, step) : side.at(b, i, step, p.depth, shape.parts);
     Value x =
         loadAligned(b, o.element, o.pointer, place.index, o.vector, o.vector * codegen::elemBytes(o.element));
     x = codegen::emitConvert(b, x, o.element, p.sum);
     values.push_back(place.inside ? b.select(place.inside, x, b.cstI(x.getType(), 0)) : x);
+  }
+  return values;
+}
+
+// What is not read is zeros, so that ptxas makes a load under a condition, and no selections behind it.
+SmallVector<Value> Tile::loadByTable(const Side &side, Value step) {
+  const TileOperand &o = *side.operand;
+  const size_t together = side.apart ? side.slots() : 1;
+  SmallVector<TileAddress> places;
+  for (size_t i = 0; i < side.slots(); i += together)
+    places.push_back(o.table.look(i, step, side.k[i]));
+  SmallVector<Value> values;
+  for (const TileAddress &place : places) {
+    auto read = [&] {
+      SmallVector<Value> xs;
+      for (size_t i = 0; i < together; ++i) {
+        Value x = loadAligned(b, o.element, place.pointer, b.i64(i * side.apart), o.vector, o.vector * codegen::elemBytes(o.element));
+        xs.push_back(codegen::emitConvert(b, x, o.element, p.sum));
+      }
+      return xs;
+    };
+    const SmallVector<Type> types(together, codegen::regType(p.sum, o.vector));
+    auto zeros = [&] { return SmallVector<Value>(together, b.cstI(types[0], 0)); };
+    llvm::append_range(values, place.inside ? b.ifElse(place.inside, types, read, zeros) : read());
   }
   return values;
 }
@@ -303,7 +337,7 @@ int64_t Tile::wholeSteps() const {
 int64_t Tile::stepsAlone() const {
   constexpr int64_t most = 5, largest = 16; // steps; sums of a thread
   const std::optional<int64_t> depth = codegen::constantOf(p.depth);
-  const int64_t steps = depth ? llvm::divideCeil(*depth, shape.depth * shape.parts) : 0;
+  const int64_t steps = depth ? shape.turns(*depth) : 0;
   return shape.threadRows * shape.threadColumns <= largest && steps <= most ? steps : 0;
 }
 
@@ -441,7 +475,13 @@ LogicalResult Tile::emit() {
     frame.setResidents(1);
   stageBytes = lhsBytes + rhs.pitch * shape.depth * bytes;
   const int64_t results = shape.rows / groups(shape.threadRows) * (shape.columns + wide) * bytes;
-  memory = frame.shared(shape.parts * std::max(2 * stageBytes, results));
+  const int64_t stages = shape.parts * std::max(2 * stageBytes, results);
+  memory = frame.shared(stages + p.lhs.table.bytes);
+  assert(!p.rhs.table.bytes && "one table");
+  if (p.lhs.table.bytes) {
+    p.lhs.table.fill(at(b.i64(stages)), frame.thread, frame.threads);
+    frame.barrier();
+  }
   return finish(sumUp());
 }
 

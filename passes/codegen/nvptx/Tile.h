@@ -20,6 +20,8 @@ struct TileShape {
   int64_t parts = 1; ///< groups of threads that share the depth, step by step in turn
   int64_t groupThreads() const { return rows / threadRows * (columns / threadColumns); }
   int64_t threads() const { return parts * groupThreads(); }
+  /// Times that all groups do such a tile of a sum of so many steps.
+  int64_t turns(int64_t steps) const { return llvm::divideCeil(steps, depth * parts); }
 };
 
 /// Where elements of an operand lie.
@@ -27,6 +29,21 @@ struct TilePlace {
   mlir::Value index;  ///< of the first, in elements
   mlir::Value inside; ///< false where zeros stand for them, and `index` is one that may be read all the same;
                       ///< null: never
+};
+
+/// The same of an operand with a table.
+struct TileAddress {
+  mlir::Value pointer;
+  mlir::Value inside; ///< false where zeros stand for the elements, and none may be read; null: never
+};
+
+/// What a step adds to the places of an operand's elements, looked up in shared memory.
+struct TileTable {
+  int64_t bytes = 0; ///< 0: there is none, and places are computed
+  /// Called once, before the first `look`: each of so many threads writes its share. A barrier follows.
+  std::function<void(mlir::Value memory, mlir::Value thread, int64_t threads)> fill;
+  /// The place of a line's element `k` in step `step`, a number, of the depth; also of the steps of one turn more than there are.
+  std::function<TileAddress(int64_t slot, mlir::Value step, mlir::Value k)> look;
 };
 
 /// One operand, as elements [line, k]: lines are rows of the left operand or columns of the right one.
@@ -40,6 +57,10 @@ struct TileOperand {
   std::function<void(int64_t slot, mlir::Value line)> begin;
   /// The place of [line, first + k], which exists. `first` is the same for neighbouring threads.
   std::function<TilePlace(int64_t slot, mlir::Value first, mlir::Value k)> at;
+  TileTable table;
+  /// A thread's accesses are of one line, side by side with those of its neighbour, where that leaves accesses of 32 bytes together; what
+  /// places them is then the same for all.
+  bool oneLine = false;
 };
 
 /// A dense operand whose lines lie along dimension `line` and whose depth along `depth`; `base`: elements to
@@ -79,6 +100,7 @@ struct TileSide {
   int64_t lines = 0, depth = 0;        ///< of a tile
   mlir::SmallVector<mlir::Value> line; ///< of each access, in the tile
   mlir::SmallVector<mlir::Value> k;
+  int64_t apart = 0; ///< steps from one access of a thread to the next where all are of one line
   size_t slots() const { return line.size(); }
 
   TileSide() = default;
