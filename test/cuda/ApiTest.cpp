@@ -82,7 +82,7 @@ TEST(Api, LimitsOfLaunches) {
 
 TEST(Api, LimitsOfMemoryInModules) {
   for (const char *arch : {"90", "100"}) {
-    CudaDevice device({{"ARCH", arch}});
+    CudaDevice device(Setting{{"ARCH", arch}});
     lathe_cu_function f = device.function(device.load(entry(1, addOne)), "k");
     lathe_cu_deviceptr p = device.upload(std::vector<int>(32, 4));
     const auto most = LATHE_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -109,7 +109,7 @@ TEST(Api, LimitsOfMemoryInModules) {
 }
 
 TEST(Api, MemoryIsBoundedAndChecked) {
-  CudaDevice device({{"MEMORY", "1000000"}});
+  CudaDevice device(Setting{{"MEMORY", "1000000"}});
   lathe_cu_deviceptr p = 0, q = 0;
   ASSERT_EQ(device->cuMemAlloc(&p, 900000), 0);
   EXPECT_EQ(device->cuMemAlloc(&q, 200000), LATHE_CU_ERROR_OUT_OF_MEMORY);
@@ -147,7 +147,7 @@ TEST(Api, CopiesHappenWhenTheyAreWaitedFor) {
 
 TEST(Api, EventsOrderStreams) {
   for (const char *seed : {"1", "2", "3", "4", "5"}) {
-    CudaDevice device({{"SEED", seed}});
+    CudaDevice device(Setting{{"SEED", seed}});
     lathe_cu_stream a = nullptr, b = nullptr;
     lathe_cu_event e = nullptr;
     ASSERT_EQ(device->cuStreamCreate(&a, 1), 0);
@@ -173,7 +173,7 @@ TEST(Api, EventsOrderStreams) {
 TEST(Api, WithoutAnEventTheOrderVaries) {
   std::set<int> seen;
   for (int seed = 1; seed < 40; ++seed) {
-    CudaDevice device({{"SEED", std::to_string(seed)}});
+    CudaDevice device(Setting{{"SEED", std::to_string(seed)}});
     lathe_cu_stream a = nullptr, b = nullptr;
     ASSERT_EQ(device->cuStreamCreate(&a, 1), 0);
     ASSERT_EQ(device->cuStreamCreate(&b, 1), 0);
@@ -223,7 +223,7 @@ TEST(Api, EveryCallCanFail) {
   std::string ptx = entry(1, addOne);
   std::set<int> failing;
   for (int n = 0; n < 20; ++n) {
-    CudaDevice device({{"FAIL_CALL", "0"}});
+    CudaDevice device(Setting{{"FAIL_CALL", "0"}});
     const lathe_cuda_driver *driver = &*device;
     device.close();
     setenv("LATHE_EMU_FAIL_CALL", std::to_string(n).c_str(), 1);

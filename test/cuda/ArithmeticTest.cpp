@@ -27,7 +27,7 @@ template <class T>
 std::vector<T> each(const std::string &instruction, const std::vector<T> &a, const std::vector<T> &b,
                     const std::vector<T> &c, const std::string &target = "sm_80",
                     const std::string &version = "7.0") {
-  CudaDevice device({{"ARCH", target.substr(3)}});
+  CudaDevice device(Setting{{"ARCH", target.substr(3)}});
   std::string w = sizeof(T) == 8 ? "64" : "32", r = sizeof(T) == 8 ? "%rd" : "%r",
               shift = sizeof(T) == 8 ? "3" : "2";
   std::string o = sizeof(T) == 8 ? "1" : "";

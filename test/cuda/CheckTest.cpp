@@ -122,7 +122,7 @@ const Subject runningSum = {
 
 /// "" when the kernel ends without findings and with the expected numbers, else what was wrong.
 std::string trouble(const Subject &s, const std::string &body, const char *seed) {
-  CudaDevice device({{"SEED", seed}, {"CHECKS", "init,race"}, {"MAX_BRANCHES", "1000000"}});
+  CudaDevice device(Setting{{"SEED", seed}, {"CHECKS", "init,race"}, {"MAX_BRANCHES", "1000000"}});
   lathe_cu_module m = nullptr;
   std::string ptx = entry(2, body, "", s.globals);
   if (device->cuModuleLoadDataEx(&m, ptx.c_str(), 0, nullptr, nullptr))
@@ -167,7 +167,7 @@ TEST(Check, MutantsAreFound) {
 }
 
 TEST(Check, UndefinedRegisters) {
-  CudaDevice device({{"CHECKS", "init"}});
+  CudaDevice device(Setting{{"CHECKS", "init"}});
   lathe_cu_function f = device.function(
       device.load(entry(
           1, "ld.param.b64 %rd1, [p0];\nmov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 3;\n@%p1 bra SKIP;\n"
@@ -179,7 +179,7 @@ TEST(Check, UndefinedRegisters) {
 }
 
 TEST(Check, MemoryThatNobodyWrote) {
-  CudaDevice device({{"CHECKS", "init"}});
+  CudaDevice device(Setting{{"CHECKS", "init"}});
   lathe_cu_function g = device.function(
       device.load(
           entry(1, "ld.param.b64 %rd1, [p0];\nld.global.b32 %r1, [%rd1+4];\nst.global.b32 [%rd1], %r1;")),
@@ -190,7 +190,7 @@ TEST(Check, MemoryThatNobodyWrote) {
 }
 
 TEST(Check, RacesOfBlocks) {
-  CudaDevice device({{"CHECKS", "race"}});
+  CudaDevice device(Setting{{"CHECKS", "race"}});
   lathe_cu_function f = device.function(
       device.load(entry(1, "ld.param.b64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nst.global.b32 [%rd1], %r1;")),
       "k");

@@ -130,7 +130,7 @@ void compare(const char *file, const char *arch, const Product (&all)[N]) {
   for (size_t at = 0; (at = text.find(".entry ", at)) != std::string::npos; ++at)
     ++entries;
   EXPECT_EQ(entries, N) << "kernels that nobody runs";
-  CudaDevice device({{"CHECKS", "init,race"}, {"ARCH", arch}});
+  CudaDevice device(Setting{{"CHECKS", "init,race"}, {"ARCH", arch}});
   lathe_cu_module module = device.load(text);
   ASSERT_TRUE(module);
   for (const Product &p : all)

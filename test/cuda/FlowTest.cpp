@@ -11,7 +11,7 @@ const std::string place =
 
 TEST(Flow, NestedBranchesMeetAgain) {
   for (const char *seed : {"1", "2", "3", "4"}) {
-    CudaDevice device({{"SEED", seed}});
+    CudaDevice device(Setting{{"SEED", seed}});
     // after both branches all lanes shuffle: without meeting again they would wait for each other
     lathe_cu_function f = device.function(
         device.load(entry(
@@ -47,7 +47,7 @@ TEST(Flow, LoopsOfDifferentLengths) {
 TEST(Flow, ALockWithinAWarp) {
   // each lane takes the lock, adds and gives it back: lanes that spin must not keep the holder from going on
   for (const char *seed : {"1", "2"}) {
-    CudaDevice device({{"SEED", seed}, {"MAX_BRANCHES", "20000000"}});
+    CudaDevice device(Setting{{"SEED", seed}, {"MAX_BRANCHES", "20000000"}});
     lathe_cu_function f = device.function(
         device.load(
             entry(1, "ld.param.b64 %rd1, [p0];\nTAKE:\natom.global.acquire.gpu.cas.b32 %r2, [%rd1], 0, 1;\n"
@@ -97,7 +97,7 @@ TEST(Flow, AMissingLaneIsFound) {
 }
 
 TEST(Flow, AKernelThatDoesNotEnd) {
-  CudaDevice device({{"MAX_BRANCHES", "100000"}});
+  CudaDevice device(Setting{{"MAX_BRANCHES", "100000"}});
   lathe_cu_function f = device.function(
       device.load(entry(1, "LOOP:\nld.param.b64 %rd1, [p0];\nld.volatile.global.u32 %r1, [%rd1];\n"
                            "setp.eq.u32 %p1, %r1, 0;\n@%p1 bra LOOP;")),
@@ -111,7 +111,7 @@ TEST(Flow, BlocksWaitForThoseThatAreResident) {
   // all blocks wait for each other, and a multiprocessor's shared memory is enough for one
   constexpr unsigned shared = 100 << 10;
   for (const char *sms : {"1", "4", "132"}) {
-    CudaDevice device({{"MAX_BRANCHES", "5000000"}, {"SMS", sms}});
+    CudaDevice device(Setting{{"MAX_BRANCHES", "5000000"}, {"SMS", sms}});
     lathe_cu_function f = device.function(
         device.load(entry(1, "ld.param.b64 %rd1, [p0];\nmov.u32 %r1, %tid.x;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra END;\n"
                              "mov.u32 %r2, %nctaid.x;\natom.global.add.u32 %r3, [%rd1], 1;\nLOOP:\n"

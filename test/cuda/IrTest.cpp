@@ -91,7 +91,7 @@ define ptx_kernel void @reverse(ptr noalias %out, ptr noalias readonly %in) {
 TEST(Ir, SharedMemoryAndBarrier) {
   for (const char *seed : {"1", "2", "3"})
     for (const char *sms : {"1", "4", "132"}) {
-      CudaDevice device({{"SEED", seed}, {"SMS", sms}, {"CHECKS", "init,race"}});
+      CudaDevice device(Setting{{"SEED", seed}, {"SMS", sms}, {"CHECKS", "init,race"}});
       lathe_cu_function f = device.function(
           device.load(compileIr(reversal("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"))),
           "reverse");
@@ -107,7 +107,7 @@ TEST(Ir, SharedMemoryAndBarrier) {
 }
 
 TEST(Ir, AMissingBarrierIsARace) {
-  CudaDevice device({{"CHECKS", "race"}});
+  CudaDevice device(Setting{{"CHECKS", "race"}});
   lathe_cu_function f = device.function(device.load(compileIr(reversal(""))), "reverse");
   lathe_cu_deviceptr pi = device.upload(std::vector<float>(64, 1.0f)), po = device.upload(nullptr, 256);
   EXPECT_EQ(device.run(f, 1, 64, {po, pi}), LATHE_CU_ERROR_LAUNCH_FAILED);
@@ -179,7 +179,7 @@ end:
 
 TEST(Ir, ProductInATile) {
   // C = A * B, a thread an element, with loops of different lengths in one warp
-  CudaDevice device({{"CHECKS", "init,race"}});
+  CudaDevice device(Setting{{"CHECKS", "init,race"}});
   std::string ir = std::string(tid) + R"(
 define ptx_kernel void @triangle(ptr noalias %c, ptr noalias readonly %a, ptr noalias readonly %b) {
   %j = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()

@@ -40,7 +40,7 @@ std::string stores(const char *reg, const char *type) {
 
 /// A 16 x 16 of 16-bit numbers by ldmatrix; B column by column with plain loads.
 void sixteen(const char *type, uint16_t (*convert)(float)) {
-  CudaDevice device({{"CHECKS", "init,race"}});
+  CudaDevice device(Setting{{"CHECKS", "init,race"}});
   std::string body =
       lanes + // row r of A is 32 bytes; lanes copy half a row each
       "mul.wide.u32 %rd4, %r1, 16;\nadd.u64 %rd5, %rd1, %rd4;\nld.global.v4.b32 {%r5, %r6, %r7, %r8}, "

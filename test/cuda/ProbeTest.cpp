@@ -43,7 +43,7 @@ std::vector<std::string> compare(const lathe_cuda_driver &driver, std::istream &
 }
 
 TEST(Probes, RunWithoutFindings) {
-  CudaDevice device({{"CHECKS", "init,race"}});
+  CudaDevice device(Setting{{"CHECKS", "init,race"}});
   for (const Probe &probe : probes()) {
     std::vector<uint32_t> out;
     std::string why;

@@ -98,7 +98,7 @@ TEST(Warp, NamedBarriersOfHalfABlock) {
 
 TEST(Warp, AtomicsOfManyBlocks) {
   for (const char *sms : {"1", "4", "132"}) {
-    CudaDevice device({{"SMS", sms}, {"CHECKS", "init,race"}});
+    CudaDevice device(Setting{{"SMS", sms}, {"CHECKS", "init,race"}});
     lathe_cu_function f = device.function(
         device.load(entry(
             1,
@@ -143,7 +143,7 @@ TEST(Warp, AsynchronousCopies) {
                {"cp.async.wait_group 0;", "", "racecheck"},
                {"st.shared.b32 [%rd5], %r1;\ncp.async.wait_group 0;", "bar.sync 0;", "racecheck"}};
   for (const auto &c : cases) {
-    CudaDevice device({{"CHECKS", "init,race"}});
+    CudaDevice device(Setting{{"CHECKS", "init,race"}});
     lathe_cu_function f =
         device.function(device.load(entry(2, asyncCopy(c.wait, c.barrier), "", globals)), "k");
     std::vector<uint32_t> in(256);

@@ -83,7 +83,7 @@ struct Outcome {
 };
 
 Outcome multiply(const std::string &type, const Layout &a, const Layout &b, const std::string &text, bool assembles = true) {
-  CudaDevice device({{"CHECKS", "init,race"}, {"ARCH", "90"}});
+  CudaDevice device(Setting{{"CHECKS", "init,race"}, {"ARCH", "90"}});
   std::mt19937 random(1);
   std::vector<int> x(rows * steps), y(columns * steps);
   for (std::vector<int> *v : {&x, &y})
@@ -128,7 +128,7 @@ Outcome multiply(const std::string &type, const Layout &a, const Layout &b, cons
 /// but for their sums; the first one's are stored while the second is under way.
 template <class T, class Sum>
 void narrow(const char *shape, const char *scales, const char *reg, std::function<T(int)> convert) {
-  CudaDevice device({{"CHECKS", "init,race"}, {"ARCH", "90"}});
+  CudaDevice device(Setting{{"CHECKS", "init,race"}, {"ARCH", "90"}});
   constexpr unsigned depth = 32 / sizeof(T), lines = 8;
   std::mt19937 random(2);
   std::vector<uint8_t> image(72 * 128, 0xee);
