@@ -84,7 +84,10 @@ class Comparison {
 public:
   Comparison(const VerifyArgs &args, const std::vector<Tap> &taps, size_t outputs, llvm::ArrayRef<Tensor> got,
              llvm::ArrayRef<Tensor> want)
-      : args(args), taps(taps), outputs(outputs), got(got), want(want) {}
+      : args(args), taps(taps), outputs(outputs), got(got), want(want) {
+    for (size_t i = 0; i < taps.size(); ++i)
+      differences.push_back(difference(got[outputs + i], want[outputs + i]));
+  }
 
   /// `fused` is the function with taps, its kernels as they were compiled.
   int tell(mlir::func::FuncOp fused, llvm::ArrayRef<Tensor> inputs) {
@@ -92,7 +95,7 @@ public:
     int first = -1;
     size_t kernels = 0;
     for (int i = 0, e = taps.size(); i < e; ++i) {
-      const double d = differenceAt(i);
+      const double d = differences[i];
       kernels += !taps[i].kernel.empty();
       if (d <= args.tolerance)
         worst = std::max(worst, d);
@@ -104,28 +107,27 @@ public:
       return Fine;
     }
     // Values of a loop differ from where its first turn went wrong: the kernel that is wrong by itself is the one.
-    Judgement judgement = judgeKernels(fused, inputs, got, outputs, [&](int tap) { return !(differenceAt(tap) <= args.tolerance); },
-                                       [&](int tap, const Tensor &g, const Tensor &w) { return differs(tap, g, w); });
+    Judgement judgement = judgeKernels(
+        fused, inputs, got, outputs, [&](int tap) { return !(differences[tap] <= args.tolerance); },
+        [&](int tap, const Tensor &g, const Tensor &w) { return differs(tap, g, w); });
     if (judgement.wrong < 0 && judgement.complete && taps[first].rounds) {
-      printf("%zu kernel results agree; largest error %.3g of the largest magnitude; floats are rounded to other integers from node '%s' on, "
-             "and kernels were compared on the values that they were given\n",
+      printf("%zu kernel results agree; largest error %.3g of the largest magnitude; floats are rounded to other integers from node '%s' "
+             "on, and kernels were compared on the values that they were given\n",
              kernels, worst, taps[first].node.c_str());
       return Fine;
     }
     const int at = judgement.wrong >= 0 ? judgement.wrong : first;
     const Tensor &wanted = want[outputs + at];
-    printf("first difference at node '%s' (%s)%s: %.3g of the largest magnitude, result %s%s\n", taps[at].node.c_str(), taps[at].kernel.c_str(),
-           taps[at].inLoop ? " in a loop" : "", differenceAt(at), dtypeName(wanted.dtype()), dimsToString(wanted.dims()).c_str());
+    printf("first difference at node '%s' (%s)%s: %.3g of the largest magnitude, result %s%s\n", taps[at].node.c_str(),
+           taps[at].kernel.c_str(), taps[at].inLoop ? " in a loop" : "", differences[at], dtypeName(wanted.dtype()),
+           dimsToString(wanted.dims()).c_str());
     return Differs;
   }
 
 private:
-  double differenceAt(int tap) const { return difference(got[outputs + tap], want[outputs + tap]); }
-
   /// A last bit of a float decides between two integers now and then: one in a thousand may be the next one.
   bool differs(int tap, const Tensor &g, const Tensor &w) const {
-    const double d = difference(g, w);
-    if (d <= args.tolerance)
+    if (difference(g, w) <= args.tolerance)
       return false;
     const int64_t count = taps[tap].rounds ? countFlips(g, w) : -1;
     return count < 0 || count > std::max<int64_t>(1, w.numElements() / 1000);
@@ -135,6 +137,7 @@ private:
   const std::vector<Tap> &taps;
   const size_t outputs; ///< of the function itself, in front of the taps
   llvm::ArrayRef<Tensor> got, want;
+  std::vector<double> differences; ///< of the taps
 };
 
 int execute(VerifyArgs &a) {

@@ -32,6 +32,12 @@ static int64_t columnsOf(kernel::ConvOp op) {
   return hlo::tensorType(op.getFilter()).getShape().back() / static_cast<int64_t>(op.getGroups());
 }
 
+/// Steps of the sum of a result.
+static int64_t depthOf(kernel::ConvOp op) {
+  const RankedTensorType filter = hlo::tensorType(op.getFilter());
+  return filter.getNumElements() / filter.getShape().back();
+}
+
 std::string whyNoConv(Operation *op) {
   auto conv = dyn_cast<kernel::ConvOp>(op);
   if (!conv)
@@ -49,7 +55,7 @@ std::string whyNoConv(Operation *op) {
     return "sums of another type than f32";
   if (!isStaticFrom(filter, 0) || !isStaticFrom(in, 1) || !isStaticFrom(out, 1))
     return "sizes but the batch's that are known at run time only, or none";
-  if (columnsOf(conv) < 8 || filter.getNumElements() / filter.getShape().back() < 8)
+  if (columnsOf(conv) < 8 || depthOf(conv) < 8)
     return "fewer than 8 channels of the result in a group, or steps of a sum";
   if (imageElements(in) > (int64_t(1) << 30))
     return "images too large for offsets of 32 bits";
@@ -93,6 +99,7 @@ private:
   Value wide(Value x) { return arith::ExtSIOp::create(b, b.getI64Type(), x); }
   bool mayLeave(size_t i) const;
   bool hasOneTap() const;
+  int64_t eachTapBits(llvm::function_ref<void(size_t i, int64_t first)> visit) const;
 
   struct Pixel {
     Value base;               ///< i64, in elements: where the image begins
@@ -106,7 +113,7 @@ private:
   mutable kernel::ConvOp op;
   RankedTensorType in, filter, out;
   const int64_t channels, widest; ///< channels: of a group
-  const int64_t tileDepth;
+  const int64_t steps, tileDepth; ///< of the sum, and of a tile
   const bool oneTap; ///< the steps of a tile belong to the same tap
   Value group;
   SmallVector<Pixel> pixels;
@@ -121,7 +128,7 @@ private:
 Images::Images(KernelBuilder &b, kernel::ConvOp op, int64_t depth, int64_t widest, Value group)
     : b(b), op(op), in(hlo::tensorType(op.getInput())), filter(hlo::tensorType(op.getFilter())),
       out(op.getAccType()), channels(filter.getDimSize(filter.getRank() - 2)), widest(widest),
-      tileDepth(depth), oneTap(channels % depth == 0), group(group) {}
+      steps(depthOf(op)), tileDepth(depth), oneTap(channels % depth == 0), group(group) {}
 
 /// Whether a window may lie in part outside of the image along spatial dimension i.
 bool Images::mayLeave(size_t i) const {
@@ -157,6 +164,17 @@ void Images::begin(int64_t slot, Value pixel) {
 /// Whether the window is one pixel.
 bool Images::hasOneTap() const {
   return llvm::all_of(filter.getShape().drop_back(2), [](int64_t d) { return d == 1; });
+}
+
+/// Visits the dimensions along which windows may leave the image, each with the first of the bits that its taps have. Returns their number.
+int64_t Images::eachTapBits(llvm::function_ref<void(size_t i, int64_t first)> visit) const {
+  int64_t bits = 0;
+  for (size_t i = 0; i + 2 < size_t(in.getRank()); ++i)
+    if (mayLeave(i)) {
+      visit(i, bits);
+      bits += filter.getDimSize(i);
+    }
+  return bits;
 }
 
 Images::Step Images::stepOf(Value number) {
@@ -208,10 +226,7 @@ TilePlace Images::at(int64_t slot, Value first, Value k) {
 // steps beyond the depth.
 Value Images::outside(const Pixel &p) {
   Value bits = word(int64_t(1) << 31);
-  int64_t at = 0;
-  for (size_t i = 0; i < p.first.size(); ++i) {
-    if (!mayLeave(i))
-      continue;
+  eachTapBits([&](size_t i, int64_t at) {
     const int64_t taps = filter.getDimSize(i), apart = op.getRhsDilation()[i];
     auto count = [&](Value elements) { // of taps that so many elements have
       elements = arith::MaxSIOp::create(b, elements, word(0));
@@ -224,34 +239,28 @@ Value Images::outside(const Pixel &p) {
     Value inside = minus(below(count(minus(word(in.getDimSize(i + 1)), p.first[i]))), below(count(minus(word(0), p.first[i]))));
     Value all = word((int64_t(1) << taps) - 1);
     bits = arith::OrIOp::create(b, bits, arith::ShLIOp::create(b, minus(all, inside), word(at)));
-    at += taps;
-  }
+  });
   return bits;
 }
 
 /// A tile's steps, or those of an access, have an entry, and so have those of the turn that is loaded for nobody.
 int64_t Images::tableEntries(const TileShape &shape) const {
-  const int64_t depth = filter.getNumElements() / filter.getShape().back();
-  return (shape.turns(depth) + 1) * shape.parts * (tileDepth / entrySteps);
+  return (shape.turns(steps) + 1) * shape.parts * (tileDepth / entrySteps);
 }
 
 void Images::fillEntry(Value memory, Value entry) {
-  const int64_t depth = filter.getNumElements() / filter.getShape().back();
   Value number = times(narrow(entry), entrySteps);
   const Step s = stepOf(number);
-  Value isStep = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, number, word(depth));
+  Value isStep = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, number, word(steps));
   Value offset = b.select(isStep, s.offset, word(0));
   if (!mayBeZeros) {
     LLVM::StoreOp::create(b, offset, b.ptrAt(memory, b.getI32Type(), entry), 4);
     return;
   }
   Value bits = word(0);
-  int64_t at = 0;
-  for (size_t i = 0; i < s.tap.size(); ++i)
-    if (mayLeave(i)) {
-      bits = arith::OrIOp::create(b, bits, arith::ShLIOp::create(b, word(int64_t(1) << at), s.tap[i]));
-      at += filter.getDimSize(i);
-    }
+  eachTapBits([&](size_t i, int64_t at) {
+    bits = arith::OrIOp::create(b, bits, arith::ShLIOp::create(b, word(int64_t(1) << at), s.tap[i]));
+  });
   bits = b.select(isStep, bits, word(int64_t(1) << 31));
   Value both = vector::FromElementsOp::create(b, VectorType::get(2, b.getI32Type()), ValueRange{offset, bits});
   LLVM::StoreOp::create(b, both, b.ptrAt(memory, b.getI64Type(), entry), 8);
@@ -281,14 +290,11 @@ TileAddress Images::look(int64_t slot, Value step, Value k) {
 
 void Images::tabulate(TileOperand &o, const TileShape &shape) {
   constexpr int64_t fewTurns = 5, mostBytes = 4096; // the latter lets as many blocks fit as registers do
-  const int64_t depth = filter.getNumElements() / filter.getShape().back();
-  int64_t taps = 0; // that have bits
-  for (size_t i = 0; i + 2 < size_t(in.getRank()); ++i)
-    taps += mayLeave(i) ? filter.getDimSize(i) : 0;
-  if (hasOneTap() || taps > 31 || shape.turns(depth) <= fewTurns)
+  const int64_t bits = eachTapBits([](size_t, int64_t) {});
+  if (hasOneTap() || bits > 31 || shape.turns(steps) <= fewTurns)
     return;
   entrySteps = oneTap ? tileDepth : o.vector;
-  mayBeZeros = taps > 0 || depth % (tileDepth * shape.parts) != 0;
+  mayBeZeros = bits > 0 || steps % (tileDepth * shape.parts) != 0;
   const int64_t bytes = tableEntries(shape) * (mayBeZeros ? 8 : 4);
   if (bytes > mostBytes) {
     entrySteps = 0;
@@ -337,8 +343,7 @@ class ConvProduct {
 public:
   ConvProduct(kernel::ConvOp op, KernelBuilder &b)
       : b(b), op(op), elements(plain::bindOperands(op, b)), filter(hlo::tensorType(op.getFilter())),
-        out(op.getAccType()), columns(columnsOf(op)), depth(filter.getNumElements() / filter.getShape().back()),
-        dims(b.dims(out)) {
+        out(op.getAccType()), columns(columnsOf(op)), depth(depthOf(op)), dims(b.dims(out)) {
     p.sum = out.getElementType();
     if (columns % 4 == 0)
       p.lanes = storedLanes(op, op.getAcc());
@@ -430,7 +435,7 @@ static MmaPlan mmaPlan(kernel::ConvOp op) {
   const RankedTensorType filter = hlo::tensorType(op.getFilter());
   const int64_t columns = columnsOf(op);
   return MmaPlan(op, hlo::elementType(op.getInput()), filter.getElementType(), op.getAccType().getElementType(), pixelsOf(op), columns,
-                 filter.getNumElements() / filter.getShape().back(), op.getGroups(), isWide(op) && columns % 4 == 0);
+                 depthOf(op), op.getGroups(), isWide(op) && columns % 4 == 0);
 }
 
 LogicalResult emitMmaConv(Operation *op, KernelBuilder &b) {

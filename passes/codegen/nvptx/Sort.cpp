@@ -232,10 +232,11 @@ static LogicalResult emitAnySort(hlo::SortOp s, KernelBuilder &b) {
         frame.barrier();
         return {pair, b.sub(one, state[1])};
       });
-  const SmallVector<Value> sorted = choose(b.lt(size, b.i64(2)), operands, results);
+  Value isSorted = b.lt(size, b.i64(2)); // as it is, without a merge
+  const SmallVector<Value> sorted = choose(isSorted, operands, results);
   eachPlace([&](Value k) {
     lines.move(sorted, lines.at(line, k), space, lines.at(line, k));
-    b.ifThen(b.lt(size, b.i64(2)), [&] { lines.move(sorted, lines.at(line, k), results, lines.at(line, k)); });
+    b.ifThen(isSorted, [&] { lines.move(sorted, lines.at(line, k), results, lines.at(line, k)); });
   });
   return lines.ok;
 }

@@ -2,7 +2,7 @@
 import sys
 
 import numpy as np
-from cuda_graph import feeds, node, shape, write
+from cuda_graph import axes, feeds, node, shape, write
 
 random = np.random.default_rng(11)
 UNARY = """Abs Neg Sign Square Reciprocal Sqrt Rsqrt Exp Expm1 Log Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Erf Erfc Lgamma
@@ -14,12 +14,6 @@ TYPES = {"DT_FLOAT": np.float32, "DT_HALF": np.float16, "DT_DOUBLE": np.float64}
 def placeholder(name, value, dtype):
     feeds[name] = value
     return node(name, "Placeholder", dtype=f"type: {dtype}", shape=shape(value.shape))
-
-
-def constant(name, values, dtype):
-    kind = "int_val" if dtype == "DT_INT32" else "int64_val"
-    text = " ".join(f"{kind}: {v}" for v in values)
-    return node(name, "Const", dtype=f"type: {dtype}", value=f"tensor {{ dtype: {dtype} tensor_shape {{ dim {{ size: {len(values)} }} }} {text} }}")
 
 
 for dtype, kind in TYPES.items():
@@ -37,7 +31,7 @@ for dtype, kind in TYPES.items():
     for op in BINARY:
         node(f"{exact}_{op}_{dtype}", op, [one, two], **t)
 
-of, seed = constant("of", [3, 1001], "DT_INT32"), constant("seed", [7, 1 << 40], "DT_INT64")
+of, seed = axes("of", [3, 1001], "DT_INT32"), axes("seed", [7, 1 << 40], "DT_INT64")
 key = node("key", "StatelessRandomGetKeyCounter", [seed], Tseed="type: DT_INT64")
 algorithm = node("algorithm", "Const", dtype="type: DT_INT32", value="tensor { dtype: DT_INT32 tensor_shape {} int_val: 1 }")
 for dtype, kind in TYPES.items():

@@ -64,9 +64,14 @@ def conv(name, image, taps, channels, stride=1, padding="SAME", dilation=1, grou
     node(name, "Conv2D", [x, w], T="type: DT_FLOAT", strides=four(stride), dilations=four(dilation), padding=f's: "{padding}"')
 
 
-def axes(name, values):
-    return node(name, "Const", dtype="type: DT_INT32", value=f"tensor {{ dtype: DT_INT32 tensor_shape {{ dim {{ size: {len(values)} }} }} "
-                + " ".join(f"int_val: {v}" for v in values) + " }")
+def axes(name, values, dtype="DT_INT32"):
+    kind = {"DT_INT32": "int_val", "DT_INT64": "int64_val"}[dtype]
+    return node(name, "Const", dtype=f"type: {dtype}", value=f"tensor {{ dtype: {dtype} tensor_shape {{ dim {{ size: {len(values)} }} }} "
+                + " ".join(f"{kind}: {v}" for v in values) + " }")
+
+
+def scalar(name, value):
+    return node(name, "Const", dtype="type: DT_INT32", value=f"tensor {{ dtype: DT_INT32 tensor_shape {{ }} int_val: {value} }}")
 
 
 def reduce(name, op, dims, over, free=None):
@@ -111,8 +116,7 @@ def norm(name, dims, over, free=None, dtype="DT_FLOAT"):
 
 def concatenate(name, parts, axis, dtype="DT_FLOAT"):
     xs = [given(f"{name}_{i}", dims, dtype) for i, dims in enumerate(parts)]
-    at = node(name + "_axis", "Const", dtype="type: DT_INT32", value=f"tensor {{ dtype: DT_INT32 tensor_shape {{ }} int_val: {axis} }}")
-    node(name, "ConcatV2", [*xs, at], N=f"i: {len(xs)}", T=f"type: {dtype}", Tidx="type: DT_INT32")
+    node(name, "ConcatV2", [*xs, scalar(name + "_axis", axis)], N=f"i: {len(xs)}", T=f"type: {dtype}", Tidx="type: DT_INT32")
 
 
 def update(name, dims, part, starts, dtype="DT_FLOAT", free=None):
