@@ -41,20 +41,7 @@ std::string commentText(StringRef s) {
   return out;
 }
 
-ClassName classNameOf(const EmitOptions &options) {
-  std::string whole = options.className.empty() ? options.symbolPrefix + "::Model" : options.className;
-  SmallVector<StringRef> parts;
-  StringRef(whole).split(parts, "::", -1, /*KeepEmpty=*/false);
-  std::string name = makeIdentifier(parts.empty() ? "Model" : parts.back());
-  if (!parts.empty())
-    parts.pop_back();
-  ClassName result{name, ""};
-  for (StringRef p : parts)
-    result.namespaces += (result.namespaces.empty() ? "" : "::") + makeIdentifier(p);
-  return result;
-}
-
-bool isReservedName(StringRef name) {
+static bool isKeyword(StringRef name) {
   static const char *const keywords[] = {
       "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
       "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const",
@@ -65,7 +52,37 @@ bool isReservedName(StringRef name) {
       "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local",
       "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void",
       "volatile", "wchar_t", "while", "xor", "xor_eq"};
-  return name.empty() || name[0] == '_' || is_contained(keywords, name) || name.contains("__");
+  return is_contained(keywords, name);
+}
+
+bool isReservedName(StringRef name) {
+  return name.empty() || name[0] == '_' || isKeyword(name) || name.contains("__");
+}
+
+Error checkClassName(StringRef whole) {
+  SmallVector<StringRef> parts;
+  whole.split(parts, "::");
+  for (StringRef p : parts)
+    if (p.empty() || makeIdentifier(p) != p || isKeyword(p))
+      return createStringError("class '" + whole.str() + "': expected ns::Name, of names that C++ allows");
+  return Error::success();
+}
+
+ClassName classNameOf(const EmitOptions &options) {
+  std::string whole = options.className;
+  if (whole.empty()) { // the prefix is often a file's name: new.o, main.o
+    StringRef prefix = options.symbolPrefix;
+    whole = prefix.str() + (isKeyword(prefix) || prefix == "main" || prefix == "std" ? "_" : "") + "::Model";
+  }
+  SmallVector<StringRef> parts;
+  StringRef(whole).split(parts, "::", -1, /*KeepEmpty=*/false);
+  std::string name = makeIdentifier(parts.empty() ? "Model" : parts.back());
+  if (!parts.empty())
+    parts.pop_back();
+  ClassName result{name, ""};
+  for (StringRef p : parts)
+    result.namespaces += (result.namespaces.empty() ? "" : "::") + makeIdentifier(p);
+  return result;
 }
 
 namespace {

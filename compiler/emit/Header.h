@@ -13,7 +13,9 @@ namespace lathe {
 llvm::StringRef cppType(DType t);
 /// A name for comments: it may hold anything, a comment must stay one.
 std::string commentText(llvm::StringRef s);
-/// --class as C++ has it: what is no identifier is made one.
+/// Whether --class is ns::Name as C++ allows it.
+llvm::Error checkClassName(llvm::StringRef whole);
+/// --class, or else Model in a namespace of the symbol prefix.
 struct ClassName {
   std::string name, namespaces; ///< namespaces joined by "::", "" for none
 };

@@ -1,4 +1,5 @@
 #include "compiler/emit/Target.h"
+#include "compiler/emit/Header.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
@@ -65,6 +66,11 @@ std::string fullCpuName(StringRef name) {
 Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
   if (options.symbolPrefix.empty() || makeIdentifier(options.symbolPrefix) != options.symbolPrefix)
     return createStringError("symbol prefix '" + options.symbolPrefix + "' is not a C identifier");
+  if (options.symbolPrefix == "lathe") // lathe_module is a type
+    return createStringError("symbol prefix 'lathe' is that of the names which all headers share: give another one, or another file name");
+  if (!options.className.empty())
+    if (Error error = checkClassName(options.className))
+      return error;
   if (!options.sanitize.empty() && options.sanitize != "address")
     return createStringError("--sanitize=" + options.sanitize + " is not supported: expected address");
   initializeTargets();

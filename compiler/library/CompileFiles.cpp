@@ -37,6 +37,9 @@ llvm::Error invalid(const llvm::Twine &text) { return llvm::createStringError(st
 
 llvm::Error read(const lathe_files_request &r, Request &out) {
   out.prefix = r.prefix;
+  const llvm::StringRef stem = llvm::sys::path::filename(out.prefix);
+  if (stem.empty() || stem == "." || stem == ".." || r.prefix[out.prefix.size() - 1] == '/')
+    return invalid("prefix '" + out.prefix + "': expected a path that ends in the name of the files");
   llvm::SmallVector<llvm::StringRef> kinds;
   llvm::StringRef(r.emit).split(kinds, ',', -1, false);
   for (llvm::StringRef kind : kinds) {

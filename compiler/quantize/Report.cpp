@@ -58,8 +58,8 @@ static std::string outputText(llvm::ArrayRef<OutputReport> outputs) {
     if (o.exact)
       os << llvm::format("output '%s': %.3g of its elements differ\n", o.name.c_str(), o.largestError);
     else
-      os << llvm::format("output '%s': largest error %.3g of its range, 99 of 100 inputs below %.3g (%s), SQNR %s dB\n", o.name.c_str(),
-                         o.largestError, o.likelyError, o.law.c_str(), decibelText(o.sqnr).c_str());
+      os << llvm::format("output '%s': largest error %.3g of its range, 99 of 100 inputs below %.3g (%s), SQNR %s\n", o.name.c_str(),
+                         o.largestError, o.likelyError, o.law.c_str(), (decibelText(o.sqnr) + (std::isfinite(o.sqnr) ? " dB" : "")).c_str());
   }
   return all;
 }

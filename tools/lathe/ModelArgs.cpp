@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
@@ -50,6 +52,13 @@ void addBackend(CLI::App &app, const std::string &names, std::string &backend) {
   app.add_option(names, backend, "Who makes kernels: cpu; plain for loops of single elements, which are slow and simple; cuda for an NVIDIA device")
       ->check(CLI::IsMember(known))
       ->capture_default_str();
+}
+
+// CLI11's own check lets NaN through and tells the largest number in 309 digits.
+static std::string maxErrorCheck(const std::string &text) {
+  char *end = nullptr;
+  const double value = strtod(text.c_str(), &end);
+  return !text.empty() && !*end && std::isfinite(value) && value >= 0 ? "" : "expected a number from 0 on, found '" + text + "'";
 }
 
 void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::string &modelHelp) {
@@ -113,7 +122,7 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
       ->capture_default_str();
   app.add_option("--max-error", q.maxError, "Keep nodes float until no output is off by more than this share of its range")
       ->type_name("E")
-      ->check(CLI::NonNegativeNumber);
+      ->check(maxErrorCheck);
   app.add_flag("--keep-faster", q.keepFaster, "Keep nodes float that are faster so, as measured on this machine with code for --cpu");
   app.add_option("--quantize-report", q.report, "Write the table of quantized nodes as JSON")->type_name("FILE");
   app.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
@@ -192,6 +201,14 @@ bool ModelArgs::finish() {
   }
   if (q.io != "float" && q.kind != "int8") {
     fail("--io " + q.io + ": expected --quantize int8");
+    return false;
+  }
+  if (q.observer != "minmax" && ((q.kind != "int8" && q.kind != "int16x8") || q.calibrate.empty())) {
+    fail("--observer " + q.observer + ": expected --quantize int8 or int16x8, and --calibrate FEEDS.npz");
+    return false;
+  }
+  if (options.maxMemory < 0 || (memoryOption && memoryOption->count() && options.maxMemory == 0) || options.maxFoldBytes < 0) {
+    fail(options.maxFoldBytes < 0 ? "--max-fold-bytes: expected 0 or more bytes" : "--max-memory: expected a number of bytes");
     return false;
   }
   options.keepVariables |= !options.entries.empty();

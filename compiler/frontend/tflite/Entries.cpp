@@ -1,5 +1,6 @@
 // Which subgraphs become entries, and under which names their inputs and outputs are known.
 #include "compiler/frontend/tflite/Translator.h"
+#include "graph/tflite/NodeTable.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -163,6 +164,8 @@ ImportedModel::EntryInfo describe(const ModelFile &file, const EntryPlan &plan) 
     s.name = port.name;
     s.tensor = import::printable(tensor.name);
     s.dtype = dtypeOf(tensor.type);
+    if (s.dtype == DType::Invalid) // strings too have a name to be shown by
+      s.dtype = tflgraph::dtypeOf(tensor.type);
     s.dims.emplace(port.dims.begin(), port.dims.end());
     s.scales.assign(tensor.quantization.scales.begin(), tensor.quantization.scales.end());
     s.zeroPoints.assign(tensor.quantization.zeroPoints.begin(), tensor.quantization.zeroPoints.end());

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -82,6 +82,10 @@ def _shape(t: int) -> np.ndarray:
     return np.array([_lib().TfLiteTensorDim(t, i) for i in range(max(_lib().TfLiteTensorNumDims(t), 0))], np.int32)
 
 
+def _sizes(t: int) -> Tuple[int, ...]:
+    return tuple(_shape(t).tolist())
+
+
 def _signature(t: int) -> np.ndarray:
     n, d = _I(), _I()
     _lib().TfLiteOpaqueTensorGetNumDimsSignature(t, ctypes.byref(n))
@@ -133,8 +137,8 @@ def _store_strings(t: int, value: Any, what: str) -> None:
     value = np.asarray(value)
     if value.dtype.kind not in "OSU":
         raise ValueError(f"{what}: expected strings, found {value.dtype.name}")
-    if value.shape != tuple(_shape(t)):
-        raise ValueError(f"{what}: expected shape {tuple(_shape(t))}, found {value.shape}")
+    if value.shape != _sizes(t):
+        raise ValueError(f"{what}: expected shape {_sizes(t)}, found {value.shape}")
     texts = [v if isinstance(v, bytes) else str(v).encode() for v in value.ravel().tolist()]
     starts = np.cumsum([4 * (len(texts) + 2)] + [len(v) for v in texts])
     if starts[-1] > np.iinfo(np.int32).max:
@@ -148,7 +152,7 @@ def _store_strings(t: int, value: Any, what: str) -> None:
 def _store(t: int, value: Any, what: str) -> None:
     if _dtype(t) is np.bytes_:
         return _store_strings(t, value, what)
-    value, dtype, shape = np.asarray(value), np.dtype(_dtype(t)), tuple(_shape(t))
+    value, dtype, shape = np.asarray(value), np.dtype(_dtype(t)), _sizes(t)
     if value.dtype != dtype:
         raise ValueError(f"{what}: expected values of {dtype.name}, found {value.dtype.name}")
     if value.shape != shape:
@@ -189,7 +193,7 @@ class SignatureRunner:
             raise ValueError(f"expected inputs {sorted(self._inputs)}, found {sorted(inputs)}")
         for name, value in inputs.items():
             shape = np.shape(value)
-            if tuple(_shape(self._input(name))) != shape:
+            if _sizes(self._input(name)) != shape:
                 dims = (ctypes.c_int * len(shape))(*shape)
                 self._interpreter._check(lib.TfLiteSignatureRunnerResizeInputTensor(self._handle, name.encode(), dims, len(shape)), "resize")
         self._interpreter._check(lib.TfLiteSignatureRunnerAllocateTensors(self._handle), "allocate tensors")
