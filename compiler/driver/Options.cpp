@@ -1,6 +1,7 @@
 #include "compiler/driver/Options.h"
 
 #include "compiler/emit/Target.h"
+#include "compiler/quantize/Quantize.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -215,6 +216,23 @@ absl::Status restoreOptions(const RecordedOptions &recorded, CompilerOptions &o)
     if (!set.ok())
       return set;
   }
+  return absl::OkStatus();
+}
+
+absl::Status checkOptions(const CompilerOptions &options) {
+  const QuantizeOptions &q = options.quantize;
+  auto expected = [](absl::string_view text) { return absl::InvalidArgumentError(text); };
+  if (q.kind.empty() && (!q.calibrate.empty() || q.io != "float" || q.maxError >= 0 || q.keepFaster || !q.report.empty()))
+    return expected("--calibrate, --io, --max-error, --keep-faster and --quantize-report: expected --quantize KIND as well");
+  const bool weightsOnly = quantize::isWeightsOnly(q.kind), ofActivations = !q.kind.empty() && !weightsOnly;
+  if (weightsOnly && q.keepFaster)
+    return expected("--keep-faster: expected --quantize int8 or int16x8");
+  if (weightsOnly && q.maxError >= 0 && q.calibrate.empty())
+    return expected("--max-error: expected --calibrate FEEDS.npz as well");
+  if (q.io != "float" && q.kind != "int8")
+    return expected(absl::StrCat("--io ", q.io, ": expected --quantize int8"));
+  if (q.observer != "minmax" && (!ofActivations || q.calibrate.empty()))
+    return expected(absl::StrCat("--observer ", q.observer, ": expected --quantize int8 or int16x8, and --calibrate FEEDS.npz"));
   return absl::OkStatus();
 }
 

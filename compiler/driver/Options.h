@@ -84,6 +84,8 @@ absl::StatusOr<EntrySpec> parseEntry(const std::string &text);
 /// Sets the option that the command line calls --NAME; repeatable ones are added. Flags are "1" or "0". INVALID_ARGUMENT for names and
 /// values that `lathe compile` does not take.
 absl::Status setOption(CompilerOptions &options, const std::string &name, const std::string &value);
+/// What is wrong with options that ask for others.
+absl::Status checkOptions(const CompilerOptions &options);
 
 /// Names and values of the options that decide what code is made after import, in a fixed order.
 using RecordedOptions = std::vector<std::pair<std::string, std::string>>;

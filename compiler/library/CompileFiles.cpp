@@ -2,6 +2,8 @@
 #include "compiler/driver/WriteFiles.h"
 #include "compiler/hosted/CompileHosted.h"
 #include "compiler/jit/CompileCluster.h"
+#include "compiler/jit/RunModule.h"
+#include "compiler/library/TfliteFile.h"
 #include "compiler/support/Diagnostics.h"
 #include "dialects/graph/Graph.h"
 #include "passes/legalize/Legalize.h"
@@ -43,15 +45,19 @@ llvm::Error read(const lathe_files_request &r, Request &out) {
   llvm::SmallVector<llvm::StringRef> kinds;
   llvm::StringRef(r.emit).split(kinds, ',', -1, false);
   for (llvm::StringRef kind : kinds) {
-    if (!llvm::is_contained({"obj", "header", "so", "a", "asm", "llvm"}, kind))
-      return invalid("emit '" + kind + "': expected obj, header, so, a, asm or llvm");
+    if (!llvm::is_contained({"obj", "header", "so", "a", "asm", "llvm", "ptx", "tflite"}, kind))
+      return invalid("emit '" + kind + "': expected obj, header, so, a, asm, llvm, ptx or tflite");
     out.wanted.insert(kind.str());
   }
   if (out.wanted.empty())
     return invalid("emit names nothing to write");
+  if (out.wanted.count("tflite") && out.wanted.size() > 1)
+    return invalid("emit 'tflite': alone: everything else is made of a module that is simplified for our kernels");
   for (int32_t i = 0; i < r.num_options; ++i)
     if (absl::Status s = setOption(out.options, r.options[2 * i], r.options[2 * i + 1]); !s.ok())
       return invalid(std::string(s.message()));
+  if (absl::Status s = checkOptions(out.options); !s.ok())
+    return invalid(std::string(s.message()));
   if (r.path)
     out.options.model = r.path;
   else
@@ -64,30 +70,68 @@ llvm::Error read(const lathe_files_request &r, Request &out) {
   return llvm::Error::success();
 }
 
+/// `report` with the table of what was quantized, which is written to the file of the options, too.
+llvm::Expected<std::string> withTable(std::string report, const quantize::Report *quantized, const CompilerOptions &options) {
+  if (!quantized)
+    return report;
+  const std::string table = quantized->json();
+  if (!options.quantize.report.empty())
+    if (llvm::Error error = writeTextFile(options.quantize.report, table + "\n"))
+      return std::move(error);
+  auto object = llvm::json::parse(report), part = llvm::json::parse(table);
+  if (!object || !part)
+    return llvm::joinErrors(object ? llvm::Error::success() : object.takeError(), part ? llvm::Error::success() : part.takeError());
+  object->getAsObject()->insert({"quantized", std::move(*part)});
+  return llvm::formatv("{0}", *object).str();
+}
+
+llvm::Expected<std::string> compileTflite(Compiler &compiler, const Request &r) {
+  auto file = makeTfliteFile(compiler);
+  if (!file)
+    return file.takeError();
+  if (llvm::Error error = writeTextFile(r.prefix + ".tflite", file->bytes))
+    return std::move(error);
+  auto facts = llvm::json::Object{{"bytes", static_cast<int64_t>(file->bytes.size())}};
+  return withTable(llvm::formatv("{0}", llvm::json::Value(std::move(facts))).str(), file->quantized ? &*file->quantized : nullptr, r.options);
+}
+
 /// Compiles and writes; the report. Diagnostics go to the context's handler.
 llvm::Expected<std::string> compilePure(mlir::MLIRContext &context, const Request &r) {
-  CompilerOptions options = r.options;
+  const bool tflite = r.wanted.count("tflite");
+  CompilerOptions options = tflite ? tfliteOptions(r.options) : r.options;
   options.releaseConstants = true; // nothing else lives in this context
   Compiler compiler(context, options);
-  if (mlir::failed(r.bytes.empty() ? compiler.import() : compiler.importBytes(r.bytes)))
+  compiler.makeRunnable = [&options](mlir::OwningOpRef<mlir::ModuleOp> module, bool forTarget) {
+    return makeRunnable(std::move(module), options, forTarget);
+  };
+  if (mlir::failed(!r.bytes.empty() ? compiler.importBytes(r.bytes) : tflite ? importForTflite(context, compiler) : compiler.import()))
     return llvm::createStringError("");
   std::string needsHost = hostNodes(
       compiler.module(), [&](llvm::StringRef op) { return llvm::is_contained(r.executorOps, op.str()); }, "");
-  auto artifact = compiler.emit({r.wanted.count("asm") > 0, r.wanted.count("llvm") > 0});
-  if (!artifact && !needsHost.empty()) {
-    llvm::consumeError(artifact.takeError());
+  auto withHost = [&](llvm::Error error) {
+    if (needsHost.empty())
+      return error;
+    llvm::consumeError(std::move(error));
     return llvm::createStringError(llvm::StringRef(needsHost).rtrim());
+  };
+  if (tflite) {
+    auto report = compileTflite(compiler, r);
+    return report ? std::move(report) : withHost(report.takeError());
   }
+  auto artifact = compiler.emit({r.wanted.count("asm") > 0, r.wanted.count("llvm") > 0});
   if (!artifact)
-    return artifact.takeError();
+    return withHost(artifact.takeError());
+  if (r.wanted.count("ptx") && !artifact->onDevice)
+    return invalid("emit 'ptx': the kernels of this backend are not launched on a device");
   if (llvm::Error error = writeArtifact(*artifact, r.prefix, r.wanted, options.weights))
     return std::move(error);
-  return reportJson(artifact->report, compiler.times());
+  return withTable(reportJson(artifact->report, compiler.times()), compiler.quantized(), options);
 }
 
 llvm::Expected<std::string> compileWithHost(mlir::MLIRContext &context, const Request &r) {
-  if (r.wanted.count("so"))
-    return invalid("emit 'so': not for a model with host operations; obj, header, a, asm and llvm are");
+  for (const char *kind : {"so", "ptx", "tflite"})
+    if (r.wanted.count(kind))
+      return invalid(llvm::Twine("emit '") + kind + "': not for a model with host operations; obj, header, a, asm and llvm are");
   if (r.options.weights != "embed")
     return invalid("weights in a file: not for a model with host operations");
   if (!r.bytes.empty())

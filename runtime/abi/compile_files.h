@@ -15,7 +15,7 @@ typedef struct lathe_files_request {
   const char *path;   /* of the model; NULL: the bytes below */
   lathe_bytes model;  /* of a GraphDef, MetaGraph, SavedModel or TensorFlow Lite file; checkpoints are not looked for */
   const char *prefix; /* path and stem of the files to write */
-  const char *emit;   /* what to write: "obj,header,so,a,asm,llvm" or some of these */
+  const char *emit;   /* what to write: "obj,header,so,a,asm,llvm,ptx" or some of these, or "tflite" */
   const char *const *options; /* num_options pairs: the name of an option of `lathe compile` without its dashes, its value */
   /* Ops with a host kernel, and those that the executor runs itself, for the option allow-host; both sorted. */
   int32_t num_host_ops, num_executor_ops;

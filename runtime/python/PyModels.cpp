@@ -3,6 +3,8 @@
 
 #include "runtime/session/SavedModel.h"
 
+#include "runtime/abi/quantized_abi.h"
+
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -67,12 +69,22 @@ nb::object loadSavedModel(const std::string &folder, const std::vector<std::stri
   return nb::make_tuple(nb::cast(session), signaturesOf(bundle->signatures));
 }
 
-/// The dimensions of an ABI tensor: sizes, or -1 where they are known at run time only.
+/// Scales, zero points and the dimension that they belong to, of a quantized tensor; None of others.
+nb::object quantizationOf(const lathe_tensor_info &info) {
+  const lathe_quantized_info *q = lathe_quantization(&info);
+  if (!q)
+    return nb::none();
+  std::vector<float> scales(q->scales, q->scales + q->num_scales);
+  std::vector<int64_t> zeros(q->zero_points, q->zero_points + q->num_scales);
+  return nb::make_tuple(nb::cast(scales), nb::cast(zeros), q->axis);
+}
+
+/// Name, tensor, dtype, dimensions (sizes, or -1 where they are known at run time only) and quantization of an ABI tensor.
 nb::tuple infoOf(const lathe_tensor_info &info) {
   std::vector<int64_t> dims;
   for (int i = 0; i < info.rank; ++i)
     dims.push_back(info.dims[i] >= 0 ? info.dims[i] : -1);
-  return nb::make_tuple(std::string(info.name), std::string(info.tensor), info.dtype, nb::tuple(nb::cast(dims)));
+  return nb::make_tuple(std::string(info.name), std::string(info.tensor), info.dtype, nb::tuple(nb::cast(dims)), quantizationOf(info));
 }
 
 nb::tuple openModule(const std::string &path, const std::string &weights, int threads) {

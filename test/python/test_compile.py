@@ -1,4 +1,5 @@
 """lathe.compile and lathe.load: the whole way from a graph to a function of arrays."""
+import inspect
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ import unittest
 import numpy as np
 
 import lathe
+import lathe.lite
 from graphs import attr, binary, constant, graph, node, placeholder, type_attr, unary, variable
 
 SAMPLES = sys.argv.pop(1)
@@ -120,6 +122,61 @@ class Compile(unittest.TestCase):
         with self.assertRaises(lathe.errors.InvalidArgumentError):
             lathe.load(f"{self.path}/text.so")
 
+    def test_quantized_inputs_and_outputs(self):
+        rng = np.random.default_rng(2)
+        weights = rng.normal(size=(8, 3)).astype(F)
+        model = graph(placeholder("x", "float", [-1, 8]), constant("w", weights), node("y", "MatMul", ["x", "w"], type_attr("T", "float")))
+        feeds = rng.uniform(-2, 5, (64, 8)).astype(F)
+        np.savez(f"{self.path}/feeds.npz", x=feeds)
+        options = {"emit": "so", "quantize": "int8", "io": "int8", "max_error": 0.1, "quantize_report": f"{self.path}/report.json"}
+        written = []
+        for calibrate in (f"{self.path}/feeds.npz", [f"{self.path}/feeds.npz"], {"x": feeds}):
+            lathe.compile(model, f"{self.path}/bytes", calibrate=calibrate, **options)
+            with open(f"{self.path}/bytes.so", "rb") as f:
+                written.append(f.read())
+        self.assertEqual([w == written[0] for w in written], [True] * 3)
+        lathe.compile(model, f"{self.path}/bytes", calibrate=[{"x": feeds}, {"x": feeds}], **options)
+        self.assertGreater(os.path.getsize(f"{self.path}/report.json"), 0)
+        module = lathe.load(f"{self.path}/bytes.so")
+        x, y = module.inputs["x"], module.outputs["y"]
+        self.assertEqual((x.dtype, y.dtype, len(x.quantization.scales)), ("int8", "int8", 1))
+        scale, zero = x.quantization.scales[0], x.quantization.zero_points[0]
+        self.assertAlmostEqual(scale, 7 / 255, 3)
+        values = feeds[:5]
+        got = y.dequantize(module(x=x.quantize(values))["y"])
+        self.assertEqual(got.dtype, F)
+        np.testing.assert_allclose(got, values @ weights, atol=y.quantization.scales[0] + 0.05 * np.ptp(values @ weights))
+        # and as a file for TensorFlow Lite
+        compiled = lathe.compile(model, f"{self.path}/lite", calibrate={"x": feeds}, **{**options, "emit": "tflite"})
+        self.assertEqual(compiled.files, {"tflite": f"{self.path}/lite.tflite"})
+        self.assertEqual(compiled.quantized["integer_share"], 1)
+        self.assertIn("MB", repr(compiled))
+        interpreter = lathe.lite.Interpreter(compiled.files["tflite"])
+        interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], [5, 8])
+        interpreter.allocate_tensors()
+        self.assertAlmostEqual(interpreter.get_input_details()[0]["quantization"][0], scale, 6)
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x.quantize(values))
+        interpreter.invoke()
+        lite = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        np.testing.assert_array_equal(lite, module(x=x.quantize(values))["y"])
+        for wrong in ({"io": "int8"}, {"calibrate": {"x": feeds}}, {"quantize": "dynamic", "keep_faster": True}, {"emit": ["tflite", "obj"]},
+                      {"emit": "ptx"}, {"quantize": "int8", "calibrate": {"z": feeds}}, {"quantize": "int4"}):
+            with self.subTest(wrong), self.assertRaises(lathe.errors.InvalidArgumentError):
+                lathe.compile(model, f"{self.path}/wrong", **wrong)
+        # what lathe_quantize gives: ends, ties away from the zero point, NaN
+        edges = np.array([1e30, -np.inf, np.nan, 0, 2.5 * scale, -2.5 * scale, 0.49 * scale], F)
+        expected = [127, -128, zero, zero, min(zero + 3, 127), max(zero - 3, -128), zero]
+        np.testing.assert_array_equal(x.quantize(edges), np.array(expected, np.int8))
+        for floats in (values, values.tolist(), values.astype(np.float64)):
+            with self.assertRaisesRegex(TypeError, "takes int8 of a scale, and these are floats"):
+                module(x=floats)
+        plain = lathe.TensorSpec("p", "p:0", "float32", (2,))
+        with self.assertRaisesRegex(TypeError, "'p' is not quantized"):
+            plain.quantize([1.0])
+        rows = lathe.TensorSpec("r", "r:0", "int8", (2, 2), lathe.Quantization((0.5, 2.0), (0, 1), 1))
+        np.testing.assert_array_equal(rows.quantize([[1, 1], [-3, 7]]), [[2, 2], [-6, 5]])
+        np.testing.assert_array_equal(rows.dequantize(np.array([[2, 2], [-6, 5]], np.int8)), [[1, 2], [-3, 8]])
+
     def test_the_same_bytes_as_the_command(self):
         model = f"{SAMPLES}/digits_cnn/graph.pb"
         lathe.compile(model, f"{self.path}/digits", outputs=["Identity_2"], class_name="demo::Digits")
@@ -151,6 +208,10 @@ class Compile(unittest.TestCase):
         options = set(re.findall(r"^ +(?:-\w, *)?(--[\w-]+)", text, re.M))
         self.assertIn("--precision", options)
         not_here = {"--help", "--out", "--emit", "--json", "--timeout", "--compile-to", "--timing", "--tune"}
+        # options by other names, and those for debugging
+        keywords = {option[2:].replace("-", "_") for option in options - not_here - {"--sanitize", "--dump-dir"}}
+        names = {"input": "inputs", "output": "outputs", "entry": "entries", "class": "class_name", "no_fuse": "fuse"}
+        self.assertEqual({names.get(k, k) for k in keywords} - set(inspect.signature(lathe.compile).parameters), set())
         small = graph(placeholder("x", "float", [2]), unary("y", "Neg", "x"))
         for option in sorted(options - not_here):
             with self.subTest(option):

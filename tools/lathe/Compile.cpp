@@ -1,13 +1,9 @@
 // lathe compile: the files an application links.
 #include "compiler/driver/WriteFiles.h"
-#include "compiler/export/tflite/Passes.h"
-#include "compiler/export/tflite/WriteModel.h"
-#include "compiler/frontend/tflite/Tflite.h"
 #include "compiler/hosted/CompileHosted.h"
-#include "compiler/import/Import.h"
+#include "compiler/library/TfliteFile.h"
 #include "dialects/graph/Graph.h"
 #include "passes/legalize/Legalize.h"
-#include "passes/simplify/Portable.h"
 #include "runtime/session/Executable.h"
 #include "tools/lathe/HostRun.h"
 #include "tools/lathe/Quantizing.h"
@@ -102,61 +98,14 @@ int compileWithHost(CompileArgs &a, const std::set<std::string> &wanted) {
   return Fine;
 }
 
-/// PREFIX.tflite from the legalized module; an error without text was told as a diagnostic.
-llvm::Error writeTflite(Compiler &compiler, const CompileArgs &a) {
-  mlir::PassManager pm(compiler.module().getContext());
-  if (compiler.configurePassManager && mlir::failed(compiler.configurePassManager(pm)))
+/// Writes PREFIX.tflite and tells how it was quantized; an error without text was told.
+llvm::Error writeTflite(Compiler &compiler, const std::string &prefix) {
+  auto file = makeTfliteFile(compiler);
+  if (!file)
+    return file.takeError();
+  if (file->quantized && !tellQuantized(*file->quantized, compiler.options().quantize.report))
     return llvm::createStringError("");
-  const QuantizeOptions &how = a.model.options.quantize;
-  if (how.kind.empty()) {
-    simplify::SimplifyOptions options;
-    options.foldBytes = a.model.options.maxFoldBytes;
-    options.exact = a.model.options.exact;
-    simplify::buildPortableSimplifyPipeline(pm, options);
-  } else {
-    // which simplifies as far as that goes, and says on the ops how they are quantized
-    quantize::Session session;
-    session.options = how;
-    session.foldBytes = a.model.options.maxFoldBytes;
-    session.maxBytes = a.model.options.maxMemory;
-    session.annotate = true;
-    session.makeRunnable = compiler.makeRunnable;
-    session.configurePassManager = compiler.configurePassManager;
-    auto report = quantize::quantizeModule(compiler.module(), session);
-    if (mlir::failed(report) || !tellQuantized(*report, how.report))
-      return llvm::createStringError("");
-  }
-  tflwrite::buildTflitePipeline(pm, how.io, quantize::isWeightsOnly(how.kind) ? how.kind : "");
-  if (mlir::failed(pm.run(compiler.module())))
-    return llvm::createStringError("");
-  // one entry alone is called main, whatever its signature; several have their keys
-  const std::string &signature = a.model.options.signature;
-  std::vector<tflwrite::SignatureName> names;
-  if (compiler.options().entries.empty())
-    names.push_back({"main", signature.empty() ? "serving_default" : signature});
-  auto bytes = tflwrite::writeModel(compiler.module(), names);
-  if (mlir::failed(bytes))
-    return llvm::createStringError("");
-  return writeTextFile(a.prefix + ".tflite", *bytes);
-}
-
-/// Every signature of a SavedModel with several becomes an entry, serving_default first, as it then is the file's first subgraph. Feeds to
-/// calibrate with are those of one: such models keep that one.
-void takeSignatures(const CompilerOptions &given, CompilerOptions &options) {
-  if (!given.signature.empty() || !given.outputs.empty() || !given.entries.empty() || !given.targets.empty() ||
-      (!given.quantize.kind.empty() && !(quantize::isWeightsOnly(given.quantize.kind) && given.quantize.calibrate.empty())))
-    return;
-  std::string unsaid; // the import says what is wrong
-  llvm::raw_string_ostream stream(unsaid);
-  std::unique_ptr<mlir::MLIRContext> context = makeContext(&stream);
-  Compiler compiler(*context, given);
-  auto signatures = readSignatures(context.get(), given.model, compiler.importOptions());
-  if (mlir::failed(signatures) || signatures->size() < 2)
-    return;
-  auto isDefault = [](const SignatureInfo &signature) { return signature.key == "serving_default"; };
-  std::stable_partition(signatures->begin(), signatures->end(), isDefault);
-  for (const SignatureInfo &signature : *signatures)
-    options.entries.push_back({signature.key, {}, {}});
+  return writeTextFile(prefix + ".tflite", file->bytes);
 }
 
 int execute(CompileArgs &a) {
@@ -187,10 +136,8 @@ int execute(CompileArgs &a) {
   std::string errors;
   llvm::raw_string_ostream errorStream(errors);
   std::unique_ptr<mlir::MLIRContext> context = makeContext(&errorStream);
-  CompilerOptions own = options;
+  CompilerOptions own = tflite ? tfliteOptions(options) : options;
   own.releaseConstants = true; // nothing else lives in this context
-  if (tflite && &frontend == &graphFrontend())
-    takeSignatures(options, own);
   Compiler compiler(*context, own);
   useMlirFlags(compiler);
   useTuning(compiler);
@@ -224,15 +171,8 @@ int execute(CompileArgs &a) {
     if (phase == Phase::Fuse && wanted.count("kernel"))
       written &= writeFile(a.prefix + ".kernel.mlir", printModule(module));
   };
-  // what is quantized already is written as it stands, unless it is to be quantized in another way
-  if (tflite && &frontend == &tflite::frontend() && options.quantize.kind.empty()) {
-    auto model = tflite::importForWriting(context.get(), options.model, compiler.importOptions());
-    if (mlir::failed(model))
-      return failed("");
-    compiler.adopt(std::move(model->module), model->phase);
-  } else if (mlir::failed(compiler.import())) {
+  if (mlir::failed(tflite ? importForTflite(*context, compiler) : compiler.import()))
     return failed("");
-  }
   needsHost = hostNodes(compiler.module(), [](llvm::StringRef op) { return rt::isExecutorOp(op.str()); }, "error: ");
   if (!compiler.model().notes.empty())
     fprintf(stderr, "%s\n", compiler.model().notes.c_str());
@@ -243,11 +183,12 @@ int execute(CompileArgs &a) {
     last = std::max(last, kind == "graph" ? Phase::Import : kind == "tflite" ? Phase::Legalize : kind == "hlo" ? Phase::Simplify : kind == "kernel" ? Phase::Fuse : Phase::Emit);
   last = std::min(last, options.compileTo);
   if (last < Phase::Emit) {
-    if (mlir::failed(compiler.runUntil(last)))
-      return failed("");
-    if (tflite && last == Phase::Legalize)
-      if (llvm::Error error = writeTflite(compiler, a))
+    if (tflite && last == Phase::Legalize) {
+      if (llvm::Error error = writeTflite(compiler, a.prefix))
         return failed(llvm::toString(std::move(error)));
+    } else if (mlir::failed(compiler.runUntil(last))) {
+      return failed("");
+    }
     fprintf(stderr, "%s", errors.c_str()); // warnings
     return written && tellQuantized(compiler) ? Fine : BadInput;
   }

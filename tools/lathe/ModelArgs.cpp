@@ -186,25 +186,8 @@ bool ModelArgs::finish() {
     fail("--tune: not with another --precision than f32 or --sanitize");
     return false;
   }
-  QuantizeOptions &q = options.quantize;
-  if (q.kind.empty() && (!q.calibrate.empty() || q.io != "float" || q.maxError >= 0 || q.keepFaster || !q.report.empty())) {
-    fail("--calibrate, --io, --max-error, --keep-faster and --quantize-report: expected --quantize KIND as well");
-    return false;
-  }
-  if ((q.kind == "dynamic" || q.kind == "float16") && q.keepFaster) {
-    fail("--keep-faster: expected --quantize int8 or int16x8");
-    return false;
-  }
-  if ((q.kind == "dynamic" || q.kind == "float16") && q.maxError >= 0 && q.calibrate.empty()) {
-    fail("--max-error: expected --calibrate FEEDS.npz as well");
-    return false;
-  }
-  if (q.io != "float" && q.kind != "int8") {
-    fail("--io " + q.io + ": expected --quantize int8");
-    return false;
-  }
-  if (q.observer != "minmax" && ((q.kind != "int8" && q.kind != "int16x8") || q.calibrate.empty())) {
-    fail("--observer " + q.observer + ": expected --quantize int8 or int16x8, and --calibrate FEEDS.npz");
+  if (absl::Status wrong = checkOptions(options); !wrong.ok()) {
+    fail(std::string(wrong.message()));
     return false;
   }
   if (options.maxMemory < 0 || (memoryOption && memoryOption->count() && options.maxMemory == 0) || options.maxFoldBytes < 0) {

@@ -12,11 +12,11 @@ from . import errors
 from ._lathe import __version__
 from ._values import Tensor, from_dlpack
 from .compiler import Compiled, compile
-from .models import SavedModel, Signature, TensorSpec, load_saved_model
+from .models import Quantization, SavedModel, Signature, TensorSpec, load_saved_model
 from .modules import Entry, Module, load
 from .session import DeviceAttributes, Graph, InteractiveSession, NodeStats, RunMetadata, RunOptions, Session
 
 __all__ = [
-    "Compiled", "DeviceAttributes", "Entry", "Graph", "InteractiveSession", "Module", "NodeStats", "RunMetadata", "RunOptions", "SavedModel",
-    "Session", "Signature", "Tensor", "TensorSpec", "__version__", "compile", "errors", "from_dlpack", "load", "load_saved_model"
+    "Compiled", "DeviceAttributes", "Entry", "Graph", "InteractiveSession", "Module", "NodeStats", "Quantization", "RunMetadata", "RunOptions",
+    "SavedModel", "Session", "Signature", "Tensor", "TensorSpec", "__version__", "compile", "errors", "from_dlpack", "load", "load_saved_model"
 ]

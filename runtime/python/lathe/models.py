@@ -5,24 +5,71 @@ import os
 from collections.abc import Mapping
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple, Union
 
+import numpy as np
+
 from . import _lathe, _show, _tensorflow, _values
 from .session import Session, _options
 
 
+class Quantization(NamedTuple):
+    """What integers stand for: real = (element - zero_points[k]) * scales[k]; k is 0 for one scale, else the index in dimension `axis`."""
+
+    scales: Tuple[float, ...]
+    zero_points: Tuple[int, ...]
+    axis: int
+
+    def _along(self, rank: int) -> Tuple[np.ndarray, np.ndarray]:
+        shape = [1] * rank
+        if len(self.scales) > 1:
+            shape[self.axis] = len(self.scales)
+        return np.reshape(np.array(self.scales, np.float32), shape), np.reshape(np.array(self.zero_points, np.int64), shape)
+
+
 class TensorSpec(NamedTuple):
-    """One input or output: its key, the graph's tensor, dtype, and shape (None: any; -1: any size)."""
+    """One input or output: its key, the graph's tensor, dtype, shape (None: any; -1: any size), and scales where it is quantized."""
 
     name: str
     tensor: str
     dtype: str
     shape: Optional[Tuple[int, ...]]
+    quantization: Optional[Quantization] = None
+
+    def quantize(self, values: Any) -> np.ndarray:
+        """Real numbers as elements of this quantized tensor: the nearest, of two the one away from the zero point, within the
+        dtype's range; NaN gives the zero point. The same as `lathe_quantize` and the helpers of generated headers."""
+        reals = np.asarray(values, np.float32)
+        scales, zeros = self._parameters(reals.ndim)
+        with np.errstate(over="ignore"):
+            steps = reals / scales
+        steps = np.clip(np.where(np.isnan(steps), np.float32(0), steps), -1073741824.0, 1073741824.0)
+        whole = np.trunc(steps)
+        rest = steps - whole
+        whole = whole.astype(np.int64) + (rest >= 0.5) - (rest <= -0.5)
+        ends = np.iinfo(self.dtype)
+        return np.clip(whole + zeros, ends.min, ends.max).astype(self.dtype)
+
+    def dequantize(self, elements: Any) -> np.ndarray:
+        """The real numbers, float32, that elements of this quantized tensor stand for."""
+        elements = np.asarray(elements)
+        scales, zeros = self._parameters(elements.ndim)
+        return (elements.astype(np.int64) - zeros).astype(np.float32) * scales
+
+    def _parameters(self, rank: int) -> Tuple[np.ndarray, np.ndarray]:
+        if self.quantization is None:
+            raise TypeError(f"'{self.name}' is not quantized")
+        return self.quantization._along(rank)
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.dtype} {_show.shape_text(self.shape)}"
 
 
+def _quantization(facts: Any) -> Optional[Quantization]:
+    return facts and Quantization(tuple(facts[0]), tuple(facts[1]), facts[2])
+
+
 def _specs(tensors: Any) -> Dict[str, TensorSpec]:
-    return {key: TensorSpec(key, tensor, _lathe.dtype_name(dtype), shape) for key, tensor, dtype, shape in tensors}
+    return {key: TensorSpec(key, tensor, _lathe.dtype_name(dtype), shape, *map(_quantization, rest))
+            for key, tensor, dtype, shape, *rest in tensors}
 
 
 class Signature:

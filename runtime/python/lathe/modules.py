@@ -4,8 +4,15 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Optional, Sequence
 
+import numpy as np
+
 from . import _lathe, _show, _values
 from .models import TensorSpec, _specs, check_names
+
+
+def _is_real(value: Any) -> bool:
+    dtype = getattr(value, "dtype", None)
+    return "float" in str(np.asarray(value).dtype if dtype is None else dtype)
 
 
 class Entry:
@@ -18,7 +25,7 @@ class Entry:
         self.name: str = name
         self.inputs: Dict[str, TensorSpec] = _specs(inputs)
         self.outputs: Dict[str, TensorSpec] = _specs(outputs)
-        self._numbers = {key: dtype for key, _, dtype, _ in inputs}
+        self._numbers = {key: dtype for key, _, dtype, *_ in inputs}
 
     def __call__(self, *args: Any, as_tensors: bool = False, **inputs: Any) -> Dict[str, Any]:
         if args:
@@ -28,6 +35,9 @@ class Entry:
         check_names(f"'{self.name}'", self.inputs, inputs)
         names, values = list(inputs), []
         for key, value in inputs.items():
+            if self.inputs[key].quantization and _is_real(value):
+                raise TypeError(f"cannot feed '{key}': it takes {self.inputs[key].dtype} of a scale, and these are floats; "
+                                f".inputs['{key}'].quantize(values) makes elements of them")
             try:
                 values.append(_values.to_native(value, self._numbers[key]))
             except (TypeError, ValueError, OverflowError) as e:
