@@ -50,7 +50,7 @@ int execute(BenchArgs &a) {
   if (a.profile)
     runner->setTrace(Profile::trace, &profile);
   std::vector<double> us;
-  Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(a.seconds));
+  Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(a.seconds, 1e9)));
   while (us.size() < 3 || (Clock::now() < end && us.size() < 1000000)) {
     Clock::time_point start = Clock::now();
     llvm::Error error = runner->run();
@@ -81,8 +81,8 @@ Command addBench(CLI::App &root) {
   a->model.add(*app, "host", "A model, or a .so that lathe compile made");
   app->add_option("--feed", a->feeds, "Feed one input")->type_name("NAME=FILE.npy");
   app->add_option("--feeds", a->npz, "Inputs; without feeds seeded random floats and small integers")->type_name("FILE.npz");
-  app->add_option("--seconds", a->seconds, "How long to measure")->capture_default_str();
-  app->add_option("--unknown-size", a->size, "Value of unknown dimensions when nothing is fed")->capture_default_str();
+  app->add_option("--seconds", a->seconds, "How long to measure")->check(nonNegative)->capture_default_str();
+  app->add_option("--unknown-size", a->size, "Value of unknown dimensions when nothing is fed")->check(nonNegative)->capture_default_str();
   app->add_flag("--profile", a->profile, "Print the fastest time of each kernel call, its GFLOP/s, GB/s and share of what the machine can do");
   app->add_flag("--json", a->json, "The last line of stdout is a JSON object with latency_us and compile_s");
   return [a] { return execute(*a); };

@@ -15,7 +15,7 @@
 
 namespace lathe::cli {
 
-/// Exit statuses; see docs/cli.md.
+/// Exit statuses; see docs/generated/cli.md.
 enum ExitStatus { Fine = 0, BadInput = 1, Differs = 2, Internal = 3 };
 
 /// The options that compile, run, bench and others share, as text until finish() turns them into CompilerOptions.
@@ -24,21 +24,33 @@ struct ModelArgs {
   std::vector<std::string> inputs, entries;
   bool noFuse = false;
   std::string compileTo;
-  CLI::Option *memoryOption = nullptr;
+  CLI::App *of = nullptr;
+  size_t ownOptions = 0; ///< how many of the command's options add() has added; the command's own follow
+  CLI::Option *memoryOption = nullptr, *timeoutOption = nullptr, *threadsOption = nullptr, *weightsOption = nullptr, *deviceOption = nullptr;
   bool runsCode = false; ///< not only compiles it
 
   /// Adds the options to `app`; `defaultCpu` is what --cpu is without the option.
   void add(CLI::App &app, const std::string &defaultCpu, const std::string &modelHelp);
   /// Checks and converts; prints what is wrong and returns false.
   bool finish();
+  /// Whether MODEL is a compiled library and no model.
+  bool isLibrary() const;
   /// What will be fed says the sizes that the model and --input leave open.
   void takeShapes(const NamedTensors &feeds);
   /// An example of --input for each of the inputs whose sizes are open, empty if there are none.
   std::string exampleInputs(const std::vector<ImportedModel::EntryInfo> &entries) const;
+
+private:
+  /// Of options that say how to compile none is given with a library; prints which one and returns false.
+  bool fitsLibrary();
 };
 
 /// Adds the option of the backend's name, under `names`; `backend` becomes the default one.
 void addBackend(CLI::App &app, const std::string &names, std::string &backend);
+
+/// Of an option that is a number: what is wrong with one that is not finite or below 0. (CLI11's own check lets NaN through, takes no text for
+/// 0, and tells the largest number in 309 digits.)
+std::string nonNegative(const std::string &text);
 
 using Command = std::function<int()>;
 Command addCompile(CLI::App &root);

@@ -18,8 +18,8 @@ inline int &chosenDevice() {
 }
 
 /// Of a command that runs code. A device that is not there is an error of the run.
-inline void addDevice(CLI::App &app) {
-  app.add_option_function<int>("--device", [](const int &n) {
+inline CLI::Option *addDevice(CLI::App &app) {
+  return app.add_option_function<int>("--device", [](const int &n) {
                                  chosenDevice() = n;
                                  lathe_cuda_default_device_2(n);
                                },

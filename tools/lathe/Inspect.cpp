@@ -174,10 +174,10 @@ int listDeviceCode(InspectArgs &a) {
 }
 
 int execute(InspectArgs &a) {
-  if (llvm::StringRef(a.model.options.model).ends_with(".so"))
-    return inspectLibrary(a.model.options.model);
   if (!a.model.finish())
     return BadInput;
+  if (a.model.isLibrary())
+    return inspectLibrary(a.model.options.model);
   if (a.operators)
     return listOperators(a.model);
   if (a.device)
@@ -257,7 +257,7 @@ Command addInspect(CLI::App &root) {
   app->add_flag("--device", a->device,
                 "With --backend cuda: print the kernels as a device gets them, the nodes that each computes, and its registers where "
                 "ptxas is found");
-  app->add_option("--top", a->top, "How many kernels to list")->capture_default_str();
+  app->add_option("--top", a->top, "How many kernels to list")->check(nonNegative)->capture_default_str();
   return [a] { return execute(*a); };
 }
 

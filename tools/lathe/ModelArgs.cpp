@@ -4,6 +4,10 @@
 #include "tools/lathe/Device.h"
 #include "tools/lathe/Sanitize.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/FileSystem.h"
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -54,8 +58,7 @@ void addBackend(CLI::App &app, const std::string &names, std::string &backend) {
       ->capture_default_str();
 }
 
-// CLI11's own check lets NaN through and tells the largest number in 309 digits.
-static std::string maxErrorCheck(const std::string &text) {
+std::string nonNegative(const std::string &text) {
   char *end = nullptr;
   const double value = strtod(text.c_str(), &end);
   return !text.empty() && !*end && std::isfinite(value) && value >= 0 ? "" : "expected a number from 0 on, found '" + text + "'";
@@ -81,21 +84,24 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
   // of run, --target names a node
   addBackend(app, command == "run" ? "--backend" : "--backend,--target", options.backend);
   if (runsCode)
-    addDevice(app);
+    deviceOption = addDevice(app);
   app.add_option("--triple", options.triple, "Target triple (this machine's)")->type_name("TRIPLE");
   app.add_option("--cpu", options.cpu, "host, v2, v3, v4, x86-64-v2 ... or LLVM's name of a CPU")
       ->type_name("NAME")
       ->capture_default_str();
-  app.add_option("--class", options.className, "C++ class of the generated header")->type_name("ns::Name");
-  app.add_option("--symbol-prefix", options.symbolPrefix, "Prefix of the C symbols (from --class, else the file name)")
-      ->type_name("ID");
-  app.add_option("--threads", options.threads, "Most threads that the code will use")
+  if (command == "compile") {
+    app.add_option("--class", options.className, "C++ class of the generated header")->type_name("ns::Name");
+    app.add_option("--symbol-prefix", options.symbolPrefix, "Prefix of the C symbols (from --class, else the file name)")
+        ->type_name("ID");
+  }
+  threadsOption = app.add_option("--threads", options.threads, "Most threads that the code will use")
       ->type_name("N")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--weights", options.weights, "embed, or a file for the constants")
-      ->type_name("embed|FILE")
-      ->capture_default_str();
+  if (command == "compile")
+    app.add_option("--weights", options.weights, "embed, or a file for the constants")->type_name("embed|FILE")->capture_default_str();
+  else if (command == "run" || command == "bench")
+    weightsOption = app.add_option("--weights", options.weights, "The constants of a .so that was compiled with --weights")->type_name("FILE");
   app.add_option("--precision", options.precision,
                  "Operands of products and convolutions: f32; bf16 with f32 sums, on a device or where --cpu has AVX512_BF16; tf32, on a device")
       ->check(CLI::IsMember({"f32", "bf16", "tf32"}))
@@ -122,12 +128,13 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
       ->capture_default_str();
   app.add_option("--max-error", q.maxError, "Keep nodes float until no output is off by more than this share of its range")
       ->type_name("E")
-      ->check(maxErrorCheck);
+      ->check(nonNegative);
   app.add_flag("--keep-faster", q.keepFaster, "Keep nodes float that are faster so, as measured on this machine with code for --cpu");
   app.add_option("--quantize-report", q.report, "Write the table of quantized nodes as JSON")->type_name("FILE");
   app.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
   app.add_flag("--no-fuse", noFuse, "One kernel an operation");
-  app.add_flag("--allow-host", options.allowHost, "Where operations have no compiled form, make an object that runs them by host kernels");
+  if (command == "compile")
+    app.add_flag("--allow-host", options.allowHost, "Where operations have no compiled form, make an object that runs them by host kernels");
   app.add_option("--tune-cache", options.tuneCache,
                  "Plans of kernels that --tune found: they are used instead of estimates, and nothing is measured")
       ->type_name("FILE");
@@ -146,19 +153,49 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
       ->transform(CLI::AsSizeValue(false));
   if (!runsCode)
     options.timeoutSeconds = 3600; // running may take as long as it likes
-  app.add_option("--timeout", options.timeoutSeconds, "Give up after so many seconds; 0 is never")
+  timeoutOption = app.add_option("--timeout", options.timeoutSeconds, "Give up after so many seconds; 0 is never")
       ->type_name("SECONDS")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
-  app.add_option("--compile-to", compileTo, "Stop after a phase: import, cluster, legalize, simplify, fuse, prepare, lower, emit")
+  if (command == "compile")
+    app.add_option("--compile-to", compileTo, "Stop after a phase: import, cluster, legalize, simplify, fuse, prepare, lower, emit")
       ->type_name("PHASE");
   app.add_option("--dump-dir", options.dumpDir, "Write the IR after each phase to this folder")->type_name("DIR");
   if (command == "compile")
     app.add_flag("--profile", options.profile, "Keep the table of each kernel's work in the object, and call the caller's trace around each kernel");
   app.add_flag("--timing", options.timing, "Print the time of each phase, of its passes and of the kernels by group");
+  of = &app;
+  ownOptions = app.get_options().size();
+}
+
+bool ModelArgs::isLibrary() const { return llvm::StringRef(options.model).ends_with(".so"); }
+
+bool ModelArgs::fitsLibrary() {
+  if (deviceOption && deviceOption->count()) {
+    fail("--device: a compiled .so runs on device 0");
+    return false;
+  }
+  const std::vector<CLI::Option *> all = of->get_options();
+  for (size_t i = 0; i < ownOptions; ++i)
+    if (all[i]->count() && !all[i]->get_positional() &&
+        !llvm::is_contained({threadsOption, weightsOption, memoryOption, timeoutOption}, all[i])) {
+      fail(all[i]->get_name() + ": " + options.model + " is compiled already");
+      return false;
+    }
+  return true;
 }
 
 bool ModelArgs::finish() {
+  if (isLibrary() && !fitsLibrary())
+    return false;
+  if (!isLibrary() && weightsOption && weightsOption->count()) {
+    fail("--weights: " + options.model + " has its constants inside; expected a .so that was compiled with --weights");
+    return false;
+  }
+  if (deviceOption && deviceOption->count() && !codegen::launchesKernels(options.backend)) {
+    fail("--device: the kernels of this backend are not launched on a device; see --backend cuda");
+    return false;
+  }
   if (options.sanitize == "address" && runsCode) {
     if (!codegen::launchesKernels(options.backend) && enterSanitizer() != Fine)
       return false;
@@ -193,6 +230,17 @@ bool ModelArgs::finish() {
   if (options.maxMemory < 0 || (memoryOption && memoryOption->count() && options.maxMemory == 0) || options.maxFoldBytes < 0) {
     fail(options.maxFoldBytes < 0 ? "--max-fold-bytes: expected 0 or more bytes" : "--max-memory: expected a number of bytes");
     return false;
+  }
+  if (const std::string &dir = options.dumpDir; !dir.empty()) {
+    std::error_code error = llvm::sys::fs::create_directories(dir);
+    if (!error && !llvm::sys::fs::is_directory(dir))
+      error = std::make_error_code(std::errc::not_a_directory);
+    if (!error)
+      error = llvm::sys::fs::access(dir, llvm::sys::fs::AccessMode::Write);
+    if (error) {
+      fail("--dump-dir " + dir + ": " + error.message());
+      return false;
+    }
   }
   options.keepVariables |= !options.entries.empty();
   options.fuse = !noFuse;

@@ -54,7 +54,7 @@ bool runsInSession(const RunArgs &a, const lathe_entry &entry, const NamedTensor
 }
 
 int execute(RunArgs &a) {
-  bool isLibrary = a.model.options.model.size() > 3 && a.model.options.model.rfind(".so") == a.model.options.model.size() - 3;
+  const bool isLibrary = a.model.isLibrary();
   if (!isLibrary)
     for (const std::string &f : a.fetches)
       a.model.options.outputs.push_back(f);
@@ -65,6 +65,8 @@ int execute(RunArgs &a) {
   if (!feeds.ok())
     return fail(std::string(feeds.status().message()));
   a.model.takeShapes(*feeds);
+  if (isLibrary && !a.targets.empty())
+    return fail("--target runs a node of a graph, not of a compiled .so");
   if (a.session) {
     NamedTensors result;
     if (isLibrary)

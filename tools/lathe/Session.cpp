@@ -95,6 +95,21 @@ int failWith(const ModelArgs &args, Compiler &compiler, const std::string &why) 
   return BadInput;
 }
 
+/// The file that --weights names goes to a library that has left its constants out.
+static int bindWeights(const ModelArgs &args, Loaded &out) {
+  const bool given = args.weightsOption && args.weightsOption->count();
+  if (!given)
+    return out.module->abi().bind_weights ? fail(args.options.model + " has left its constants out: expected --weights FILE") : int(Fine);
+  auto file = llvm::MemoryBuffer::getFile(args.options.weights, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/false,
+                                            llvm::Align(LATHE_ALIGNMENT));
+  if (!file)
+    return fail("--weights " + args.options.weights + ": " + file.getError().message());
+  out.weights = std::move(*file);
+  if (llvm::Error error = out.module->bindWeights(out.weights->getBufferStart(), out.weights->getBufferSize()))
+    return fail("--weights " + args.options.weights + ": " + llvm::toString(std::move(error)));
+  return Fine;
+}
+
 int load(ModelArgs &args, Loaded &out, std::string *errors) {
   llvm::StringRef model = args.options.model;
   if (model.ends_with(".so")) {
@@ -102,7 +117,7 @@ int load(ModelArgs &args, Loaded &out, std::string *errors) {
     if (!module)
       return fail(module.takeError());
     out.module = *module;
-    return Fine;
+    return bindWeights(args, out);
   }
   auto start = std::chrono::steady_clock::now();
   std::string own, &all = errors ? *errors : own;

@@ -8,12 +8,14 @@
 #include "tools/lathe/Commands.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <memory>
 
 namespace lathe::cli {
 
 struct Loaded {
+  std::unique_ptr<llvm::MemoryBuffer> weights; ///< of a library that left its constants out
   std::shared_ptr<LoadedModule> module;
   double compileSeconds = 0;
   CompiledArtifact artifact; ///< empty for a shared library

@@ -202,8 +202,8 @@ Command addVerify(CLI::App &root) {
   a->model.add(*app, "host", "GraphDef, MetaGraph, SavedModel folder or TensorFlow Lite file");
   app->add_option("--feed", a->feeds, "Feed one input")->type_name("NAME=FILE.npy");
   app->add_option("--feeds", a->npz, "Inputs; without feeds seeded random floats and small integers")->type_name("FILE.npz");
-  app->add_option("--tolerance", a->tolerance, "Largest error as a share of the largest magnitude")->capture_default_str();
-  app->add_option("--unknown-size", a->size, "Value of unknown dimensions when nothing is fed")->capture_default_str();
+  app->add_option("--tolerance", a->tolerance, "Largest error as a share of the largest magnitude")->check(nonNegative)->capture_default_str();
+  app->add_option("--unknown-size", a->size, "Value of unknown dimensions when nothing is fed")->check(nonNegative)->capture_default_str();
   // for the test that verify finds it
   app->add_option("--inject-fault", a->fault, "Compile one op of NODE wrongly")->type_name("NODE")->group("");
   return [a] { return execute(*a); };
