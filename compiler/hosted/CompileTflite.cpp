@@ -215,7 +215,7 @@ std::optional<Problem> EntryBuilder::addCompiled(const Step &step, int &parts) {
     PartialShape dims = sizesOf(t);
     if (!dims)
       return Problem{"tensor '" + tensorName(t) + "': its rank is not known when compiling, and compiled operators need it",
-                     tflgraph::nodesOf(maker, step.first, step.last, {})};
+                     tflgraph::apartOf(maker, step.first, step.last, {}).nodes};
     input.dims.assign(dims->begin(), dims->end());
     part.inputs.push_back(std::move(input));
     launch.inputs.push_back(at->second.at);
@@ -229,7 +229,7 @@ std::optional<Problem> EntryBuilder::addCompiled(const Step &step, int &parts) {
       text = collected.text();
   }
   if (!text.empty() || translator.sawError)
-    return Problem{text, tflgraph::nodesOf(maker, step.first, step.last, text)};
+    return Problem{text, tflgraph::apartOf(maker, step.first, step.last, text).nodes};
   auto function = translator.module.lookupSymbol<func::FuncOp>(part.name);
   bool hasVariables = false;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -299,7 +299,7 @@ std::optional<Problem> EntryBuilder::run(int &parts) {
   entry.name = plan.name;
   if (auto problem = bindInputs())
     return problem;
-  auto steps = tflgraph::cut(maker, {nullptr, more});
+  auto steps = tflgraph::cut(maker, {nullptr, {more, {}}});
   if (!steps.ok())
     return Problem{std::string(steps.status().message()), {}};
   if (steps->empty())
@@ -459,7 +459,7 @@ LogicalResult TfliteCompiler::payloadOf(std::vector<HostEntry> &entries) {
 bool TfliteCompiler::addMore(const ModelFile &file, const std::vector<EntryPlan> &plans, StringRef why, MoreNodes &more) {
   bool any = false;
   for (auto [i, plan] : llvm::enumerate(plans)) {
-    const std::set<unsigned> could = tflgraph::nodesOf({file.model(), plan.subgraph, kernelsOf(kernels)}, 0, UINT_MAX, why.str());
+    const std::set<unsigned> could = tflgraph::apartOf({file.model(), plan.subgraph, kernelsOf(kernels)}, 0, UINT_MAX, why.str()).nodes;
     const size_t before = more[i].size();
     more[i].insert(could.begin(), could.end());
     any |= more[i].size() > before;

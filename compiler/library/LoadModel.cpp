@@ -15,7 +15,23 @@
 namespace lathe {
 namespace {
 
-/// Of the bytes, the options and this build.
+/// The inputs that are constants, with their values.
+std::vector<std::pair<std::string, Tensor>> valuesOf(const lathe_load_request &r) {
+  std::vector<std::pair<std::string, Tensor>> values;
+  // those who were built before there were any pass a shorter structure
+  if (r.struct_size < sizeof(r))
+    return values;
+  for (int32_t i = 0; i < r.num_values; ++i) {
+    const lathe_cluster_arg &arg = *r.values[i];
+    Tensor value = Tensor::allocate(static_cast<DType>(arg.dtype), {arg.dims, arg.dims + arg.rank});
+    if (value.sizeBytes())
+      std::memcpy(value.data(), arg.data, value.sizeBytes());
+    values.emplace_back(r.value_names[i], std::move(value));
+  }
+  return values;
+}
+
+/// Of the bytes, the options, the values and this build.
 std::string keyOf(const lathe_load_request &r) {
   llvm::BLAKE3 hash;
   auto add = [&](llvm::StringRef text) {
@@ -28,6 +44,11 @@ std::string keyOf(const lathe_load_request &r) {
   add({r.model.data, r.model.size});
   for (int32_t i = 0; i < 2 * r.num_options; ++i)
     add(r.options[i]);
+  for (const auto &[name, value] : valuesOf(r)) {
+    add(name);
+    add(std::string(dtypeName(value.dtype())) + dimsToString(value.dims()));
+    add({static_cast<const char *>(value.data()), static_cast<size_t>(value.sizeBytes())});
+  }
   return llvm::toHex(hash.final<16>(), true);
 }
 
@@ -37,6 +58,7 @@ llvm::Expected<std::shared_ptr<LoadedModule>> load(const lathe_load_request &r, 
   for (int32_t i = 0; i < r.num_options; ++i)
     if (absl::Status s = setOption(options, r.options[2 * i], r.options[2 * i + 1]); !s.ok())
       return llvm::createStringError(std::string(s.message()));
+  options.constantFeeds = valuesOf(r);
   options.symbolPrefix = "model";
   // what reads or writes files of its own is compiled each time
   const bool hasFiles = !options.tuneCache.empty() || !options.dumpDir.empty() || !options.quantize.calibrate.empty() ||

@@ -4,7 +4,9 @@
 #include "graph/tflite/Operators.h"
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 #include <algorithm>
 #include <climits>
@@ -101,7 +103,7 @@ public:
           return part.status();
         step.nodes = *std::move(part);
       } else {
-        while (step.last < count && (kinds[step.last] == Kind::Compiled || kinds[step.last] == Kind::Floating))
+        while (!isValued(i) && step.last < count && (kinds[step.last] == Kind::Compiled || kinds[step.last] == Kind::Floating) && !isValued(step.last))
           ++step.last;
         if (absl::Status s = compiled(step); !s.ok())
           return s;
@@ -119,6 +121,7 @@ private:
   /// Floating: what makes a handle of a variable, or gives first values. Every part that needs it has one of its own.
   enum class Kind { Compiled, Floating, Node, Program };
 
+  bool isValued(unsigned i) const { return kinds[i] == Kind::Compiled && options.apart.valued.count(i) != 0; }
   const tfl::Operator &at(unsigned i) const { return *graph.operators()->Get(i); }
   Op builtin(unsigned i) const { return builtinOf(*codeOf(model, at(i))); }
   template <typename F>
@@ -146,13 +149,13 @@ private:
         auto takes = maker.takes(op);
         if (!takes.ok())
           return takes.status();
-        if (*takes || options.more.count(i))
+        if (*takes || options.apart.nodes.count(i))
           kind = Kind::Node;
         else if (which == Op::VAR_HANDLE || which == Op::CALL_ONCE)
           kind = Kind::Floating;
       }
-      any |= kind == Kind::Program || kind == Kind::Node;
       kinds.push_back(kind);
+      any |= kind == Kind::Program || kind == Kind::Node || isValued(i);
       if (kind == Kind::Floating && which == Op::VAR_HANDLE)
         each(op.outputs(), [&](int t) { handles[t] = i; });
       if (which == Op::CALL_ONCE && calledOnce(model, op)) {
@@ -209,6 +212,10 @@ private:
     for (int t : made)
       if (isWanted(t, step.last))
         step.outputs.push_back(t);
+    if (auto valued = options.apart.valued.find(step.first); valued != options.apart.valued.end() && isValued(step.first))
+      for (unsigned i : valued->second)
+        if (const int t = at(step.first).inputs()->Get(i); std::count(step.inputs.begin(), step.inputs.end(), t) && !std::count(step.values.begin(), step.values.end(), t))
+          step.values.push_back(t);
     for (auto *list : {&step.inputs, &step.outputs})
       for (int t : *list)
         if (const tfl::Tensor &tensor = *tensorOf(graph, t); !dtypeSize(dtypeOf(tensor.type())))
@@ -257,26 +264,74 @@ Step wholeOf(const NodeMaker &maker) {
   return step;
 }
 
-CouldBeNodes couldBeNodes(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why) {
-  CouldBeNodes found;
+bool Apart::add(const Apart &more) {
+  const size_t before = nodes.size();
+  nodes.insert(more.nodes.begin(), more.nodes.end());
+  bool any = nodes.size() > before;
+  for (auto &[op, inputs] : more.valued)
+    for (unsigned i : inputs)
+      any |= !nodes.count(op) && valued[op].insert(i).second;
+  return any;
+}
+
+namespace {
+
+/// Inputs of an operator whose values are missing, as one line about it says ("input 1 must be known at compile time"): those that it
+/// numbers, else all that may be sizes or places.
+std::set<unsigned> missingValues(const NodeMaker &maker, const tfl::Operator &op, absl::string_view line) {
+  std::set<unsigned> found;
+  if (!absl::StrContains(line, "must be known at compile time") && !absl::StrContains(line, "must be a compile-time constant") &&
+      !absl::StrContains(line, "must be a constant"))
+    return found;
+  auto isValue = [&](unsigned i) {
+    const tfl::Tensor *t = op.inputs() && i < op.inputs()->size() ? tensorOf(maker.subgraph(), op.inputs()->Get(i)) : nullptr;
+    return t && dtypeSize(dtypeOf(t->type())) && !t->is_variable() && !isConstant(maker.model(), *t) ? t : nullptr;
+  };
+  const size_t at = line.find("): input ");
+  unsigned number = 0;
+  if (at != line.npos && absl::SimpleAtoi(line.substr(at + 9, line.find(' ', at + 9) - (at + 9)), &number)) {
+    if (isValue(number))
+      found.insert(number);
+    return found;
+  }
+  for (unsigned i = 0; op.inputs() && i < op.inputs()->size(); ++i)
+    if (const tfl::Tensor *t = isValue(i))
+      if ((t->type() == tfl::TensorType::INT32 || t->type() == tfl::TensorType::INT64) && (!t->shape() || t->shape()->size() <= 1))
+        found.insert(i);
+  return found;
+}
+
+} // namespace
+
+CouldBe couldBe(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why) {
+  CouldBe found;
   auto *operators = maker.subgraph().operators();
+  const std::vector<std::string> lines = absl::StrSplit(why, '\n');
   for (unsigned i = first; operators && i < std::min(last, operators->size()); ++i) {
     const tfl::Operator &op = *operators->Get(i);
     const NodeMaker::CouldTake could = maker.couldTake(op);
-    if (could == NodeMaker::CouldTake::No)
-      continue;
     if (could == NodeMaker::CouldTake::Flex)
       found.flex.insert(i);
     const tfl::Tensor *result = op.outputs() && op.outputs()->size() ? tensorOf(maker.subgraph(), op.outputs()->Get(0)) : nullptr;
-    if (result && result->name() && absl::StrContains(why, absl::StrCat("node '", result->name()->c_str(), "'")))
-      found.named.insert(i);
+    if (!result || !result->name())
+      continue;
+    for (const std::string &line : lines) {
+      if (!absl::StrContains(line, absl::StrCat("node '", result->name()->c_str(), "'")))
+        continue;
+      if (could != NodeMaker::CouldTake::No)
+        found.named.nodes.insert(i);
+      else if (std::set<unsigned> inputs = missingValues(maker, op, line); !inputs.empty())
+        found.named.valued[i].insert(inputs.begin(), inputs.end());
+    }
   }
   return found;
 }
 
-std::set<unsigned> nodesOf(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why) {
-  CouldBeNodes found = couldBeNodes(maker, first, last, why);
-  return found.named.empty() ? found.flex : found.named;
+Apart apartOf(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why) {
+  CouldBe found = couldBe(maker, first, last, why);
+  if (found.named.nodes.empty() && found.named.valued.empty())
+    found.named.nodes = std::move(found.flex);
+  return std::move(found.named);
 }
 
 } // namespace lathe::tflgraph

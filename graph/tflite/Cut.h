@@ -5,6 +5,7 @@
 
 #include "graph/tflite/NodeMaker.h"
 
+#include <map>
 #include <set>
 
 namespace lathe::tfl {
@@ -22,14 +23,23 @@ struct Step {
   std::vector<unsigned> operators;
   bool usesVariables = false;
   std::vector<int> inputs, outputs; ///< of a compiled part: tensors of numbers
+  std::vector<int> values;          ///< those inputs that it is compiled for the values of, each time that they are others
   NodePart nodes;
+};
+
+/// Operators that are not compiled together with those around them.
+struct Apart {
+  std::set<unsigned> nodes; ///< that are nodes although they have a compiled form
+  /// That are compiled alone, for the values of these inputs (by their place in the operator).
+  std::map<unsigned, std::set<unsigned>> valued;
+  /// Whether there is news in it.
+  bool add(const Apart &more);
 };
 
 struct CutOptions {
   /// Whether the program has an operator for this code; none where empty.
   std::function<bool(const tfl::OperatorCode &)> isPrograms;
-  /// Operators that are nodes although they have a compiled form.
-  std::set<unsigned> more;
+  Apart apart;
 };
 
 /// The steps of the maker's subgraph; none where everything is compiled. INVALID_ARGUMENT for indices that are out of range,
@@ -42,13 +52,14 @@ Step wholeOf(const NodeMaker &maker);
 /// The subgraphs that an operator runs, by number, which nobody has checked. That of CALL_ONCE is not among them.
 std::vector<int> calledBy(const tfl::Operator &op);
 
-/// Operators of [first, last), which did not compile, that could be nodes: those that the message `why` names, and all of TensorFlow's own.
-struct CouldBeNodes {
-  std::set<unsigned> named, flex;
+/// What could be done with operators of [first, last), which did not compile.
+struct CouldBe {
+  Apart named;             ///< those that the message `why` names
+  std::set<unsigned> flex; ///< all of TensorFlow's own, as nodes
 };
-CouldBeNodes couldBeNodes(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why);
+CouldBe couldBe(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why);
 /// Those that are named, else all of TensorFlow's own.
-std::set<unsigned> nodesOf(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why);
+Apart apartOf(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why);
 
 } // namespace lathe::tflgraph
 

@@ -9,6 +9,7 @@
 
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace lathe::tflgraph {
@@ -137,11 +138,21 @@ static std::vector<unsigned> sizesOf(Op op) {
   case Op::ONE_HOT:
   case Op::PAD:
   case Op::PADV2:
+  case Op::MIRROR_PAD:
   case Op::TOPK_V2:
   case Op::RESHAPE:
   case Op::BROADCAST_TO:
+  case Op::EXPAND_DIMS:
+  case Op::REVERSE_V2:
+  case Op::TRANSPOSE:
+  case Op::RESIZE_BILINEAR:
+  case Op::RESIZE_NEAREST_NEIGHBOR:
   case Op::TILE: return {1};
+  case Op::SPLIT: return {0};
   case Op::SCATTER_ND: return {2};
+  case Op::SPACE_TO_BATCH_ND:
+  case Op::BATCH_TO_SPACE_ND:
+  case Op::SPLIT_V:
   case Op::SLICE:
   case Op::STRIDED_SLICE: return {1, 2};
   default: return {};
@@ -156,10 +167,12 @@ NodeMaker::CouldTake NodeMaker::couldTake(const tfl::Operator &op) const {
     auto node = flexNode(op);
     return node.ok() && state->kernels.hasKernel(node->op()) ? CouldTake::Flex : CouldTake::No;
   }
-  // its zeros are zero points there
-  if (builtinOf(*code) == Op::PAD && anyTensor(state->subgraph, op, [](const tfl::Tensor &t) { return t.quantization() && t.quantization()->scale(); }))
+  // scaled, or with zeros that are zero points
+  const Op builtin = builtinOf(*code);
+  if ((builtin == Op::RESIZE_BILINEAR || builtin == Op::SPACE_TO_BATCH_ND) &&
+      anyTensor(state->subgraph, op, [](const tfl::Tensor &t) { return t.quantization() && t.quantization()->scale(); }))
     return CouldTake::No;
-  for (unsigned i : sizesOf(builtinOf(*code)))
+  for (unsigned i : sizesOf(builtin))
     if (const tfl::Tensor *t = op.inputs() && i < op.inputs()->size() ? tensorOf(state->subgraph, op.inputs()->Get(i)) : nullptr)
       if (!isConstant(state->model, *t))
         return CouldTake::Sizes;
@@ -254,6 +267,23 @@ absl::Status NodeMaker::State::callOnce(Scope &scope, const tfl::Operator &op) {
   return absl::OkStatus();
 }
 
+/// What stands for 0 in the first result, where it has a scale.
+static std::optional<Tensor> zeroPointOf(const tfl::SubGraph &graph, const tfl::Operator &op) {
+  const tfl::Tensor *t = op.outputs() && op.outputs()->size() ? tensorOf(graph, op.outputs()->Get(0)) : nullptr;
+  const auto *zeros = t && t->quantization() && t->quantization()->scale() ? t->quantization()->zero_point() : nullptr;
+  const int64_t zero = zeros && zeros->size() ? zeros->Get(0) : 0;
+  if (!zero)
+    return std::nullopt;
+  Tensor value = Tensor::allocate(dtypeOf(t->type()), {});
+  switch (value.dtype()) {
+  case DType::Int8: *value.data<int8_t>() = static_cast<int8_t>(zero); break;
+  case DType::UInt8: *value.data<uint8_t>() = static_cast<uint8_t>(zero); break;
+  case DType::Int16: *value.data<int16_t>() = static_cast<int16_t>(zero); break;
+  default: return std::nullopt;
+  }
+  return value;
+}
+
 absl::Status NodeMaker::State::add(Scope &scope, const tfl::Operator &op) {
   const tfl::OperatorCode *code = codeOf(model, op);
   auto named = [&](const absl::Status &s) {
@@ -274,6 +304,9 @@ absl::Status NodeMaker::State::add(Scope &scope, const tfl::Operator &op) {
       return named(value.status());
     inputs.push_back(*value);
   }
+  if (builtinOf(*code) == Op::PAD && inputs.size() == 2)
+    if (auto zero = zeroPointOf(scope.graph, op))
+      inputs.push_back(e.constant(*zero));
   const int before = graph.maxId();
   auto results = translate(e, *code, op, inputs);
   if (!results.ok())

@@ -224,7 +224,21 @@ absl::StatusOr<std::vector<Val>> Translation::run() {
   }
   case Op::TOPK_V2: return e.op("TopKV2", {input(0), input(1)}).all();
   case Op::RANGE: return one("Range", 3);
-  case Op::PAD: return one("Pad", 2);
+  case Op::PAD: return input(2) ? one("PadV2", 3) : one("Pad", 2);
+  case Op::MIRROR_PAD: {
+    const auto *o = options<tfl::MirrorPadOptions>();
+    return one("MirrorPad", 2, {{"mode", o && o->mode() == tfl::MirrorPadMode::SYMMETRIC ? "SYMMETRIC" : "REFLECT"}});
+  }
+  case Op::SPACE_TO_BATCH_ND: return one("SpaceToBatchND", 3);
+  case Op::BATCH_TO_SPACE_ND: return one("BatchToSpaceND", 3);
+  case Op::RESIZE_BILINEAR: {
+    const auto *o = options<tfl::ResizeBilinearOptions>();
+    return one("ResizeBilinear", 2, {{"align_corners", o && o->align_corners()}, {"half_pixel_centers", o && o->half_pixel_centers()}});
+  }
+  case Op::RESIZE_NEAREST_NEIGHBOR: {
+    const auto *o = options<tfl::ResizeNearestNeighborOptions>();
+    return one("ResizeNearestNeighbor", 2, {{"align_corners", o && o->align_corners()}, {"half_pixel_centers", o && o->half_pixel_centers()}});
+  }
   case Op::PADV2: return one("PadV2", 3);
   case Op::GATHER_ND: return one("GatherNd", 2);
   case Op::EXPAND_DIMS: return one("ExpandDims", 2);

@@ -14,6 +14,10 @@ typedef struct lathe_load_request {
   int32_t num_options;
   lathe_bytes model; /* the bytes of a GraphDef, MetaGraph, SavedModel or TensorFlow Lite file; checkpoints are not looked for */
   const char *const *options; /* num_options pairs: the name of an option of `lathe compile` without its dashes, its value */
+  /* Inputs that become constants, by their tensors' names: num_values of them. The module then lacks them. */
+  int32_t num_values;
+  const char *const *value_names;
+  const lathe_cluster_arg *const *values;
 } lathe_load_request;
 
 /* A model in memory, with one set of variables. */

@@ -32,6 +32,16 @@ std::vector<int> vectorOf(const flatbuffers::Vector<int32_t> *v) { return v ? st
 
 } // namespace
 
+void SharedState::restore(const std::map<std::string, std::vector<char>> &copy) {
+  for (auto at = variables.begin(); at != variables.end();)
+    if (auto value = copy.find(at->first); value == copy.end()) {
+      at = variables.erase(at);
+    } else {
+      std::copy(value->second.begin(), value->second.end(), at->second.begin());
+      ++at;
+    }
+}
+
 HostGraph::~HostGraph() {
   for (Node &n : nodes) {
     n.op.free(&context, n.node.user_data);
@@ -122,13 +132,13 @@ absl::Status HostGraph::addNode(Step &step, const HostOp &host) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<HostGraph>> HostGraph::make(unsigned subgraph, const HostedModel &of, const std::set<unsigned> &more, bool always) {
+absl::StatusOr<std::unique_ptr<HostGraph>> HostGraph::make(unsigned subgraph, const HostedModel &of, const tflgraph::Apart &apart, bool always) {
   using Kind = tflgraph::Step::Kind;
   const tfl::Model &m = *tfl::GetModel(of.model->data);
   const tfl::SubGraph &graph = *m.subgraphs()->Get(subgraph);
   auto find = [&](const tfl::OperatorCode &code) { return of.operators.find(code.custom_code()->str(), code.version()); };
   auto graphOps = std::make_unique<GraphOps>(m, subgraph, of.shared->nodes);
-  auto cut = tflgraph::cut(graphOps->nodes, {[&](const tfl::OperatorCode &code) { return find(code).has_value(); }, more});
+  auto cut = tflgraph::cut(graphOps->nodes, {[&](const tfl::OperatorCode &code) { return find(code).has_value(); }, apart});
   if (!cut.ok())
     return cut.status();
   if (cut->empty()) {
@@ -256,21 +266,67 @@ bool HostGraph::metadata(const char *name, const char **data, size_t *bytes) con
 // Running
 //===----------------------------------------------------------------------===//
 
-absl::Status HostGraph::runPart(Step &step, bool run) {
-  if (!step.compiled) {
-    auto part = Model::read(step.bytes.data(), step.bytes.size());
-    if (!part.ok())
-      return part.status();
-    step.compiled = std::make_unique<Interpreter>(*part, threads, report, compileOptions, shared);
+/// What runs a compiled step; for the values that tensors have now, where it is compiled for such.
+absl::StatusOr<Interpreter *> HostGraph::partOf(Step &step) {
+  constexpr size_t most = 16; // of values that are kept
+  std::string values;
+  for (int index : step.cut.values) {
+    const TfLiteTensor &t = tensors[static_cast<size_t>(index)];
+    if (t.bytes && !t.data.data)
+      return absl::InternalError(absl::StrCat("tensor '", t.name, "' has no value"));
+    if (!t.name || !*t.name || std::count_if(step.cut.inputs.begin(), step.cut.inputs.end(), [&](int other) {
+          return absl::string_view(tensors[static_cast<size_t>(other)].name) == t.name;
+        }) > 1)
+      return absl::UnimplementedError(absl::StrCat("tensor '", t.name ? t.name : "", "', for whose value code is compiled, has no name of its own"));
+    if (t.bytes > 1 << 16)
+      return absl::UnimplementedError(absl::StrCat("tensor '", t.name, "' of ", t.bytes, " bytes is too large for a value that code is compiled for"));
+    values.append(reinterpret_cast<const char *>(t.dims), TfLiteIntArrayGetSizeInBytes(t.dims->size));
+    values.append(t.data.raw, t.bytes);
   }
-  Runner &r = *step.compiled->main();
+  const bool isValued = !step.cut.values.empty();
+  auto known = std::find_if(step.byValues.begin(), step.byValues.end(), [&](auto &one) { return one.first == values; });
+  if (known != step.byValues.end())
+    step.byValues.splice(step.byValues.begin(), step.byValues, known);
+  else if (isValued)
+    step.byValues.emplace_front(values, nullptr);
+  std::unique_ptr<Interpreter> &compiled = isValued ? step.byValues.front().second : step.compiled;
+  if (step.byValues.size() > most)
+    step.byValues.pop_back();
+  if (compiled)
+    return compiled.get();
+  auto part = Model::read(step.bytes.data(), step.bytes.size());
+  if (!part.ok())
+    return part.status();
+  compiled = std::make_unique<Interpreter>(*part, threads, report, compileOptions, shared);
+  for (size_t i = 0; i < step.cut.inputs.size(); ++i) {
+    if (!std::count(step.cut.values.begin(), step.cut.values.end(), step.cut.inputs[i]))
+      continue;
+    Runner &r = *compiled->main();
+    const TfLiteTensor &t = tensors[static_cast<size_t>(step.cut.inputs[i])];
+    r.fixed.insert(i);
+    absl::Status s = r.resizeInput(i, t.dims->data, t.dims->size);
+    if (s.ok())
+      s = r.inputs[i]->allocate(t.bytes);
+    if (!s.ok())
+      return s;
+    if (t.bytes)
+      std::memcpy(r.inputs[i]->tensor.data.data, t.data.data, t.bytes);
+  }
+  return compiled.get();
+}
+
+absl::Status HostGraph::runPart(Step &step, bool run) {
+  auto compiled = partOf(step);
+  if (!compiled.ok())
+    return compiled.status();
+  Runner &r = *(*compiled)->main();
   for (size_t i = 0; i < step.cut.inputs.size(); ++i) {
     const TfLiteTensor &t = tensors[static_cast<size_t>(step.cut.inputs[i])];
     if (absl::Status s = r.resizeInput(i, t.dims->data, t.dims->size); !s.ok())
       return s;
   }
   if (absl::Status s = r.allocate(); !s.ok()) {
-    couldBeNodes = tflgraph::nodesOf(graphOps->nodes, step.cut.first, step.cut.last, std::string(s.message()));
+    couldBeApart = tflgraph::apartOf(graphOps->nodes, step.cut.first, step.cut.last, std::string(s.message()));
     return s;
   }
   if (run) {
@@ -365,7 +421,7 @@ absl::Status HostGraph::prepare(Node &n) {
 }
 
 absl::Status HostGraph::allocate(Runner &runner) {
-  couldBeNodes.clear();
+  couldBeApart = {};
   for (size_t i = 0; i < graphInputs.size() && i < runner.inputs.size(); ++i) {
     Slot &slot = *runner.inputs[i];
     if (absl::Status s = slot.allocate(slot.tensor.bytes); !s.ok())
@@ -383,7 +439,7 @@ absl::Status HostGraph::allocate(Runner &runner) {
       continue;
     }
     Node *n = nodeAt(step.node);
-    step.isLate = n ? readsLate(array(n->node.inputs)) : readsLate(step.cut.inputs);
+    step.isLate = n ? readsLate(array(n->node.inputs)) : readsLate(step.cut.inputs) || !step.cut.values.empty();
     if (step.isLate) {
       const std::vector<int> made = n ? array(n->node.outputs) : step.cut.outputs;
       late.insert(made.begin(), made.end());

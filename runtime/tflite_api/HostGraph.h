@@ -8,7 +8,9 @@
 #include "runtime/tflite_api/Interpreter.h"
 #include "runtime/tflite_api/Operators.h"
 
+#include <algorithm>
 #include <deque>
+#include <list>
 #include <map>
 #include <set>
 
@@ -19,6 +21,8 @@ struct SharedState {
   NodeSession nodes;
   /// Memory of the variables of VAR_HANDLE, by name, for all compiled parts.
   std::map<std::string, std::vector<char>> variables;
+  /// Gives variables the values of a copy, where they lie; those that it lacks are gone.
+  void restore(const std::map<std::string, std::vector<char>> &copy);
 };
 
 struct HostedModel {
@@ -33,8 +37,7 @@ struct HostedModel {
 class HostGraph {
 public:
   /// Null for subgraphs without such operators, unless `always`; an error for operators that nobody has.
-  /// `more`: operators, by position, that are nodes of a graph although they have a compiled form.
-  static absl::StatusOr<std::unique_ptr<HostGraph>> make(unsigned subgraph, const HostedModel &of, const std::set<unsigned> &more, bool always);
+  static absl::StatusOr<std::unique_ptr<HostGraph>> make(unsigned subgraph, const HostedModel &of, const tflgraph::Apart &apart, bool always);
   ~HostGraph();
 
   /// Sizes from the inputs on; results are bound to their slots.
@@ -60,9 +63,10 @@ public:
   const std::vector<int> &outputs() const { return graphOutputs; }
   const std::vector<int> &variables() const { return variableTensors; }
   const char *name() const { return graphName.c_str(); }
-  /// Operators of the part that did not compile in the last allocate() or invoke() and could be nodes instead.
-  const std::set<unsigned> &refused() const { return couldBeNodes; }
+  /// Operators of the part that did not compile in the last allocate() or invoke() and could be set apart.
+  const tflgraph::Apart &refused() const { return couldBeApart; }
   const Reporter &reporter() const { return report; }
+  bool hasLateParts() const { return std::any_of(steps.begin(), steps.end(), [](const Step &step) { return step.isLate; }); }
   void *persistent(size_t bytes);
   int requestScratch(size_t bytes);
   void *scratch(int index);
@@ -80,10 +84,13 @@ private:
     bool isLate = false; ///< reads what has its sizes when it runs, and not before
     std::string bytes;   ///< of a compiled part: its file
     std::unique_ptr<Interpreter> compiled;
+    /// Of a part that is compiled for values: those of late, the latest first.
+    std::list<std::pair<std::string, std::unique_ptr<Interpreter>>> byValues;
     bool isGraph() const { return cut.kind == tflgraph::Step::Kind::Nodes; }
   };
   absl::Status readTensors();
   absl::Status addNode(Step &step, const HostOp &host);
+  absl::StatusOr<Interpreter *> partOf(Step &step);
   absl::Status runPart(Step &step, bool run);
   absl::Status runGraph(const tflgraph::NodePart &part);
   absl::Status prepare(Node &n);
@@ -103,7 +110,7 @@ private:
   std::vector<int> graphInputs, graphOutputs, variableTensors;
   std::string graphName;
   TfLiteIntArray *executionPlan = nullptr;
-  std::set<unsigned> couldBeNodes;
+  tflgraph::Apart couldBeApart;
   /// Elements of tensors that are not dynamic, by tensor.
   std::map<size_t, std::unique_ptr<char[]>> memory;
   std::deque<std::vector<char>> kept, scratches;

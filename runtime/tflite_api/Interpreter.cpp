@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <utility>
 
@@ -163,7 +164,7 @@ absl::Status Runner::bind(const lathe_module &module) {
       entry = module.entries[at];
     ++at;
   }
-  if (!entry || entry->num_inputs != static_cast<int>(inputs.size()) || entry->num_outputs != static_cast<int>(outputs.size()))
+  if (!entry || entry->num_inputs + fixed.size() != inputs.size() || entry->num_outputs != static_cast<int>(outputs.size()))
     return absl::InternalError("the compiled model has other inputs and outputs than its file");
   sizes.assign(static_cast<size_t>(module.num_symbols) + 1, 0);
   int numDims = 0;
@@ -175,10 +176,14 @@ absl::Status Runner::bind(const lathe_module &module) {
   entry->bound_sizes(sizes.data());
   entry->dims(sizes.data(), dims.data());
   const int64_t *d = dims.data();
-  for (int i = 0; i < entry->num_inputs; ++i) {
+  int next = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (fixed.count(i))
+      continue;
+    const lathe_tensor_info &info = *entry->inputs[next++];
     const TfLiteIntArray &is = *inputs[i]->tensor.dims;
-    if (entry->inputs[i]->rank != is.size || !std::equal(is.data, is.data + is.size, d))
-      return absl::InternalError(absl::StrCat("input '", entry->inputs[i]->name, "' was compiled for another shape"));
+    if (info.rank != is.size || !std::equal(is.data, is.data + is.size, d))
+      return absl::InternalError(absl::StrCat("input '", info.name, "' was compiled for another shape"));
     d += is.size;
     if (absl::Status s = inputs[i]->allocate(inputs[i]->tensor.bytes); !s.ok())
       return s;
@@ -206,9 +211,13 @@ absl::Status Runner::invoke() {
     return absl::FailedPreconditionError("tensors are not allocated: call AllocateTensors first");
   if (!owner.hosted.empty()) {
     const size_t number = owner.numberOf(callable);
+    // parts behind a node are compiled when its sizes are known; where one does not, those before it have run, and run again
+    std::map<std::string, std::vector<char>> before;
+    if (owner.hosted[number]->hasLateParts())
+      before = owner.shared->variables;
     absl::Status s = owner.hosted[number]->invoke(*this);
-    // parts behind a node are compiled when its sizes are known
     while (!s.ok() && owner.hostMore(number, owner.hosted[number]->refused())) {
+      owner.shared->restore(before);
       s = owner.hosted[number]->allocate(*this);
       if (s.ok())
         s = owner.hosted[number]->invoke(*this);
@@ -217,8 +226,9 @@ absl::Status Runner::invoke() {
   }
   std::vector<const void *> in;
   std::vector<void *> out;
-  for (auto &slot : inputs)
-    in.push_back(slot->tensor.data.data);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!fixed.count(i))
+      in.push_back(inputs[i]->tensor.data.data);
   for (auto &slot : outputs)
     out.push_back(slot->tensor.data.data);
   entry->bound_sizes(sizes.data());
@@ -273,7 +283,7 @@ absl::StatusOr<std::unique_ptr<HostGraph>> Interpreter::graphOf(size_t callable,
   if (!shared)
     shared = std::make_shared<SharedState>();
   const unsigned subgraph = file->callables[callable].subgraph;
-  return HostGraph::make(subgraph, {file, operators, pool ? pool->threads() : 1, report, compileOptions, shared}, nodes[subgraph], always);
+  return HostGraph::make(subgraph, {file, operators, pool ? pool->threads() : 1, report, compileOptions, shared}, apart[subgraph], always);
 }
 
 /// The graphs of all callables, where one of them has operators that are not compiled.
@@ -304,28 +314,24 @@ absl::Status Interpreter::hosts() {
   return absl::OkStatus();
 }
 
-/// Makes operators of a model that did not compile as a whole nodes of a graph: those that a message names, else all of TensorFlow's own.
+/// Sets operators apart of a model that did not compile as a whole: those that a message names, else all of TensorFlow's own.
 bool Interpreter::hostNamed(const std::string &why) {
-  std::map<unsigned, tflgraph::CouldBeNodes> could;
+  std::map<unsigned, tflgraph::CouldBe> could;
   bool named = false, any = false;
   NodeSession none;
   for (const Callable &c : file->callables) {
     auto &found = could[c.subgraph] =
-        tflgraph::couldBeNodes(GraphOps(*tfl::GetModel(file->data), c.subgraph, none).nodes, 0, UINT_MAX, why);
-    named |= !found.named.empty();
+        tflgraph::couldBe(GraphOps(*tfl::GetModel(file->data), c.subgraph, none).nodes, 0, UINT_MAX, why);
+    named |= !found.named.nodes.empty() || !found.named.valued.empty();
   }
   for (auto &[subgraph, found] : could)
-    for (unsigned i : named ? found.named : found.flex)
-      any |= nodes[subgraph].insert(i).second;
+    any |= apart[subgraph].add(named ? found.named : tflgraph::Apart{found.flex, {}});
   return any && hosts().ok() && !hosted.empty();
 }
 
-/// Makes more operators of a graph nodes; false where that changes nothing.
-bool Interpreter::hostMore(size_t callable, const std::set<unsigned> &more) {
-  std::set<unsigned> &known = nodes[file->callables[callable].subgraph];
-  const size_t before = known.size();
-  known.insert(more.begin(), more.end());
-  if (known.size() == before)
+/// Sets more operators of a graph apart; false where that changes nothing.
+bool Interpreter::hostMore(size_t callable, const tflgraph::Apart &more) {
+  if (!apart[file->callables[callable].subgraph].add(more))
     return false;
   auto graph = graphOf(callable, true);
   if (graph.ok())
@@ -363,6 +369,34 @@ Runner *Interpreter::runner(const std::string &key) {
 }
 
 namespace {
+/// Values of inputs as a request has them.
+class FixedValues {
+public:
+  void add(const Slot &slot) {
+    const TfLiteTensor &t = slot.tensor;
+    dims.emplace_back(t.dims->data, t.dims->data + t.dims->size);
+    lathe_cluster_arg &arg = args.emplace_back();
+    arg.struct_size = sizeof(arg);
+    arg.dtype = slot.port.dtype;
+    arg.rank = t.dims->size;
+    arg.dims = dims.back().data();
+    arg.data = t.data.data;
+    pointers.push_back(&arg);
+    names.push_back(slot.port.tensor.c_str());
+  }
+  void putInto(lathe_load_request &request) const {
+    request.num_values = static_cast<int32_t>(names.size());
+    request.value_names = names.data();
+    request.values = pointers.data();
+  }
+
+private:
+  std::deque<std::vector<int64_t>> dims;
+  std::deque<lathe_cluster_arg> args;
+  std::vector<const lathe_cluster_arg *> pointers;
+  std::vector<const char *> names;
+};
+
 int64_t variableBytes(const lathe_tensor_info &info) {
   int64_t bytes = info.element_size;
   for (int i = 0; i < info.rank; ++i)
@@ -427,6 +461,11 @@ absl::Status Interpreter::compile() {
   request.num_options = static_cast<int32_t>(options.size() / 2);
   request.options = options.data();
   request.model = {static_cast<const char *>(file->data), file->size};
+  FixedValues values;
+  for (auto &runner : runners)
+    for (size_t i : runner->fixed)
+      values.add(*runner->inputs[i]);
+  values.putInto(request);
   lathe_loaded_model fresh = {};
   fresh.struct_size = sizeof(fresh);
   lathe_bytes messages = {};
@@ -436,11 +475,11 @@ absl::Status Interpreter::compile() {
   if (code != LATHE_OK)
     return absl::Status(static_cast<absl::StatusCode>(code), text);
   // variables keep their values when inputs are resized
-  auto values = valuesOf(loaded);
+  auto kept = valuesOf(loaded);
   for (int i = 0; i < fresh.module->num_variables; ++i) {
     const lathe_tensor_info &info = *fresh.module->variables[i]->tensor;
-    auto at = values.find(info.name);
-    if (at != values.end() && static_cast<int64_t>(at->second.size()) == variableBytes(info))
+    auto at = kept.find(info.name);
+    if (at != kept.end() && static_cast<int64_t>(at->second.size()) == variableBytes(info))
       std::memcpy(fresh.variables[i], at->second.data(), at->second.size());
   }
   release();

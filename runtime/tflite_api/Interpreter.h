@@ -2,6 +2,7 @@
 #ifndef LATHE_RUNTIME_TFLITE_API_INTERPRETER_H
 #define LATHE_RUNTIME_TFLITE_API_INTERPRETER_H
 
+#include "graph/tflite/Cut.h"
 #include "runtime/abi/load_model.h"
 #include "runtime/cpu/ThreadPool.h"
 #include "runtime/tflite_api/Model.h"
@@ -67,6 +68,8 @@ public:
   const Callable &callable;
   std::vector<std::unique_ptr<Slot>> inputs, outputs;
   bool isAllocated = false;
+  /// Inputs whose values, those at allocate(), are compiled in; what they have later changes nothing.
+  std::set<size_t> fixed;
 
 private:
   friend class Interpreter;
@@ -107,7 +110,7 @@ private:
   absl::Status compile();
   absl::Status shareVariables();
   bool hostNamed(const std::string &why);
-  bool hostMore(size_t callable, const std::set<unsigned> &more);
+  bool hostMore(size_t callable, const tflgraph::Apart &more);
   absl::Status hosts();
   absl::StatusOr<std::unique_ptr<HostGraph>> graphOf(size_t callable, bool always);
   void release();
@@ -121,7 +124,7 @@ private:
   const CompileOptions compileOptions;
   std::vector<std::unique_ptr<HostGraph>> hosted; ///< by callable; empty where the model is compiled as a whole
   OperatorTable operators;
-  std::map<unsigned, std::set<unsigned>> nodes; ///< by subgraph: operators that did not compile, and are nodes of a graph
+  std::map<unsigned, tflgraph::Apart> apart;    ///< by subgraph: operators that did not compile with those around them
   std::shared_ptr<SharedState> shared;          ///< of the parts; in a part, of the whole
   const bool isPart;
   lathe_loaded_model loaded = {};

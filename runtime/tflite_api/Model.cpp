@@ -1,6 +1,6 @@
 #include "runtime/tflite_api/Model.h"
 
-#include "proto/tflite_generated.h"
+#include "graph/tflite/NodeTable.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -18,6 +18,7 @@ absl::StatusOr<Port> portOf(const tfl::SubGraph &graph, int index) {
   port.index = index;
   port.tensor = t.name() ? t.name()->str() : "";
   port.name = port.tensor;
+  port.dtype = static_cast<int>(tflgraph::dtypeOf(t.type()));
   // the interface has the schema's types under its own numbers
   switch (t.type()) {
   case tfl::TensorType::FLOAT32: port.type = kTfLiteFloat32; break;

@@ -21,6 +21,7 @@ struct Port {
   int index = 0; ///< of the tensor in its subgraph
   std::string name, tensor; ///< of the signature (or as the tensor's), of the tensor
   TfLiteType type = kTfLiteNoType;
+  int dtype = 0; ///< the same type as one of ours
   std::vector<int> dims;
   std::vector<int> signature; ///< the sizes with -1 for those that are open; empty where none is
   bool isOpen = false; ///< some sizes are only those that the file was made with

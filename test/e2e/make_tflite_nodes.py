@@ -72,7 +72,7 @@ def make_others(out):
         f = tf.function(fn, input_signature=specs).get_concrete_function()
         convert(tf.lite.TFLiteConverter.from_concrete_functions([f]), os.path.join(out, f"nodes_{name}.tflite"))
     refused("loop", lambda s: tf.while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, tf.strings.join([t, "x"])), (0, s))[1], tf.TensorSpec([2], S, name="s"))
-    refused("resize", lambda x, s: tf.image.resize(x, tf.strings.length(s)) * 0.5, tf.TensorSpec([1, 2, 2, 1], F32, name="x"), tf.TensorSpec([2], S, name="s"))
+    refused("sums", lambda x, s: tf.reduce_sum(x, tf.strings.length(s)) * 0.5, tf.TensorSpec([1, 2, 2, 1], F32, name="x"), tf.TensorSpec([2], S, name="s"))
 
 
 def make_quantized(path):
@@ -148,6 +148,12 @@ def main():
          {"x": (rnd(5, 2, 4), [5, 2, 4], F32)})
     make(out, "boxes", lambda b, s: tuple(tf.image.combined_non_max_suppression(tf.nn.sigmoid(b), tf.nn.sigmoid(s), 3, 5)),
          {"b": (rnd(1, 6, 1, 4), [1, 6, 1, 4], F32), "s": (rnd(1, 6, 2), [1, 6, 2], F32)})
+    def spread(x, s):
+        n = tf.strings.length(s)
+        return (tf.image.resize(x, n) * 0.5, tf.image.resize(x, n + 1, "nearest") + 1.0, tf.pad(x * 2.0, [[0, 0], [n[0] - 2, 1], [1, n[1] - 3], [0, 0]], "REFLECT"),
+                tf.space_to_batch(x[:, :, :2] + 0.5, n - 1, [[n[1] - 3, 0], [0, n[1] - 3]]), tf.transpose(x, tf.concat([n - 2, [3, 0]], 0)) * 3.0,
+                tf.expand_dims(x - 1.0, n[0]), tf.reverse(x, n[1:] - 1) + 2.0)
+    make(out, "spread", spread, {"x": (rnd(1, 3, 4, 2), [1, 3, 4, 2], F32), "s": (["abc", "abcd"], [2], S)})
     # lengths that are numbers of an input
     make(out, "lengths", lambda x, n: (tf.cast(tf.range(1, n * 2, n - 1), F32) * 0.5, tf.pad(x * 2.0, [[n - 2, n]]), tf.pad(x, [[0, n]], constant_values=7.0),
                                        tf.one_hot(tf.range(n), n + 1) + 1.0, *tf.math.top_k(x + 0.5, n - 1)),

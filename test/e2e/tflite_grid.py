@@ -548,6 +548,139 @@ class Grid:
         for kind in ("f32", "i32"):
             yield Spec(f"scatter_nd_size_{kind}", "SCATTER_ND", [self.ints([[1], [4], [1]]), self.given((3, 2), kind), ("in", np.asarray([6, 2]), "i32", {})], [(kind, {})])
 
+    # ---- sizes, axes and places that are inputs
+
+    def family_fed(self):
+        """Operands that say how large a result is, or along which axis: fed, not constants."""
+        fed = lambda v, kind="i32": ("in", np.asarray(v), kind, {})
+        for kind in ("f32", "i8", "u8", "i16", "i32"):
+            q = self.q(kind)
+            out = (kind, q)
+            given = lambda shape: self.given(shape, kind, q=q)
+
+            def case(name, op, shape, values, o=None, version=1, outs=1, vkind="i32", first=True):
+                x, rest = given(shape), [fed(v, vkind) for v in values]
+                return Spec(f"{name}_{kind}", op, [x] + rest if first else rest + [x], [out] * outs, o, version)
+            for mode in ("REFLECT", "SYMMETRIC"):
+                o = options("MirrorPad", mode=getattr(S.MirrorPadMode, mode))
+                yield case("mirror_pad_" + mode.lower(), "MIRROR_PAD", (3, 4), [[[1, 2], [0, 3]]], o, 2)
+                yield case("mirror_pad_4_" + mode.lower(), "MIRROR_PAD", (2, 3, 4, 2), [[[0, 0], [1, 2], [2, 1], [0, 0]]], o, 2, vkind="i64")
+            yield case("pad", "PAD", (2, 3), [[[0, 1], [1, 2]]], version=2)
+            yield case("pad_4", "PAD", (1, 2, 3, 2), [[[0, 0], [1, 1], [2, 0], [0, 1]]], version=2, vkind="i64")
+            yield Spec(f"padv2_{kind}", "PADV2", [given((2, 3)), fed([[2, 1], [0, 2]]), ("const", np.int32(5), kind, q)], [out], None, 2)
+            yield Spec(f"padv2_value_{kind}", "PADV2", [given((2, 3)), fed([[2, 1], [0, 2]]), ("in", np.int32(9), kind, q)], [out], None, 2)
+            yield case("space_to_batch", "SPACE_TO_BATCH_ND", (1, 3, 4, 3), [[2, 2], [[1, 0], [0, 0]]], version=2)
+            yield case("space_to_batch_3", "SPACE_TO_BATCH_ND", (2, 5, 3), [[3], [[1, 0]]], version=3)
+            yield case("batch_to_space", "BATCH_TO_SPACE_ND", (4, 2, 3, 3), [[2, 2], [[0, 1], [1, 0]]], version=2)
+            yield case("batch_to_space_3", "BATCH_TO_SPACE_ND", (4, 3, 2), [[2], [[1, 0]]], version=3)
+            for n, (align, half, size) in enumerate([(False, False, (7, 9)), (True, False, (2, 3)), (False, True, (4, 10))]):
+                yield case(f"resize_nearest_{n}", "RESIZE_NEAREST_NEIGHBOR", (2, 4, 5, 3), [size], options("ResizeNearestNeighbor", alignCorners=align, halfPixelCenters=half), 4)
+                yield case(f"resize_bilinear_{n}", "RESIZE_BILINEAR", (2, 4, 5, 3), [size], options("ResizeBilinear", alignCorners=align, halfPixelCenters=half), 4)
+            yield case("transpose", "TRANSPOSE", (2, 3, 4), [[2, 0, 1]], version=2)
+            yield case("transpose_5", "TRANSPOSE", (2, 3, 2, 4, 2), [[4, 0, 3, 1, 2]], version=5)
+            yield case("tile", "TILE", (2, 3), [[2, 3]])
+            yield case("tile_64", "TILE", (2, 1, 3), [[2, 3, 1]], vkind="i64")
+            yield case("broadcast_to", "BROADCAST_TO", (2, 1), [[3, 2, 4]], version=2)
+            yield case("reshape", "RESHAPE", (4, 6), [[3, -1]], options("Reshape", newShape=[3, 8]))
+            yield case("expand_dims", "EXPAND_DIMS", (2, 3), [-2])
+            yield case("expand_dims_1", "EXPAND_DIMS", (2, 3), [[1]])
+            yield case("reverse", "REVERSE_V2", (4, 3, 2), [[1]], version=2)
+            yield case("slice", "SLICE", (4, 5), [[1, 1], [2, -1]], version=2)
+            yield case("slice_64", "SLICE", (4, 5, 3), [[1, 0, 2], [-1, 2, -1]], version=2, vkind="i64")
+            for name, shape, begin, end, step, o in [("step", (6, 5), [0, 0], [6, 5], [2, 1], dict(beginMask=2, endMask=2)), ("shrink", (6, 5), [-2, 0], [-1, 0], [1, 1], dict(endMask=2, shrinkAxisMask=1)),
+                                                     ("back", (6, 5), [5, 3], [0, 0], [-2, -1], dict(endMask=2)), ("axis", (6, 5), [1, 0, 2], [4, 0, 5], [1, 1, 1], dict(newAxisMask=2)),
+                                                     ("offset", (6, 5), [1, 2], [3, 2], [1, 1], dict(offset=True)), ("ellipsis", (3, 4, 5), [0, 1], [0, 4], [1, 2], dict(ellipsisMask=1))]:
+                yield case("strided_slice_" + name, "STRIDED_SLICE", shape, [begin, end, step], options("StridedSlice", **o), 8 if name == "offset" else 2)
+                yield Spec(f"strided_slice_{name}_some_{kind}", "STRIDED_SLICE", [given(shape), fed(begin), fed(end), self.ints(step)], [out], options("StridedSlice", **o), 8 if name == "offset" else 2)
+            for a in (0, 1, -1):
+                yield case(f"split_{a}", "SPLIT", (4, 6), [a], options("Split", numSplits=2), 2, 2, first=False)
+            yield case("split_v", "SPLIT_V", (4, 6), [[1, 2, -1], 1], options("SplitV", numSplits=3), 2, 3)
+            yield Spec(f"split_v_sizes_{kind}", "SPLIT_V", [given((4, 6)), fed([1, 3]), self.ints(0)], [out] * 2, options("SplitV", numSplits=2), 2)
+            yield Spec(f"topk_{kind}", "TOPK_V2", [given((3, 8)), fed(3)], [out, ("i32", {})], None, 2)
+            yield Spec(f"scatter_nd_{kind}", "SCATTER_ND", [fed([[1], [4], [0]]), given((3, 2)), fed([5, 2])], [out])
+            yield Spec(f"fill_{kind}", "FILL", [fed([1, 3]), given(())], [out], None, 2 if kind in QUANT else 1)
+            yield Spec(f"sparse_to_dense_{kind}", "SPARSE_TO_DENSE", [fed([[0, 1], [2, 3]]), fed([3, 5]), given((2,)), ("const", 1, kind, q)], [out], options("SparseToDense"), 3)
+            yield Spec(f"sparse_to_dense_const_{kind}", "SPARSE_TO_DENSE", [self.ints([[0, 1], [2, 3]]), fed([3, 5]), given((2,)), ("in", 1, kind, q)], [out], options("SparseToDense"), 3)
+            yield Spec(f"one_hot_{kind}", "ONE_HOT", [fed([[1, 0], [2, 3]]), fed(4), fed(7, kind), fed(2, kind)], [(kind, {})], options("OneHot", axis=1))
+            yield Spec(f"reverse_sequence_{kind}", "REVERSE_SEQUENCE", [given((3, 5, 2)), fed([2, 5, 1])], [out], options("ReverseSequence", seqDim=1, batchDim=0))
+            yield Spec(f"dilate_{kind}", "DILATE", [given((2, 3)), fed([2, 3]), ("const", 4, kind, q)], [out], None, 1)
+            # along axes
+            for op, axes, keep in [("SUM", [1], True), ("MEAN", [0, 2], False), ("REDUCE_MAX", [-1], True), ("REDUCE_MIN", [0], False), ("REDUCE_PROD", [1], False), ("MEAN", [1, 2], True)]:
+                if op == "SUM" and kind in ("i8", "i16"):  # the reference kernel takes them for bytes without sign
+                    continue
+                more = {"SUM": 2, "MEAN": 2, "REDUCE_MAX": 2, "REDUCE_MIN": 2, "REDUCE_PROD": 1}[op]
+                o = options("Reducer", keepDims=keep)
+                auto = (kind, "auto" if kind in QUANT and op in ("SUM", "MEAN") else q)
+                yield Spec(f"{op.lower()}_{len(axes)}_{kind}", op, [given((2, 3, 4)), fed(axes)], [auto], o, more)
+            for op in ("ARG_MAX", "ARG_MIN"):
+                for to, number in (("i32", S.TensorType.INT32), ("i64", S.TensorType.INT64)):
+                    yield Spec(f"{op.lower()}_{to}_{kind}", op, [given((2, 3, 4)), fed(1)], [(to, {})], options(op[:3].title() + op[4:].title(), outputType=number), 2)
+            yield Spec(f"cumsum_{kind}", "CUMSUM", [given((2, 3, 4)), fed(1)], [out], options("Cumsum", exclusive=True, reverse=False))
+            yield Spec(f"cumsum_reverse_{kind}", "CUMSUM", [given((2, 3, 4)), fed(-1)], [out], options("Cumsum", exclusive=False, reverse=True))
+        for op in ("REDUCE_ANY", "REDUCE_ALL"):
+            yield Spec(op.lower(), op, [self.given((2, 3, 4), "bool"), fed([0, 2])], [("bool", {})], options("Reducer", keepDims=True), 1)
+        for kind in ("f32", "i32", "i64"):
+            yield Spec(f"range_{kind}", "RANGE", [fed(1, kind), fed(12, kind), fed(3, kind)], [(kind, {})])
+            yield Spec(f"range_down_{kind}", "RANGE", [fed(7, kind), fed(-2, kind), fed(-2, kind)], [(kind, {})])
+        yield Spec("broadcast_args", "BROADCAST_ARGS", [fed([2, 1, 3]), fed([4, 1])], [("i32", {})])
+        yield Spec("segment_sum", "SEGMENT_SUM", [self.given((5, 3), "f32"), fed([0, 0, 1, 2, 2])], [("f32", {})])
+        for op in ("SUM", "PROD", "MAX", "MIN"):
+            yield Spec(f"unsorted_segment_{op.lower()}", f"UNSORTED_SEGMENT_{op}", [self.given((5, 3), "f32"), fed([1, 0, 1, 3, 0]), fed(4)], [("f32", {})])
+        yield Spec("random_uniform", "RANDOM_UNIFORM", [fed([3, 4])], [("f32", {})], options("Random", seed=3, seed2=5))
+        yield Spec("random_normal", "RANDOM_STANDARD_NORMAL", [fed([3, 4])], [("f32", {})], options("Random", seed=3, seed2=5))
+        yield Spec("multinomial", "MULTINOMIAL", [self.given((2, 5), "f32"), fed(6)], [("i64", {})], options("Random", seed=3, seed2=5))
+        yield Spec("rfft2d", "RFFT2D", [self.given((2, 4, 8), "f32"), fed([4, 8])], [("c64", {})])
+        corner = self.r.uniform(0, 0.7, (12, 2))
+        boxes = ("in", np.concatenate([corner, corner + self.r.uniform(0.1, 0.3, (12, 2))], 1), "f32", {})
+        scores = ("in", self.r.permutation(12) / 12, "f32", {})
+        some = [boxes, scores, fed(5), fed(0.5, "f32"), fed(0.2, "f32")]
+        yield Spec("nms_v4", "NON_MAX_SUPPRESSION_V4", some, [("i32", {}), ("i32", {})], options("NonMaxSuppressionV4"))
+        yield Spec("nms_v5", "NON_MAX_SUPPRESSION_V5", some + [fed(0, "f32")], [("i32", {}), ("f32", {}), ("i32", {})], options("NonMaxSuppressionV5"))
+        yield from self.fed_weights()
+
+    def fed_weights(self):
+        """Weights, biases and the like that are no constants, and the size of a transposed convolution."""
+        fed = lambda v, kind="i32", q={}: ("in", np.asarray(v), kind, q)
+        for kind in ("f32", "i8", "u8", "i16"):
+            x = self.given((2, 6, 5, 4), kind)
+
+            def filters(shape, axis, channels, bias_too, channel=False):
+                w = ("in", self.real(shape, -1, 1), "f32", {}) if kind == "f32" else ("in",) + self.weights(shape, kind, axis, channel)[1:]
+                b = ("const", self.real((channels,)), "f32", {}) if kind == "f32" else self.bias(channels, kind, np.asarray(w[3]["scale"]) * x[3]["scale"])
+                return [w, ("in",) + b[1:] if bias_too else b]
+            out = [(kind, "auto" if kind in QUANT else {})]
+            for both in (False, True):
+                for channel in (False, True):
+                    if channel and kind in ("f32", "u8"):
+                        continue
+                    name = f"{kind}_{both}_{channel}"
+                    o = lambda which, **more: options(which, padding=P.SAME, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1, fusedActivationFunction=FUSED["relu"], **more)
+                    yield Spec("conv_" + name, "CONV_2D", [x] + filters((3, 3, 2, 4), 0, 3, both, channel), out[:], o("Conv2D"), {"f32": 2, "i8": 3, "u8": 1, "i16": 4}[kind])
+                    yield Spec("depthwise_" + name, "DEPTHWISE_CONV_2D", [x] + filters((1, 3, 2, 4), 3, 4, both, channel), out[:], o("DepthwiseConv2D", depthMultiplier=1), {"f32": 2, "i8": 3, "u8": 1, "i16": 5}[kind])
+                    yield Spec("fully_connected_" + name, "FULLY_CONNECTED", [self.given((3, 4), kind, q=x[3])] + filters((5, 4), 0, 5, both, channel), out[:],
+                               options("FullyConnected", fusedActivationFunction=FUSED["none"]), {"f32": 2, "i8": 12 if channel else 4, "u8": 2, "i16": 12 if channel else 7}[kind])
+                    w, b = filters((3, 3, 3, 4), 0, 3, both, channel)
+                    t = options("TransposeConv", padding=P.SAME, strideH=2, strideW=2)
+                    one = self.given((1, 4, 5, 4), kind, q=x[3])
+                    yield Spec("transpose_conv_" + name, "TRANSPOSE_CONV", [self.ints((1, 8, 10, 3)), w, one, b], out[:], t, 3)
+                    yield Spec("transpose_conv_size_" + name, "TRANSPOSE_CONV", [fed((1, 8, 10, 3)), ("const",) + w[1:], one, b], out[:], copy.deepcopy(t), 3)
+                    yield Spec("transpose_conv_all_" + name, "TRANSPOSE_CONV", [fed((1, 7, 9, 3)), w, one, b], out[:], copy.deepcopy(t), 3)
+        hybrid = fed(self.r.integers(-127, 128, (5, 4)), "i8", dict(scale=0.02, zero=0))
+        yield Spec("fully_connected_hybrid", "FULLY_CONNECTED", [self.given((3, 4), "f32"), hybrid, ("const", self.real((5,)), "f32", {})], [("f32", {})], options("FullyConnected"), 5)
+        yield Spec("conv_3d", "CONV_3D", [self.given((1, 4, 5, 4, 2), "f32"), fed(self.real((2, 3, 2, 2, 5)), "f32"), fed(self.real((5,)), "f32")], [("f32", {})],
+                   options("Conv3D", padding=P.SAME, strideD=1, strideH=1, strideW=1, dilationDFactor=1, dilationHFactor=1, dilationWFactor=1))
+        o = options("Conv3D", padding=P.SAME, strideD=2, strideH=2, strideW=2, dilationDFactor=1, dilationHFactor=1, dilationWFactor=1)
+        yield Spec("conv_3d_transpose", "CONV_3D_TRANSPOSE", [fed((1, 8, 10, 8, 3)), fed(self.real((2, 3, 2, 3, 2)), "f32"), self.given((1, 4, 5, 4, 2), "f32"), fed(self.real((3,)), "f32")], [("f32", {})], o)
+        for kind in ("f32", "i8", "u8"):
+            yield Spec(f"prelu_{kind}", "PRELU", [self.given((2, 4, 4, 3), kind), ("in", self.values((1, 1, 3), kind), kind, self.q(kind))], [(kind, "auto" if kind != "f32" else {})])
+        for kind in ("f32", "i8"):
+            table = fed(self.values((5, 3), kind), kind, self.q(kind))
+            yield Spec(f"embedding_{kind}", "EMBEDDING_LOOKUP", [fed([4, 0, 2]), table], [("f32", {})], None, 3)
+        svdf = [self.given((2, 6), "f32"), fed(self.real((8, 6)), "f32"), fed(self.real((8, 5)), "f32"), fed(self.real((4,)), "f32"), ("var", (2, 40), "f32", {})]
+        yield Spec("svdf", "SVDF", svdf, [("f32", {})], options("SVDF", rank=2))
+        rnn = [self.given((2, 3), "f32"), fed(self.real((5, 3)), "f32"), fed(self.real((5, 5)), "f32"), fed(self.real((5,)), "f32"), ("var", (2, 5), "f32", {})]
+        yield Spec("rnn", "RNN", rnn, [("f32", {})], options("RNN", fusedActivationFunction=A.TANH))
+
     # ---- with state
 
     def lstm(self, name, flags, n=2, t=5, ci=6, u=8, p=5, op="UNIDIRECTIONAL_SEQUENCE_LSTM"):

@@ -1,4 +1,4 @@
-// Blocks of images to depth and back, and rows put in place, for every element type.
+// Blocks of images to depth or to images of their own and back, and rows put in place, for every element type.
 #include "runtime/kernels/array/MoveBy.h"
 
 namespace lathe::rt {
@@ -76,6 +76,87 @@ absl::Status depthToSpace(KernelContext &context) {
 }
 LATHE_HOST_FUNCTION(SpaceToDepth, spaceToDepth);
 LATHE_HOST_FUNCTION(DepthToSpace, depthToSpace);
+
+/// The inputs of SpaceToBatchND and BatchToSpaceND: a block and two borders for each dimension behind the first.
+struct Blocks {
+  std::vector<int64_t> sizes;
+  std::vector<std::pair<int64_t, int64_t>> borders;
+  int64_t count = 1; ///< of images that one becomes
+};
+
+absl::StatusOr<Blocks> blocksOf(const KernelContext &context) {
+  Tensor in = context.input(0), shape = context.input(1), borders = context.input(2);
+  Blocks b;
+  if (shape.rank() != 1)
+    return invalid("block_shape must be a vector: ", dimsToString(shape.dims()));
+  b.sizes = intsOf(shape);
+  const auto n = static_cast<int64_t>(b.sizes.size());
+  if (in.rank() < n + 1)
+    return invalid("input rank should be >= ", n + 1, " instead of ", in.rank());
+  if (borders.rank() != 2 || borders.dim(0) != n || borders.dim(1) != 2)
+    return invalid("expected two borders for each of ", n, " blocks: ", dimsToString(borders.dims()));
+  for (int64_t i = 0; i < n; ++i) {
+    if (b.sizes[i] < 1 || __builtin_mul_overflow(b.count, b.sizes[i], &b.count))
+      return invalid("block_shape must be positive: ", b.sizes[i]);
+    b.borders.emplace_back(intAt(borders, 2 * i), intAt(borders, 2 * i + 1));
+    if (b.borders.back().first < 0 || b.borders.back().second < 0)
+      return invalid("paddings and crops must be non-negative: ", b.borders.back().first, " ", b.borders.back().second);
+  }
+  return b;
+}
+
+absl::Status spaceToBatch(KernelContext &context) {
+  Tensor in = context.input(0);
+  LATHE_TRY_VALUE(b, blocksOf(context));
+  Dims dims = in.dims();
+  if (__builtin_mul_overflow(dims[0], b.count, &dims[0]))
+    return invalid("the batch is too large");
+  for (size_t i = 0; i < b.sizes.size(); ++i) {
+    auto [before, after] = b.borders[i];
+    int64_t &size = dims[i + 1];
+    if (__builtin_add_overflow(size, before, &size) || __builtin_add_overflow(size, after, &size) || size % b.sizes[i])
+      return invalid("padded_shape[", i, "]=", size, " is not divisible by block_shape[", i, "]=", b.sizes[i]);
+    size /= b.sizes[i];
+  }
+  return moveBy(context, 0, in, dims, [&](Dims at) -> int64_t {
+    int64_t place = at[0] / in.dim(0);
+    at[0] %= in.dim(0);
+    for (size_t i = b.sizes.size(); i-- > 0; place /= b.sizes[i]) {
+      at[i + 1] = at[i + 1] * b.sizes[i] + place % b.sizes[i] - b.borders[i].first;
+      if (at[i + 1] < 0 || at[i + 1] >= in.dim(static_cast<int64_t>(i) + 1))
+        return -1;
+    }
+    return flatOf(in, at);
+  });
+}
+
+absl::Status batchToSpace(KernelContext &context) {
+  Tensor in = context.input(0);
+  LATHE_TRY_VALUE(b, blocksOf(context));
+  Dims dims = in.dims();
+  if (dims[0] % b.count)
+    return invalid("Input batch dimension (", dims[0], ") is not divisible by product of block sizes (", b.count, ")");
+  dims[0] /= b.count;
+  for (size_t i = 0; i < b.sizes.size(); ++i) {
+    auto [before, after] = b.borders[i];
+    int64_t &size = dims[i + 1];
+    if (__builtin_mul_overflow(size, b.sizes[i], &size) || before > size || after > size - before)
+      return invalid("cropped_shape[", i, "] must be non-negative");
+    size -= before + after;
+  }
+  return moveBy(context, 0, in, dims, [&](Dims at) {
+    int64_t place = 0;
+    for (size_t i = 0; i < b.sizes.size(); ++i) {
+      const int64_t whole = at[i + 1] + b.borders[i].first;
+      place = place * b.sizes[i] + whole % b.sizes[i];
+      at[i + 1] = whole / b.sizes[i];
+    }
+    at[0] += place * dims[0];
+    return flatOf(in, at);
+  });
+}
+LATHE_HOST_FUNCTION(SpaceToBatchND, spaceToBatch);
+LATHE_HOST_FUNCTION(BatchToSpaceND, batchToSpace);
 
 absl::Status inplaceUpdate(KernelContext &context) {
   Tensor x = context.input(0), i = context.input(1), v = context.input(2);
