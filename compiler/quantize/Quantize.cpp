@@ -262,8 +262,10 @@ private:
 
   FailureOr<Report> quantize() {
     progress("calibrate");
-    if (failed(select(module)) || failed(observe(function, calibration, heldOut, session, report.outside)))
+    if (failed(select(module)) || failed(observe(function, calibration, heldOut, session, report.outside)) ||
+        failed(select(module)))
       return failure();
+    report.unreached = llvm::count_if(findUnits(function), [](const Unit &unit) { return unit.last()->hasAttr(unreachedAttr); });
     if (failed(keepReference()))
       return failure();
     std::vector<Unit> units = chosenUnits(function); // before anything is kept

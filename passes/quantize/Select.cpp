@@ -20,7 +20,7 @@ enum class Refusal { None, Kept, Kind, Input };
 
 /// Why a unit stays float; `quantized` are the results of those chosen so far.
 Refusal reasonToRefuse(const Unit &unit, int64_t bits, const llvm::DenseSet<Value> &quantized) {
-  if (unit.last()->hasAttr(keepAttr))
+  if (unit.last()->hasAttr(keepAttr) || unit.last()->hasAttr(unreachedAttr))
     return Refusal::Kept;
   // tables of 16-bit functions and the 16-bit softmax are interpolated: float is more exact and no slower
   if (bits == 16 && (unit.kind == UnitKind::Table || unit.kind == UnitKind::Softmax))

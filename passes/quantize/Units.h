@@ -23,7 +23,7 @@
 namespace lathe::quantize {
 
 constexpr const char *markAttr = "hlo.quantize", *rangesAttr = "hlo.ranges", *typesAttr = "hlo.quantized", *keepAttr = "hlo.keep_float",
-                     *givenAttr = "hlo.given_range";
+                     *givenAttr = "hlo.given_range", *unreachedAttr = "hlo.unreached";
 
 enum class UnitKind {
   Conv,     ///< a convolution with constant weights, scaled per output channel
