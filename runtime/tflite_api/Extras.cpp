@@ -1,7 +1,11 @@
 // Functions for what compiled models do without: delegates, hardware buffers, telemetry.
+#include "runtime/tflite_api/Delegates.h"
 #include "tensorflow/lite/c/c_api_experimental.h"
 
 #include <cstring>
+
+using lathe::tflite_api::Delegate;
+using lathe::tflite_api::opaque;
 
 struct TfLiteBackendBuffer {
   void *pointer = nullptr;
@@ -11,15 +15,6 @@ struct TfLiteSynchronization {
 };
 
 namespace {
-
-/// The layout of delegates that programs make themselves.
-struct Delegate {
-  void *data;
-  void *prepare, *copyFrom, *copyTo, *freeHandle;
-  int64_t flags;
-  TfLiteOpaqueDelegateBuilder *builder;
-};
-static_assert(sizeof(Delegate) == 56);
 
 struct XnnpackOptions {
   int32_t threads;
@@ -43,7 +38,8 @@ struct NnapiOptions {
 };
 static_assert(sizeof(NnapiOptions) == 56);
 
-TfLiteDelegate *opaque(Delegate *d) { return reinterpret_cast<TfLiteDelegate *>(d); }
+/// Operators that it would run are compiled.
+TfLiteStatus takesNothing(TfLiteContext *, TfLiteDelegate *) { return kTfLiteOk; }
 
 } // namespace
 
@@ -73,6 +69,7 @@ void *TfLiteOpaqueDelegateGetData(const TfLiteOpaqueDelegate *delegate) {
 TFL_CAPI_EXPORT XnnpackOptions TfLiteXNNPackDelegateOptionsDefault(void) { return XnnpackDelegate().options; }
 TFL_CAPI_EXPORT TfLiteDelegate *TfLiteXNNPackDelegateCreate(const XnnpackOptions *options) {
   auto *d = new XnnpackDelegate;
+  d->delegate.prepare = takesNothing;
   if (options)
     // only what every version of the structure has: its end moved
     std::memcpy(&d->options, options, offsetof(XnnpackOptions, weightsCache));

@@ -12,6 +12,7 @@ struct TfLiteInterpreterOptions {
   int threads = 1;
   lathe::tflite_api::Reporter reporter;
   lathe::tflite_api::OperatorTable operators;
+  std::vector<TfLiteDelegate *> delegates;
   bool canCancel = false;
 };
 struct TfLiteInterpreter {

@@ -55,6 +55,17 @@ HostGraph::~HostGraph() {
     TfLiteTensorFree(&t);
   }
   TfLiteIntArrayFree(executionPlan);
+  for (TfLiteOperator *kernel : kernels)
+    TfLiteOperatorDelete(kernel);
+}
+
+TfLiteStatus HostGraph::replaceNodes(TfLiteOperator *kernel, const TfLiteIntArray *taken) {
+  if (kernel)
+    kernels.insert(kernel);
+  if (taken && taken->size == 0)
+    return kTfLiteOk;
+  report.report(absl::UnimplementedError("a delegate cannot take operators: they are compiled"));
+  return kTfLiteError;
 }
 
 absl::Status HostGraph::readTensors() {

@@ -70,6 +70,9 @@ public:
   void *persistent(size_t bytes);
   int requestScratch(size_t bytes);
   void *scratch(int index);
+  TfLiteContext *forDelegates() { return &context; }
+  /// What a delegate would run of the plan: nothing can be taken. The kernel is ours from here on, as in an interpreter.
+  TfLiteStatus replaceNodes(TfLiteOperator *kernel, const TfLiteIntArray *taken);
   bool metadata(const char *name, const char **data, size_t *bytes) const;
 
   /// That of a context which a function of the program was called with.
@@ -114,6 +117,7 @@ private:
   /// Elements of tensors that are not dynamic, by tensor.
   std::map<size_t, std::unique_ptr<char[]>> memory;
   std::deque<std::vector<char>> kept, scratches;
+  std::set<TfLiteOperator *> kernels; ///< of delegates
 };
 
 } // namespace lathe::tflite_api

@@ -2,6 +2,7 @@
 
 #include "proto/tflite_generated.h"
 #include "runtime/session/CompilerLibrary.h"
+#include "runtime/tflite_api/Delegates.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -337,6 +338,31 @@ bool Interpreter::hostMore(size_t callable, const tflgraph::Apart &more) {
   if (graph.ok())
     hosted[callable] = *std::move(graph);
   return graph.ok();
+}
+
+absl::Status Interpreter::prepareDelegate(TfLiteDelegate *delegate) {
+  auto *d = reinterpret_cast<Delegate *>(delegate);
+  const bool isOpaque = d && d->builder && d->builder->Prepare;
+  if (!d || !(isOpaque || d->prepare))
+    return absl::InvalidArgumentError(d ? "the delegate has no Prepare" : "there is no delegate");
+  std::set<unsigned> seen;
+  for (size_t i = 0; i < file->callables.size(); ++i) {
+    if (!seen.insert(file->callables[i].subgraph).second)
+      continue;
+    HostGraph *graph = hosted.empty() ? shown[i].get() : hosted[i].get();
+    if (!graph) {
+      auto made = graphOf(i, true);
+      if (!made.ok())
+        return made.status();
+      graph = (shown[i] = *std::move(made)).get(); // it keeps the context
+    }
+    TfLiteContext *context = graph->forDelegates();
+    const TfLiteStatus status =
+        isOpaque ? d->builder->Prepare(reinterpret_cast<TfLiteOpaqueContext *>(context), delegate, d->builder->data) : d->prepare(context, delegate);
+    if (status != kTfLiteOk)
+      return absl::InternalError(absl::StrCat("the delegate's Prepare failed with status ", static_cast<int>(status), ": operators are compiled, and none is left to a delegate"));
+  }
+  return absl::OkStatus();
 }
 
 void Interpreter::release() {

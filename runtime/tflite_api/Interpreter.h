@@ -104,6 +104,9 @@ public:
   const Model &model() const { return *file; }
   const Reporter &reporter() const { return report; }
   absl::Status resetVariables();
+  /// Lets a delegate of the program look at each subgraph that can be called, where it finds the operators of the program alone, and cannot
+  /// take them. What its Prepare says is the result.
+  absl::Status prepareDelegate(TfLiteDelegate *delegate);
 
 private:
   friend class Runner;
@@ -123,6 +126,7 @@ private:
   std::vector<std::unique_ptr<Runner>> runners; ///< by callable
   const CompileOptions compileOptions;
   std::vector<std::unique_ptr<HostGraph>> hosted; ///< by callable; empty where the model is compiled as a whole
+  std::map<size_t, std::unique_ptr<HostGraph>> shown; ///< by callable: what delegates have seen of models that are compiled as a whole
   OperatorTable operators;
   std::map<unsigned, tflgraph::Apart> apart;    ///< by subgraph: operators that did not compile with those around them
   std::shared_ptr<SharedState> shared;          ///< of the parts; in a part, of the whole

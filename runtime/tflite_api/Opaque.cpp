@@ -76,7 +76,9 @@ TfLiteStatus getNode(TfLiteContext *c, int index, TfLiteNode **node, TfLiteRegis
   *registration = &n->registration;
   return kTfLiteOk;
 }
-TfLiteStatus noDelegates(TfLiteContext *, TfLiteRegistration, const TfLiteIntArray *, TfLiteDelegate *) { return kTfLiteError; }
+TfLiteStatus replaceNodes(TfLiteContext *c, TfLiteRegistration kernel, const TfLiteIntArray *nodes, TfLiteDelegate *) {
+  return HostGraph::of(c).replaceNodes(kernel.registration_external, nodes);
+}
 struct TfLiteExternalContext *getExternal(TfLiteContext *, int) { return nullptr; }
 void setExternal(TfLiteContext *, int, struct TfLiteExternalContext *) {}
 void *allocatePersistent(TfLiteContext *c, size_t bytes) { return HostGraph::of(c).persistent(bytes); }
@@ -120,7 +122,7 @@ void HostGraph::makeContext(int threadCount) {
   context.ReportError = reportError;
   context.AddTensors = ::addTensors;
   context.GetNodeAndRegistration = getNode;
-  context.ReplaceNodeSubsetsWithDelegateKernels = reinterpret_cast<void *>(noDelegates);
+  context.ReplaceNodeSubsetsWithDelegateKernels = reinterpret_cast<void *>(::replaceNodes);
   context.recommended_num_threads = threadCount;
   context.GetExternalContext = getExternal;
   context.SetExternalContext = setExternal;
@@ -306,9 +308,9 @@ TfLiteStatus TfLiteOpaqueContextGetNodeAndRegistration(TfLiteOpaqueContext *c, i
   *op = n->op.op ? const_cast<TfLiteOperator *>(n->op.op) : n->external;
   return kTfLiteOk;
 }
-TfLiteStatus TfLiteOpaqueContextReplaceNodeSubsetsWithDelegateKernels(TfLiteOpaqueContext *, TfLiteOperator *, const TfLiteIntArray *,
+TfLiteStatus TfLiteOpaqueContextReplaceNodeSubsetsWithDelegateKernels(TfLiteOpaqueContext *c, TfLiteOperator *kernel, const TfLiteIntArray *nodes,
                                                                       TfLiteOpaqueDelegate *) {
-  return kTfLiteError;
+  return graphOf(c).replaceNodes(kernel, nodes);
 }
 TfLiteOpaqueTensor *TfLiteOpaqueContextGetOpaqueTensor(const TfLiteOpaqueContext *c, int index) { return opaque(graphOf(c).tensor(index)); }
 TfLiteStatus TfLiteOpaqueContextGetInputs(const TfLiteOpaqueContext *c, const int **data, int *count) {

@@ -53,7 +53,10 @@ void TfLiteInterpreterOptionsDelete(TfLiteInterpreterOptions *options) { delete 
 void TfLiteInterpreterOptionsSetNumThreads(TfLiteInterpreterOptions *options, int32_t n) {
   options->threads = n;
 }
-void TfLiteInterpreterOptionsAddDelegate(TfLiteInterpreterOptions *, TfLiteDelegate *) {}
+void TfLiteInterpreterOptionsAddDelegate(TfLiteInterpreterOptions *options, TfLiteDelegate *delegate) {
+  if (delegate)
+    options->delegates.push_back(delegate);
+}
 void TfLiteInterpreterOptionsSetErrorReporter(TfLiteInterpreterOptions *options, void (*reporter)(void *, const char *, va_list), void *user) {
   options->reporter = {reporter, user};
 }
@@ -133,6 +136,9 @@ TfLiteInterpreter *TfLiteInterpreterCreate(const TfLiteModel *model, const TfLit
   auto interpreter = std::make_unique<TfLiteInterpreter>(model->model, std::clamp(given.threads, 1, 256), given.reporter);
   if (told(given.reporter, interpreter->interpreter.host(given.operators)) != kTfLiteOk)
     return nullptr;
+  for (TfLiteDelegate *delegate : given.delegates)
+    if (told(given.reporter, interpreter->interpreter.prepareDelegate(delegate)) != kTfLiteOk)
+      return nullptr;
   interpreter->canCancel = given.canCancel;
   return interpreter.release();
 }
@@ -148,8 +154,9 @@ TfLiteInterpreter *TfLiteInterpreterCreateWithSelectedOps(const TfLiteModel *mod
   return TfLiteInterpreterCreate(model, options);
 }
 
-TfLiteStatus TfLiteInterpreterModifyGraphWithDelegate(const TfLiteInterpreter *, TfLiteDelegate *delegate) {
-  return delegate ? kTfLiteOk : kTfLiteError; // the delegate takes no operator
+TfLiteStatus TfLiteInterpreterModifyGraphWithDelegate(const TfLiteInterpreter *interpreter, TfLiteDelegate *delegate) {
+  auto &i = const_cast<TfLiteInterpreter *>(interpreter)->interpreter;
+  return told(i.reporter(), i.prepareDelegate(delegate)) == kTfLiteOk ? kTfLiteOk : kTfLiteDelegateError;
 }
 int32_t TfLiteInterpreterGetInputTensorIndex(const TfLiteInterpreter *i, int32_t index) {
   return index < 0 || index >= static_cast<int32_t>(i->inputIndices.size()) ? -1 : i->inputIndices[static_cast<size_t>(index)];

@@ -24,7 +24,7 @@ TFL_CAPI_EXPORT extern TfLiteModel *TfLiteModelCreateFromFileWithErrorReporter(
     const char *model_path, void (*reporter)(void *user_data, const char *format, va_list args), void *user_data);
 TFL_CAPI_EXPORT extern void TfLiteModelDelete(TfLiteModel *model);
 
-/* Options. Delegates are accepted and left alone: everything is compiled. */
+/* Options. A delegate's Prepare is called and finds no operator that it could take: they are compiled. */
 TFL_CAPI_EXPORT extern TfLiteInterpreterOptions *TfLiteInterpreterOptionsCreate(void);
 TFL_CAPI_EXPORT extern TfLiteInterpreterOptions *TfLiteInterpreterOptionsCopy(const TfLiteInterpreterOptions *from);
 TFL_CAPI_EXPORT extern void TfLiteInterpreterOptionsDelete(TfLiteInterpreterOptions *options);
