@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <numeric>
 #include <tuple>
 
 using namespace mlir;
@@ -153,13 +152,18 @@ LogicalResult byHistogram(func::FuncOp function, ArrayRef<Feed> feeds, const Ses
 
 } // namespace
 
+bool widensRanges(const QuantizeOptions &options) {
+  // 16 bits have steps to spare, while one number outside is off by more than all rounding
+  return options.observer == "minmax" && (options.maxError >= 0 || options.kind == "int16x8");
+}
+
 LogicalResult observe(func::FuncOp function, ArrayRef<Feed> feeds, ArrayRef<Feed> others, const Session &session, double &outside) {
   OwningOpRef<ModuleOp> clone = function->getParentOfType<ModuleOp>().clone();
   func::FuncOp tapped = onlyFunction(*clone);
   const int own = function.getNumResults();
   std::vector<UnitTaps> taps = addRangeTaps(tapped);
   struct Seen {
-    std::vector<double> lowest, highest; ///< in each feed, of what is calibrated with
+    std::vector<double> lowest, highest; ///< in each feed that is calibrated with; NaN where it did not come here
     bool finite = true;
     std::vector<std::pair<double, double>> others;
   };
@@ -171,9 +175,9 @@ LogicalResult observe(func::FuncOp function, ArrayRef<Feed> feeds, ArrayRef<Feed
         seen[k].others.push_back({low, high});
       } else if (std::isnan(low) || std::isnan(high)) {
         seen[k].finite = false;
-      } else if (low <= high) {
-        seen[k].lowest.push_back(low);
-        seen[k].highest.push_back(high);
+      } else {
+        seen[k].lowest.push_back(low <= high ? low : NAN);
+        seen[k].highest.push_back(low <= high ? high : NAN);
       }
     }
   };
@@ -182,47 +186,44 @@ LogicalResult observe(func::FuncOp function, ArrayRef<Feed> feeds, ArrayRef<Feed
   if (failed(runOn(std::move(clone), all, session, take)))
     return failure();
   std::vector<std::pair<double, double>> ranges;
+  std::vector<Extremes> ends; // two each; lower ends are negated
   for (const Seen &s : seen) {
     auto &[low, high] = ranges.emplace_back(INFINITY, -INFINITY);
-    if (!s.finite) {
+    double n = 0, lows = 0, highs = 0;
+    for (auto [l, h] : llvm::zip_equal(s.lowest, s.highest)) {
+      if (std::isnan(l))
+        continue;
+      std::tie(low, high) = std::make_pair(std::min(low, l), std::max(high, h));
+      std::tie(n, lows, highs) = std::make_tuple(n + 1, lows + l, highs + h);
+    }
+    if (!s.finite)
       std::tie(low, high) = std::make_pair(-INFINITY, INFINITY);
-    } else if (!s.lowest.empty()) {
-      low = *std::min_element(s.lowest.begin(), s.lowest.end());
-      high = *std::max_element(s.highest.begin(), s.highest.end());
-    }
-    if (!std::isfinite(low) || !std::isfinite(high))
-      continue;
-    const double n = static_cast<double>(s.lowest.size());
-    if (session.options.observer == "average") {
-      low = std::accumulate(s.lowest.begin(), s.lowest.end(), 0.0) / n;
-      high = std::accumulate(s.highest.begin(), s.highest.end(), 0.0) / n;
-    } else if (session.options.observer == "minmax" && (session.options.maxError >= 0 || session.options.kind == "int16x8")) {
-      // 16 bits have steps to spare, while one number outside is off by more than all rounding
-      std::vector<double> negated(s.lowest.size());
-      std::transform(s.lowest.begin(), s.lowest.end(), negated.begin(), std::negate<double>());
-      const double width = high - low;
-      low = -expectedEnd(negated, width);
-      high = expectedEnd(s.highest, width);
-    }
+    const double width = std::isfinite(low) && std::isfinite(high) ? high - low : 0;
+    Extremes &down = ends.emplace_back(Extremes{s.lowest, width});
+    std::transform(down.highest.begin(), down.highest.end(), down.highest.begin(), std::negate<double>());
+    ends.push_back({s.highest, width});
+    if (session.options.observer == "average" && std::isfinite(low) && std::isfinite(high))
+      std::tie(low, high) = std::make_pair(lows / n, highs / n);
+  }
+  if (widensRanges(session.options)) {
+    const Reach reach = expectedReach(ends);
+    outside = reach.outside;
+    for (auto [k, range] : llvm::enumerate(ranges))
+      if (std::isfinite(range.first) && std::isfinite(range.second))
+        range = {-expectedEnd(ends[2 * k], reach), expectedEnd(ends[2 * k + 1], reach)};
   }
   if ((session.options.observer == "percentile" || session.options.observer == "entropy") &&
       failed(byHistogram(function, feeds, session, taps, ranges, own)))
     return failure();
   for (auto [unit, tap] : llvm::zip_equal(chosenUnits(function), taps)) {
     SmallVector<double> numbers;
-    bool isReached = true;
     auto put = [&](int at) {
       auto range = at < 0 ? std::pair<double, double>(0, 0) : ranges[(at - own) / 2];
       numbers.append({range.first, range.second});
-      isReached &= range.first <= range.second;
     };
     for (int at : tap.inputs)
       put(at);
     put(tap.output);
-    if (!isReached) { // it lies in a branch that no feed took, or in a loop without turns
-      unit.last()->setAttr(unreachedAttr, UnitAttr::get(function.getContext()));
-      continue;
-    }
     unit.last()->setAttr(rangesAttr, DenseF64ArrayAttr::get(function.getContext(), numbers));
   }
   int64_t left = 0, compared = 0;
@@ -232,7 +233,8 @@ LogicalResult observe(func::FuncOp function, ArrayRef<Feed> feeds, ArrayRef<Feed
         left += low < range.first || high > range.second;
         ++compared;
       }
-  outside = compared ? double(left) / double(compared) : 0;
+  if (compared)
+    outside = double(left) / double(compared);
   return success();
 }
 

@@ -13,8 +13,11 @@ mlir::LogicalResult runOn(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::ArrayR
                           llvm::function_ref<void(size_t, std::vector<Tensor> &)> seen, std::vector<KernelTime> *times = nullptr,
                           bool forTarget = false);
 
+/// Whether the ends of ranges are those that are expected of inputs to come (Tail.h): where a bound on errors is asked for, and with 16 bits.
+bool widensRanges(const QuantizeOptions &options);
+
 /// Sets hlo.ranges on the chosen units of the module's function, from `feeds`. `outside`: the share of ranges that one of `others` leaves, a
-/// mean over these. Where a bound on errors is asked for, extremes are those that are expected of inputs to come.
+/// mean over these; without others, where ranges are widened, that which each feed leaves of those made from the rest.
 mlir::LogicalResult observe(mlir::func::FuncOp function, llvm::ArrayRef<Feed> feeds, llvm::ArrayRef<Feed> others, const Session &session,
                             double &outside);
 

@@ -145,10 +145,16 @@ private:
       return failure();
     if (feeds->empty())
       return emitError(module.getLoc()) << "--calibrate: there are no feeds";
-    for (auto [i, feed] : llvm::enumerate(*feeds))
-      (i % 2 ? heldOut : calibration).push_back(feed);
-    if (heldOut.empty())
-      heldOut = calibration;
+    // What seen inputs leave of a range tells nothing where its ends are made for those to come, and roundings do not know what was
+    // seen: then all feeds say both.
+    if (session.options.maxError >= 0 && widensRanges(session.options) && feeds->size() >= fewestSamples) {
+      calibration = heldOut = *feeds;
+    } else {
+      for (auto [i, feed] : llvm::enumerate(*feeds))
+        (i % 2 ? heldOut : calibration).push_back(feed);
+      if (heldOut.empty())
+        heldOut = calibration;
+    }
     report.feeds = feeds->size();
     report.heldOut = heldOut.size();
     return quantize();
@@ -164,7 +170,6 @@ private:
   std::vector<std::vector<Tensor>> reference; ///< the float model's results on held-out feeds
   std::vector<std::pair<double, double>> ends; ///< the lowest and highest number of each of its results on all feeds
   std::vector<KernelTime> floatTimes, times;  ///< of the float model and of the form that was accepted
-  std::vector<double> offsets;                ///< by unit: decibels that its signal owes to what is the same in all of it
   using Kept = std::vector<bool>;             ///< which units stay float
 
   /// Without feeds: by what the model says of its ranges, as long as that is enough. Nothing is measured.
@@ -185,7 +190,7 @@ private:
       report.units.push_back(lineOf(unit));
     addFloatProducts();
     progress("quantize");
-    if (failed(rewrite(module, session.options.io, false, session.annotate)))
+    if (failed(rewrite(module, session.options.io, session.annotate ? Form::Annotated : Form::Whole)))
       return emitError(module.getLoc()) << "--calibrate FEEDS.npz gives ranges to values of which the model says none";
     return std::move(report);
   }
@@ -240,17 +245,19 @@ private:
       pm.addPass(createHloQuantizeSelect(o));
     });
   }
-  /// From marks with ranges to integers; `annotate`: to types on the marked ops.
-  LogicalResult rewrite(ModuleOp on, const std::string &io, bool isolate, bool annotate = false) {
+  /// From marks with ranges to integers; annotated: to types on the marked ops.
+  enum class Form { Whole, Isolated, Mixed, Annotated };
+  LogicalResult rewrite(ModuleOp on, const std::string &io, Form form) {
     return runPasses(on, [&](PassManager &pm) {
       HloQuantizeParametersOptions p;
       p.bits = bits;
       pm.addPass(createHloQuantizeParameters(p));
-      if (annotate)
+      if (form == Form::Annotated)
         return;
       HloQuantizeRewriteOptions r;
       r.io = io;
-      r.isolate = isolate;
+      r.isolate = form == Form::Isolated;
+      r.mix = form == Form::Mixed;
       r.fastMath = session.options.math == "fast";
       pm.addPass(createHloQuantizeRewrite(r));
     });
@@ -262,17 +269,16 @@ private:
 
   FailureOr<Report> quantize() {
     progress("calibrate");
-    if (failed(select(module)) || failed(observe(function, calibration, heldOut, session, report.outside)) ||
-        failed(select(module)))
+    const std::vector<Feed> others = report.heldOut < report.feeds ? heldOut : std::vector<Feed>();
+    if (failed(select(module)) || failed(observe(function, calibration, others, session, report.outside)))
       return failure();
-    report.unreached = llvm::count_if(findUnits(function), [](const Unit &unit) { return unit.last()->hasAttr(unreachedAttr); });
     if (failed(keepReference()))
       return failure();
     std::vector<Unit> units = chosenUnits(function); // before anything is kept
     if (failed(measureUnits(units)))
       return failure();
 
-    auto kept = search(units, searchOrder());
+    auto kept = search(units);
     if (succeeded(kept) && session.options.keepFaster)
       kept = keepFaster(units, *kept);
     if (failed(kept))
@@ -298,28 +304,64 @@ private:
       if (failed(observe(function, all, {}, session, outside)))
         return failure();
     }
-    if (failed(rewrite(module, session.options.io, false, session.annotate)))
+    if (failed(rewrite(module, session.options.io, session.annotate ? Form::Annotated : Form::Whole)))
       return failure();
     return std::move(report);
   }
 
-  /// The units in the order in which they are kept float: the worst first, those with few multiply-adds, which cost little, before those
-  /// with many. Half as many decibels count as a share of the work; a thousandth of all work is what a unit costs at least.
-  std::vector<size_t> searchOrder() const {
+  /// The units in the order in which they are kept float: those first by which the outputs are off most for the work that they do. A
+  /// thousandth of all work is what a unit costs at least.
+  std::vector<size_t> searchOrder(ArrayRef<double> influence) const {
     double all = 0;
     for (const UnitReport &line : report.units)
       all += double(line.multiplyAdds);
-    // those in loops cannot be measured alone, and stand where a unit of middling quality would
-    auto rank = [&](size_t i) {
-      const UnitReport &line = report.units[i];
-      const double quality = std::isnan(line.sqnr) ? 25.0 : line.sqnr - std::max(offsets[i], 0.0);
-      return quality + (all > 0 ? 5 * std::log10(double(line.multiplyAdds) / all + 1e-3) : 0);
-    };
+    auto rank = [&](size_t i) { return influence[i] / ((all > 0 ? double(report.units[i].multiplyAdds) / all : 0) + 1e-3); };
     std::vector<size_t> order(report.units.size());
     for (size_t i = 0; i < order.size(); ++i)
       order[i] = i;
-    llvm::sort(order, [&](size_t a, size_t b) { return std::make_pair(rank(a), a) < std::make_pair(rank(b), b); });
+    llvm::sort(order, [&](size_t a, size_t b) { return std::make_pair(-rank(a), a) < std::make_pair(-rank(b), b); });
     return order;
+  }
+
+  /// For each unit: the square of the outputs' largest error where this unit alone is computed in integers, as a share of their ranges,
+  /// over some feeds. Squares, since roundings that know nothing of each other add so.
+  FailureOr<std::vector<double>> influences(const std::vector<Unit> &units) {
+    constexpr size_t mostRuns = 1024, mostFeeds = 8;
+    progress("measure what each node does to the outputs");
+    OwningOpRef<ModuleOp> clone = module.clone();
+    if (failed(rewrite(*clone, "float", Form::Mixed)))
+      return failure();
+    const size_t forms = units.size() + 1, count = std::min(heldOut.size(), std::clamp<size_t>(mostRuns / forms, 2, mostFeeds));
+    std::vector<Feed> runs;
+    for (size_t i = 0; i < count; ++i)
+      for (size_t k = 0; k < forms; ++k) { // none, then each
+        Tensor shares = Tensor::allocate(DType::Float32, {int64_t(units.size())});
+        std::fill_n(shares.data<float>(), units.size(), 0.0f);
+        if (k > 0)
+          shares.data<float>()[k - 1] = 1;
+        runs.push_back(heldOut[i]);
+        runs.back().push_back(std::move(shares));
+      }
+    std::vector<double> influence(units.size(), 0);
+    std::vector<Tensor> exact;
+    auto take = [&](size_t run, std::vector<Tensor> &results) {
+      if (run % forms == 0) {
+        exact.clear();
+        for (const Tensor &t : results)
+          exact.push_back(t.clone());
+        return;
+      }
+      for (size_t k = 0; k < results.size(); ++k) {
+        Comparison c;
+        std::tie(c.low, c.high) = ends[k];
+        c.add(exact[k], results[k]);
+        if (c.real)
+          influence[run % forms - 1] += c.error() * c.error() / double(count);
+      }
+    };
+    if (failed(runOn(std::move(clone), runs, session, take)))
+      return failure();
+    return influence;
   }
 
   /// The float model's results on the held-out feeds, and their ranges on all of them.
@@ -393,12 +435,11 @@ private:
 
   /// Each unit alone, on float inputs: one run of all of them beside the float model.
   LogicalResult measureUnits(const std::vector<Unit> &units) {
-    offsets.assign(units.size(), 0);
     for (const Unit &unit : units)
       report.units.push_back(lineOf(unit));
     progress("measure");
     OwningOpRef<ModuleOp> clone = module.clone();
-    if (failed(rewrite(*clone, "float", true)))
+    if (failed(rewrite(*clone, "float", Form::Isolated)))
       return failure();
     const size_t own = function.getNumResults();
     std::vector<size_t> lines; // those of the top block have results
@@ -419,10 +460,6 @@ private:
       report.units[i].sqnr = decibels(signal[k], noise[k]);
       auto ranges = units[i].last()->getAttrOfType<DenseF64ArrayAttr>(rangesAttr);
       const double width = ranges[ranges.size() - 1] - ranges[ranges.size() - 2];
-      // numbers that all lie near one other than 0 tell by what they differ: as normal ones, a sixth of the range
-      auto type = cast<RankedTensorType>(units[i].out.getType());
-      if (type.hasStaticShape() && width > 0)
-        offsets[i] = decibels(signal[k], double(type.getNumElements()) * double(heldOut.size()) * width * width / 36);
       report.units[i].largestError = largest[k] == 0 ? 0 : largest[k] / std::max(width, 1e-30);
     }
     return success();
@@ -441,7 +478,7 @@ private:
   FailureOr<OwningOpRef<ModuleOp>> formWith(const std::vector<Unit> &units, const Kept &kept) {
     keepFloat(units, kept);
     OwningOpRef<ModuleOp> clone = module.clone();
-    if (failed(select(*clone)) || failed(rewrite(*clone, "float", false)))
+    if (failed(select(*clone)) || failed(rewrite(*clone, "float", Form::Whole)))
       return failure();
     return clone;
   }
@@ -471,21 +508,26 @@ private:
     return fine;
   }
 
-  /// Which units stay float: the fewest of the order with which the bound holds, by doubling and halving.
-  FailureOr<Kept> search(const std::vector<Unit> &units, ArrayRef<size_t> order) {
+  /// Which units stay float: the fewest of an order with which the bound holds, by doubling and halving.
+  FailureOr<Kept> search(const std::vector<Unit> &units) {
+    const Kept none(units.size(), false);
+    auto first = this->holds(units, none);
+    if (failed(first))
+      return failure();
+    if (*first)
+      return none;
+    auto influence = influences(units);
+    if (failed(influence))
+      return failure();
+    const std::vector<size_t> order = searchOrder(*influence);
     auto firstOf = [&](size_t count) {
-      Kept kept(units.size(), false);
-      for (size_t i : order.take_front(count))
+      Kept kept = none;
+      for (size_t i : ArrayRef(order).take_front(count))
         kept[i] = true;
       return kept;
     };
     auto holds = [&](size_t count) { return this->holds(units, firstOf(count)); };
     size_t bad = 0, good = 0;
-    auto first = holds(0);
-    if (failed(first))
-      return failure();
-    if (*first)
-      return firstOf(0);
     for (good = 1;; good = std::min(2 * good, units.size())) {
       auto now = holds(good);
       if (failed(now))

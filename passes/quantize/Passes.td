@@ -57,12 +57,14 @@ def HloQuantizeRewrite : Quantize_Pass<"hlo-quantize-rewrite"> {
     where a float one enters a unit, once each, and dequantized where a quantized one is used otherwise. With `io` the function's
     float inputs and results that units read and make become integers themselves, with `hlo.quantized` beside their names.
     With `isolate` nothing is replaced: each unit is computed from the float values, and its dequantized result becomes one
-    more result of the function.
+    more result of the function. With `mix` the function has one more argument, a number for each unit, in loops and branches too: the
+    share of what its integer form is off by that is added to its float result, on which all that follows depends.
   }];
   let options = [
     Option<"io", "io", "std::string", /*default=*/"\"float\"", "element type of quantized inputs and results: float, int8 or uint8">,
     Option<"fastMath", "fast-math", "bool", /*default=*/"false", "8-bit results are rounded once, in f32">,
-    Option<"isolate", "isolate", "bool", /*default=*/"false", "results of single units beside the float ones">
+    Option<"isolate", "isolate", "bool", /*default=*/"false", "results of single units beside the float ones">,
+    Option<"mix", "mix", "bool", /*default=*/"false", "errors of single units in the float model, by an argument">
   ];
   let statistics = [
     Statistic<"numQuantize", "quantize", "values quantized">,

@@ -24,8 +24,8 @@ namespace {
 
 class Rewriter {
 public:
-  Rewriter(func::FuncOp function, StringRef io, bool isolate, bool fastMath)
-      : function(function), context(function->getParentOfType<ModuleOp>()), io(io), isolate(isolate) {
+  Rewriter(func::FuncOp function, StringRef io, bool isolate, bool mix, bool fastMath)
+      : function(function), context(function->getParentOfType<ModuleOp>()), io(io), isolate(isolate), mix(mix) {
     context.fastQuantizedMath = fastMath;
   }
   unsigned quantized = 0, dequantized = 0;
@@ -41,18 +41,20 @@ public:
       if (failed(types))
         return failure();
       SmallVector<Value> inputs;
-      for (auto [v, p] : llvm::zip_equal(unit.inputs, types->inputs))
-        inputs.push_back(quantizedOf(unit, v, p, types->bits));
       context.builder.setInsertionPointAfter(unit.last());
+      for (auto [v, p] : llvm::zip_equal(unit.inputs, types->inputs))
+        inputs.push_back(mix ? quantizedHere(v, p, types->bits) : quantizedOf(unit, v, p, types->bits));
+      if (!mix)
+        context.builder.setInsertionPointAfter(unit.last());
       Emitter e(context, unit.last()->getLoc(), graph::getNodeName(unit.root->getLoc()));
       Value q = emitUnit(e, unit, *types, inputs);
       if (!q || context.sawError)
         return failure();
       made.push_back({unit.out, q, types->output});
-      if (!isolate)
+      if (!isolate && !mix)
         integers[{unit.out, types->bits}] = {q, types->output};
     }
-    return isolate ? addErrors() : replace();
+    return mix ? mixErrors() : isolate ? addErrors() : replace();
   }
 
 private:
@@ -63,7 +65,7 @@ private:
   func::FuncOp function;
   legalize::HloContext context;
   StringRef io;
-  bool isolate;
+  bool isolate, mix;
   std::vector<Made> made;
   llvm::DenseMap<std::pair<Value, int64_t>, std::pair<Value, Params>> integers;
 
@@ -89,6 +91,13 @@ private:
     }
     integers[{v, bits}] = {q, params};
     return q;
+  }
+
+  /// Behind all ops of the unit before it, whose result is another value once errors are mixed in.
+  Value quantizedHere(Value v, Params params, int64_t bits) {
+    Emitter e(context, v.getLoc(), "");
+    Value q = quantizeConstant(e, v, params, bits);
+    return q ? q : quantizeValue(e, v, params, bits);
   }
 
   /// int8 elements from those of the interface, and back: unsigned ones are 128 more.
@@ -184,6 +193,29 @@ private:
     return success();
   }
 
+  /// One more argument, with a number for each unit: that share of what its integer form is off by is added to its result.
+  LogicalResult mixErrors() {
+    const unsigned last = function.getNumArguments();
+    auto type = RankedTensorType::get({int64_t(made.size())}, Float32Type::get(function.getContext()));
+    if (failed(function.insertArgument(last, type, DictionaryAttr::get(function.getContext()), function.getLoc())))
+      return failure();
+    Value shares = function.getArgument(last);
+    for (auto [i, m] : llvm::enumerate(made)) {
+      context.builder.setInsertionPointAfterValue(m.q);
+      Emitter e(context, m.real.getLoc(), "");
+      AffineExpr at = getAffineConstantExpr(int64_t(i), function.getContext());
+      Value share = e.reshape(e.sliceDim(shares, 0, at, at + 1), ArrayRef<int64_t>()),
+            mixed = e.add(m.real, e.mul(e.sub(dequantizeValue(e, m.q, m.params), m.real), share));
+      if (context.sawError)
+        return failure();
+      SmallPtrSet<Operation *, 8> ours;
+      for (Operation *op = m.q.getDefiningOp(); op != mixed.getDefiningOp()->getNextNode(); op = op->getNextNode())
+        ours.insert(op);
+      Value real = m.real;
+      real.replaceAllUsesExcept(mixed, ours);
+    }
+    return success();
+  }
 };
 
 struct Rewrite : impl::HloQuantizeRewriteBase<Rewrite> {
@@ -196,7 +228,7 @@ struct Rewrite : impl::HloQuantizeRewriteBase<Rewrite> {
     for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
       if (function.isExternal())
         continue;
-      Rewriter rewriter(function, io, isolate, fastMath);
+      Rewriter rewriter(function, io, isolate, mix, fastMath);
       if (failed(rewriter.run()))
         return signalPassFailure();
       numQuantize += rewriter.quantized;
