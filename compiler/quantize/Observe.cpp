@@ -217,13 +217,19 @@ LogicalResult observe(func::FuncOp function, ArrayRef<Feed> feeds, ArrayRef<Feed
     return failure();
   for (auto [unit, tap] : llvm::zip_equal(chosenUnits(function), taps)) {
     SmallVector<double> numbers;
+    bool isReached = true;
     auto put = [&](int at) {
       auto range = at < 0 ? std::pair<double, double>(0, 0) : ranges[(at - own) / 2];
       numbers.append({range.first, range.second});
+      isReached &= range.first <= range.second;
     };
     for (int at : tap.inputs)
       put(at);
     put(tap.output);
+    if (!isReached) { // it lies in a branch that no feed took, or in a loop without turns
+      unit.last()->setAttr(unreachedAttr, UnitAttr::get(function.getContext()));
+      continue;
+    }
     unit.last()->setAttr(rangesAttr, DenseF64ArrayAttr::get(function.getContext(), numbers));
   }
   int64_t left = 0, compared = 0;

@@ -270,8 +270,10 @@ private:
   FailureOr<Report> quantize() {
     progress("calibrate");
     const std::vector<Feed> others = report.heldOut < report.feeds ? heldOut : std::vector<Feed>();
-    if (failed(select(module)) || failed(observe(function, calibration, others, session, report.outside)))
+    if (failed(select(module)) || failed(observe(function, calibration, others, session, report.outside)) ||
+        failed(select(module)))
       return failure();
+    report.unreached = llvm::count_if(findUnits(function), [](const Unit &unit) { return unit.last()->hasAttr(unreachedAttr); });
     if (failed(keepReference()))
       return failure();
     std::vector<Unit> units = chosenUnits(function); // before anything is kept

@@ -63,6 +63,7 @@ struct Report {
   std::vector<UnitReport> units;
   std::vector<OutputReport> outputs;
   int64_t feeds = 0, heldOut = 0;
+  int64_t unreached = 0; ///< units that no feed of those calibrated with comes to: they stay float
   double outside = 0; ///< the share of ranges that a held-out feed leaves
   std::vector<Trial> trials; ///< in order; one without --max-error
   double floatSeconds = 0, seconds = 0; ///< of all kernels of the float model and of the final one

@@ -93,6 +93,8 @@ std::string Report::text() const {
   }
   os << llvm::format("errors over %lld of %lld feeds\n", (long long)heldOut, (long long)feeds);
   os << llvm::format("a feed that was left out leaves %.2g %% of the ranges\n", 100 * outside);
+  if (unreached)
+    os << llvm::format("no feed comes to %lld nodes, in branches or loops, which stay float\n", (long long)unreached);
   if (seconds > 0)
     os << llvm::format("kernels on this machine, one thread: %.1f us, float %.1f us\n", seconds * 1e6, floatSeconds * 1e6);
   if (trials.size() > 1) {
@@ -136,7 +138,7 @@ std::string Report::json() const {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::json::Value(llvm::json::Object{
       {"kind", kind}, {"nodes", std::move(nodes)}, {"outputs", std::move(results)}, {"integer_share", share()}, {"feeds", feeds},
-      {"held_out", heldOut}, {"outside", outside}, {"seconds", seconds}, {"float_seconds", floatSeconds},
+      {"held_out", heldOut}, {"outside", outside}, {"unreached", unreached}, {"seconds", seconds}, {"float_seconds", floatSeconds},
       {"trials", std::move(tried)}});
   return text;
 }
