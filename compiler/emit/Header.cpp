@@ -322,6 +322,8 @@ void HeaderWriter::writeClass() {
        << options.symbolPrefix << "_module(), path); }\n\n";
   for (auto [i, e] : enumerate(lowered.entries)) {
     std::string method = makeIdentifier(e.name);
+    if (isKeyword(method))
+      method += "_";
     if (lowered.entries.size() < 2 || !members.insert(method).second)
       continue;
     os << "  bool " << method << "() { return RunEntry(" << i << "); }\n";

@@ -318,7 +318,7 @@ std::string hostNodes(mlir::ModuleOp module, llvm::function_ref<bool(llvm::Strin
     if (legalize::hasHandler(node.getOp()) || isExecutorOp(node.getOp()) || ++found > 20)
       return;
     text += prefix.str() + "node '" + node.getNodeName().str() + "' (" + node.getOp().str() +
-            "): " + legalize::whyNotCompilable(node.getOp()) + ", no compiled form\n";
+            "): " + legalize::whyNotCompilable(node.getOp()) + "\n";
   });
   return found > 20 ? text + "and " + std::to_string(found - 20) + " more\n" : text;
 }

@@ -26,7 +26,8 @@ struct ModelArgs {
   std::string compileTo;
   CLI::App *of = nullptr;
   size_t ownOptions = 0; ///< how many of the command's options add() has added; the command's own follow
-  CLI::Option *memoryOption = nullptr, *timeoutOption = nullptr, *threadsOption = nullptr, *weightsOption = nullptr, *deviceOption = nullptr;
+  CLI::Option *memoryOption = nullptr, *timeoutOption = nullptr, *threadsOption = nullptr, *weightsOption = nullptr, *deviceOption = nullptr,
+              *outputOption = nullptr;
   bool runsCode = false; ///< not only compiles it
 
   /// Adds the options to `app`; `defaultCpu` is what --cpu is without the option.

@@ -99,13 +99,19 @@ int compileWithHost(CompileArgs &a, const std::set<std::string> &wanted) {
 }
 
 /// Writes PREFIX.tflite and tells how it was quantized; an error without text was told.
-llvm::Error writeTflite(Compiler &compiler, const std::string &prefix) {
+llvm::Error writeTflite(Compiler &compiler, const CompileArgs &a) {
   auto file = makeTfliteFile(compiler);
   if (!file)
     return file.takeError();
   if (file->quantized && !tellQuantized(*file->quantized, compiler.options().quantize.report))
     return llvm::createStringError("");
-  return writeTextFile(prefix + ".tflite", file->bytes);
+  if (llvm::Error error = writeTextFile(a.prefix + ".tflite", file->bytes))
+    return error;
+  if (a.json)
+    printf("{\"bytes\":%zu}\n", file->bytes.size());
+  else
+    fprintf(stderr, "%s.tflite: %.2f MB\n", a.prefix.c_str(), double(file->bytes.size()) / 1e6);
+  return llvm::Error::success();
 }
 
 int execute(CompileArgs &a) {
@@ -158,7 +164,8 @@ int execute(CompileArgs &a) {
         if (all.find(line.str()) == std::string::npos)
           all += line.str() + "\n";
       fprintf(stderr, "%s", all.c_str());
-      fprintf(stderr, "--allow-host makes an object that runs what has no compiled form by host kernels (liblathe_host.a)\n");
+      if (!tflite) // of a file such operators are no part
+        fprintf(stderr, "--allow-host makes an object that runs what has no compiled form by host kernels (liblathe_host.a)\n");
       return BadInput;
     }
     return compileWithHost(a, wanted);
@@ -184,7 +191,7 @@ int execute(CompileArgs &a) {
   last = std::min(last, options.compileTo);
   if (last < Phase::Emit) {
     if (tflite && last == Phase::Legalize) {
-      if (llvm::Error error = writeTflite(compiler, a.prefix))
+      if (llvm::Error error = writeTflite(compiler, a))
         return failed(llvm::toString(std::move(error)));
     } else if (mlir::failed(compiler.runUntil(last))) {
       return failed("");
@@ -211,7 +218,7 @@ int execute(CompileArgs &a) {
   if (a.json) {
     printf("%s\n", reportJson(r, compiler.times()).c_str());
   } else {
-    fprintf(stderr, "%s: %.1f s, %lld kernels in %lld calls, code %.1f KB, constants %.2f MB, workspace %.2f MB (sum of buffers %.2f MB)\n",
+    fprintf(stderr, "%s: %.1f s, %lld kernels in %lld calls, code %.1f KB, constants %.2f MB, workspace with scratch %.2f MB (buffers without reuse %.2f MB)\n",
             a.prefix.c_str(), seconds, (long long)r.kernels, (long long)r.kernelCalls, r.codeBytes / 1e3,
             r.constantBytes / 1e6, r.arenaBytes / 1e6, r.sumOfBuffers / 1e6);
   }

@@ -72,7 +72,7 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
   app.add_option("--input", inputs, "Feed NAME, a signature key, tensor or node, optionally with its shape "
                                     "(1x224x224x3; ? is any size, 1..64 a bounded one)")
       ->type_name("NAME[=SHAPE]");
-  app.add_option("--output", options.outputs, "Fetch NAME: a signature key, tensor (x:0) or node (x means x:0)")
+  outputOption = app.add_option("--output", options.outputs, "Fetch NAME: a signature key, tensor (x:0) or node (x means x:0)")
       ->type_name("NAME");
   app.add_option("--signature", options.signature, "SavedModel signature (serving_default, else the only one)")
       ->type_name("KEY");
@@ -200,6 +200,10 @@ bool ModelArgs::finish() {
     if (!codegen::launchesKernels(options.backend) && enterSanitizer() != Fine)
       return false;
     options.profile = true; // a report names the kernel
+  }
+  if (!entries.empty() && outputOption->count()) {
+    fail("--output: not with --entry, which says what each entry fetches");
+    return false;
   }
   auto take = [](auto parsed, auto &list) {
     if (!parsed.ok()) {
