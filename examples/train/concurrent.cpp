@@ -76,7 +76,7 @@ absl::Status findLine(const Line &line, int number, int threads, int steps) {
   const float slope = found[0].scalar<float>()(), offset = found[1].scalar<float>()();
   std::printf("session %d: y = %.3f x %+.3f\n", number, slope, offset);
   return std::abs(slope - kSlope) < 1e-2f && std::abs(offset - kOffset) < 1e-2f ? absl::OkStatus()
-                                                                               : absl::InternalError("this is another line");
+                                                                               : absl::InternalError("the line is not found yet: give more steps");
 }
 
 } // namespace
