@@ -548,6 +548,15 @@ class Grid:
         for kind in ("f32", "i32"):
             yield Spec(f"scatter_nd_size_{kind}", "SCATTER_ND", [self.ints([[1], [4], [1]]), self.given((3, 2), kind), ("in", np.asarray([6, 2]), "i32", {})], [(kind, {})])
 
+    def family_prod(self):
+        """Products of quantized numbers, which are scaled and rounded one after the other."""
+        for kind in ("i8", "i16"):
+            for n, (shape, axes, keep) in enumerate([((2, 3), [1], False), ((2, 4, 3), [0, 2], True), ((5,), [0], False), ((3, 1, 4), [1], True), ((2, 2, 2, 2), [0, 1, 2, 3], False),
+                                                     ((2, 40, 3), [1], False), ((4, 3), [0], True), ((1, 7), [0], False), ((2, 3), [], False)]):
+                for k in range(2):
+                    q = dict(scale=(0.03 if k else 0.01) if kind == "i8" else (1e-3 if k else 3e-4), zero=int(self.r.integers(-20, 20)) if kind == "i8" else 0)
+                    yield Spec(f"reduce_prod_{kind}_{n}_{k}", "REDUCE_PROD", [self.given(shape, kind, q=q), self.ints(axes)], [(kind, "auto")], options("Reducer", keepDims=keep), 2)
+
     # ---- sizes, axes and places that are inputs
 
     def family_fed(self):

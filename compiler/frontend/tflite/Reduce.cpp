@@ -1,6 +1,9 @@
 // Reductions along axes and the places of extremes.
 #include "compiler/frontend/tflite/OpTable.h"
+#include "compiler/frontend/tflite/Recurrent.h"
 #include "compiler/frontend/tflite/Requantize.h"
+
+#include <cmath>
 
 using namespace mlir;
 
@@ -69,6 +72,52 @@ LogicalResult quantizedSum(OpContext &c, bool mean) {
   return c.setResult(0, result);
 }
 
+/// Products of quantized numbers: one after the other in the order of the elements, each scaled by its share of the result's scale and rounded.
+LogicalResult quantizedProduct(OpContext &c) {
+  Value x = c.input(0);
+  if (!x)
+    return failure();
+  const int64_t rank = Emitter::rank(x);
+  auto axes = axesOf(c, rank);
+  auto in = c.perTensor(c.inputInfo(0)), out = c.perTensor(c.outputInfo(0));
+  if (failed(axes) || failed(in) || failed(out))
+    return failure();
+  if (c.inputInfo(0).type == tfl::TensorType::UINT8)
+    return c.error("a product of uint8 with scales is not supported");
+  Dims dims = c.dims(x), reduced, kept;
+  SmallVector<int64_t> order(*axes);
+  for (int64_t d = 0; d < rank; ++d)
+    if (llvm::is_contained(*axes, d)) {
+      reduced.push_back(dims[d]);
+    } else {
+      order.push_back(d);
+      kept.push_back(dims[d]);
+    }
+  auto count = constantOf(productOf(reduced, c.b.getContext()));
+  if (!count || *count <= 0)
+    return c.error("the number of elements of a product must be known at compile time");
+  const Multiplier factor = multiplierOf(double(in->first) / std::pow(double(out->first), 1.0 / double(*count)));
+  Dims split{c.size(*count)};
+  split.append(kept);
+  Value rows = c.reshape(c.transpose(widen(c, x, -in->second), order), split);
+  Value product = c.reshape(c.sliceDim(rows, 0, c.size(0), c.size(1)), kept);
+  auto wide = [&](Value v) { return c.convert(v, c.b.getI64Type()); };
+  if (*count > 1) {
+    auto step = [&](ArrayRef<Value> now, ArrayRef<Value> state) {
+      Value next = multiplyWide(c, c.mul(wide(state[0]), wide(now[0])), factor, 0);
+      return std::pair<Value, SmallVector<Value>>(next, {next});
+    };
+    auto result = scan(c, {c.sliceDim(rows, 0, c.size(1), c.size(*count))}, {product}, false, step, kept, c.b.getI32Type());
+    if (failed(result))
+      return failure();
+    product = result->state[0];
+  }
+  Value result = finish(c, multiplyWide(c, wide(product), factor, 0), out->second, rangeOf(c.outputInfo(0).type), c.elementOf(c.outputInfo(0)));
+  if (c.options<tfl::ReducerOptions>().keep_dims())
+    result = c.keepDims(result, *axes, rank);
+  return c.setResult(0, result);
+}
+
 LogicalResult extreme(OpContext &c, const char *op) {
   if (c.isQuantized(0) && !(c.inputInfo(0).quantization == c.outputInfo(0).quantization))
     return c.error("input and output must have the same scale and zero point");
@@ -89,7 +138,9 @@ void registerReduce(OpTable &t) {
   t.add(Op::MEAN, 2, 2, 3, Float32 | Ints | Quantized, [](OpContext &c) {
     return c.isQuantized(0) ? quantizedSum(c, true) : asTensorflow(c, "Mean");
   });
-  t.add(Op::REDUCE_PROD, 2, 2, 2, Float32 | Ints, [](OpContext &c) { return asTensorflow(c, "Prod"); });
+  t.add(Op::REDUCE_PROD, 2, 2, 2, Float32 | Ints | Quantized, [](OpContext &c) {
+    return c.isQuantized(0) ? quantizedProduct(c) : asTensorflow(c, "Prod");
+  });
   t.add(Op::REDUCE_MAX, 2, 2, 3, Float32 | Ints | Quantized, [](OpContext &c) { return extreme(c, "Max"); });
   t.add(Op::REDUCE_MIN, 2, 2, 3, Float32 | Ints | Quantized, [](OpContext &c) { return extreme(c, "Min"); });
   t.add(Op::REDUCE_ANY, 2, 2, 2, Bools, [](OpContext &c) { return asTensorflow(c, "Any"); });
