@@ -42,6 +42,7 @@ struct ModelArgs {
   std::string exampleInputs(const std::vector<ImportedModel::EntryInfo> &entries) const;
 
 private:
+  void addCode(CLI::App &app, const std::string &command);
   /// Of options that say how to compile none is given with a library; prints which one and returns false.
   bool fitsLibrary();
 };

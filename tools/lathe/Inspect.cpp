@@ -138,11 +138,14 @@ int listDeviceCode(InspectArgs &a) {
   options.profile = true; // which nodes each kernel computes
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
   Compiler compiler(*context, options);
+  useQuantizing(compiler);
   if (mlir::failed(compiler.import()))
     return BadInput;
   auto artifact = compiler.emit({});
   if (!artifact)
     return fail(artifact.takeError());
+  if (!tellQuantized(compiler))
+    return BadInput;
   std::map<std::string, std::string> nodes; // of a kernel that is called for several, all
   for (const auto &[kernel, computed] : artifact->steps) {
     std::string &text = nodes[kernel];
@@ -186,8 +189,15 @@ int execute(InspectArgs &a) {
   llvm::raw_string_ostream text(errors);
   std::unique_ptr<mlir::MLIRContext> context = makeContext(&text);
   Compiler compiler(*context, a.model.options);
+  useQuantizing(compiler);
   bool compiles = succeeded(compiler.import()) && succeeded(compiler.runUntil(Phase::Fuse));
   text.flush();
+  if (!compiles && !a.model.options.quantize.kind.empty()) { // sessions quantize nothing
+    llvm::errs() << errors;
+    return BadInput;
+  }
+  if (!tellQuantized(compiler))
+    return BadInput;
   ClusterReport clusters;
   bool isGraph = frontendOfFile(a.model.options.model).entersAfter() == Phase::Import;
   if (!isGraph && !compiles) {

@@ -64,6 +64,65 @@ std::string nonNegative(const std::string &text) {
   return !text.empty() && !*end && std::isfinite(value) && value >= 0 ? "" : "expected a number from 0 on, found '" + text + "'";
 }
 
+static void addQuantize(CLI::App &app, QuantizeOptions &q) {
+  app.add_option("--quantize", q.kind, "Post-training quantization: int8, int16x8 (16-bit activations), or of weights alone: dynamic, float16")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"int8", "int16x8", "dynamic", "float16"}));
+  app.add_option("--calibrate", q.calibrate, "Inputs to quantize for: npz files, and folders of them; errors are measured on them, too")
+      ->type_name("FEEDS.npz|FOLDER");
+  app.add_option("--io", q.io, "Element type of quantized inputs and outputs")->check(CLI::IsMember({"float", "int8", "uint8"}))->capture_default_str();
+  app.add_option("--quantized-math", q.math, "Rounding of 8-bit results: tflite, bit for bit as TensorFlow Lite's reference kernels; fast, once in f32, at most one step off")
+      ->check(CLI::IsMember({"tflite", "fast"}))
+      ->capture_default_str();
+  app.add_option("--observer", q.observer, "How calibration takes ranges: minmax, average (of each feed's lowest and highest), percentile or entropy (of a histogram)")
+      ->check(CLI::IsMember({"minmax", "average", "percentile", "entropy"}))
+      ->capture_default_str();
+  app.add_option("--max-error", q.maxError, "Keep nodes float until no output is off by more than this share of its range")
+      ->type_name("E")
+      ->check(nonNegative);
+  app.add_flag("--keep-faster", q.keepFaster, "Keep nodes float that are faster so, as measured on this machine with code for --cpu");
+  app.add_option("--quantize-report", q.report, "Write the table of quantized nodes as JSON")->type_name("FILE");
+}
+
+/// What code is made, and how.
+void ModelArgs::addCode(CLI::App &app, const std::string &command) {
+  threadsOption = app.add_option("--threads", options.threads, "Most threads that the code will use")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  if (command == "compile")
+    app.add_option("--weights", options.weights, "embed, or a file for the constants")->type_name("embed|FILE")->capture_default_str();
+  else if (command == "run" || command == "bench")
+    weightsOption = app.add_option("--weights", options.weights, "The constants of a .so that was compiled with --weights")->type_name("FILE");
+  app.add_option("--precision", options.precision,
+                 "Operands of products and convolutions: f32; bf16 with f32 sums, on a device or where --cpu has AVX512_BF16; tf32, on a device")
+      ->check(CLI::IsMember({"f32", "bf16", "tf32"}))
+      ->capture_default_str();
+  app.add_option("--arch", options.archs, "With --backend cuda: images for these architectures too, beside the one that all devices take")
+      ->delimiter(',')
+      ->type_name("sm_NN,...");
+  app.add_option("--cubin", options.cubins,
+                 "With --backend cuda: machine code for these architectures too, by ptxas (LATHE_PTXAS, PATH, CUDA_HOME/bin)")
+      ->delimiter(',')
+      ->type_name("sm_NN,...");
+  addQuantize(app, options.quantize);
+  app.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
+  app.add_flag("--no-fuse", noFuse, "One kernel an operation");
+  if (command == "compile")
+    app.add_flag("--allow-host", options.allowHost, "Where operations have no compiled form, make an object that runs them by host kernels");
+  if (command != "inspect") {
+    app.add_option("--tune-cache", options.tuneCache,
+                   "Plans of kernels that --tune found: they are used instead of estimates, and nothing is measured")
+        ->type_name("FILE");
+    app.add_flag("--tune", options.tune,
+                 "Measure on this machine how each product and convolution is fastest, and keep it in --tune-cache");
+  }
+  app.add_option("--sanitize", options.sanitize,
+                 "address: instrument the code and give every buffer and constant a heap block of its own")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"address"}));
+}
+
 void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::string &modelHelp) {
   options.cpu = defaultCpu;
   const std::string &command = app.get_name();
@@ -94,56 +153,8 @@ void ModelArgs::add(CLI::App &app, const std::string &defaultCpu, const std::str
     app.add_option("--symbol-prefix", options.symbolPrefix, "Prefix of the C symbols (from --class, else the file name)")
         ->type_name("ID");
   }
-  threadsOption = app.add_option("--threads", options.threads, "Most threads that the code will use")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  if (command == "compile")
-    app.add_option("--weights", options.weights, "embed, or a file for the constants")->type_name("embed|FILE")->capture_default_str();
-  else if (command == "run" || command == "bench")
-    weightsOption = app.add_option("--weights", options.weights, "The constants of a .so that was compiled with --weights")->type_name("FILE");
-  app.add_option("--precision", options.precision,
-                 "Operands of products and convolutions: f32; bf16 with f32 sums, on a device or where --cpu has AVX512_BF16; tf32, on a device")
-      ->check(CLI::IsMember({"f32", "bf16", "tf32"}))
-      ->capture_default_str();
-  app.add_option("--arch", options.archs, "With --backend cuda: images for these architectures too, beside the one that all devices take")
-      ->delimiter(',')
-      ->type_name("sm_NN,...");
-  app.add_option("--cubin", options.cubins,
-                 "With --backend cuda: machine code for these architectures too, by ptxas (LATHE_PTXAS, PATH, CUDA_HOME/bin)")
-      ->delimiter(',')
-      ->type_name("sm_NN,...");
-  QuantizeOptions &q = options.quantize;
-  app.add_option("--quantize", q.kind, "Post-training quantization: int8, int16x8 (16-bit activations), or of weights alone: dynamic, float16")
-      ->type_name("KIND")
-      ->check(CLI::IsMember({"int8", "int16x8", "dynamic", "float16"}));
-  app.add_option("--calibrate", q.calibrate, "Inputs to quantize for: npz files, and folders of them; every second feed measures the error")
-      ->type_name("FEEDS.npz|FOLDER");
-  app.add_option("--io", q.io, "Element type of quantized inputs and outputs")->check(CLI::IsMember({"float", "int8", "uint8"}))->capture_default_str();
-  app.add_option("--quantized-math", q.math, "Rounding of 8-bit results: tflite, bit for bit as TensorFlow Lite's reference kernels; fast, once in f32, at most one step off")
-      ->check(CLI::IsMember({"tflite", "fast"}))
-      ->capture_default_str();
-  app.add_option("--observer", q.observer, "How calibration takes ranges: minmax, average (of each feed's lowest and highest), percentile or entropy (of a histogram)")
-      ->check(CLI::IsMember({"minmax", "average", "percentile", "entropy"}))
-      ->capture_default_str();
-  app.add_option("--max-error", q.maxError, "Keep nodes float until no output is off by more than this share of its range")
-      ->type_name("E")
-      ->check(nonNegative);
-  app.add_flag("--keep-faster", q.keepFaster, "Keep nodes float that are faster so, as measured on this machine with code for --cpu");
-  app.add_option("--quantize-report", q.report, "Write the table of quantized nodes as JSON")->type_name("FILE");
-  app.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
-  app.add_flag("--no-fuse", noFuse, "One kernel an operation");
-  if (command == "compile")
-    app.add_flag("--allow-host", options.allowHost, "Where operations have no compiled form, make an object that runs them by host kernels");
-  app.add_option("--tune-cache", options.tuneCache,
-                 "Plans of kernels that --tune found: they are used instead of estimates, and nothing is measured")
-      ->type_name("FILE");
-  app.add_flag("--tune", options.tune,
-               "Measure on this machine how each product and convolution is fastest, and keep it in --tune-cache");
-  app.add_option("--sanitize", options.sanitize,
-                 "address: instrument the code and give every buffer and constant a heap block of its own")
-      ->type_name("KIND")
-      ->check(CLI::IsMember({"address"}));
+  if (command != "check") // which makes no code
+    addCode(app, command);
   app.add_flag("--unknown-leading", options.unknownLeading,
                "Make the leading dimension of every input a run-time size");
   memoryOption = app.add_option("--max-memory", options.maxMemory,

@@ -151,6 +151,7 @@ int execute(VerifyArgs &a) {
   llvm::raw_string_ostream errorStream(errors);
   std::unique_ptr<mlir::MLIRContext> context = makeContext(&errorStream);
   Compiler compiler(*context, a.model.options);
+  useTuning(compiler);
   useQuantizing(compiler);
   if (failed(compiler.import()) || failed(compiler.runUntil(Phase::Fuse)))
     return failWith(a.model, compiler, errors);
@@ -170,8 +171,11 @@ int execute(VerifyArgs &a) {
   if (failed(expandKernels(*reference)))
     return Internal;
   auto artifact = compiler.emit();
-  if (!artifact)
-    return fail(artifact.takeError());
+  fprintf(stderr, "%s", std::exchange(errors, std::string()).c_str());
+  if (!artifact) {
+    const std::string why = llvm::toString(artifact.takeError());
+    return why.empty() ? int(BadInput) : fail(why);
+  }
   auto module = loadObject(artifact->object, artifact->prefix);
   if (!module)
     return fail(module.takeError());
@@ -188,8 +192,10 @@ int execute(VerifyArgs &a) {
     return fail(got.takeError());
   auto function = reference->lookupSymbol<mlir::func::FuncOp>(name);
   auto want = hlo::evaluateFunction(function, *inputs);
-  if (failed(want))
+  if (failed(want)) {
+    fprintf(stderr, "%s", errors.c_str());
     return BadInput;
+  }
 
   return Comparison(a, taps, outputs, *got, *want).tell(fused->lookupSymbol<mlir::func::FuncOp>(name), *inputs);
 }
