@@ -1,4 +1,4 @@
-// The integer dot products of processors, and the packs of their sums, written out.
+// The integer dot products of processors, the packs of their sums, and what functions of floats take from AVX-512, written out.
 #include "passes/codegen/cpu/product/SpellOut.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -41,8 +41,55 @@ static Value spellOutPack(ImplicitLocOpBuilder &b, LLVM::CallIntrinsicOp call, b
   return vector::ShuffleOp::create(b, narrow(call.getArgs()[0]), narrow(call.getArgs()[1]), pick);
 }
 
+static Value splat(ImplicitLocOpBuilder &b, Type type, double value) {
+  auto shaped = cast<ShapedType>(type);
+  TypedAttr one = isa<FloatType>(shaped.getElementType()) ? TypedAttr(b.getFloatAttr(shaped.getElementType(), value))
+                                                          : TypedAttr(b.getIntegerAttr(shaped.getElementType(), int64_t(value)));
+  return arith::ConstantOp::create(b, DenseElementsAttr::get(shaped, Attribute(one)));
+}
+
+/// The entries of a table of 16 or 32 numbers at the low bits of each of 16 indices.
+static Value spellOutTable(ImplicitLocOpBuilder &b, LLVM::CallIntrinsicOp call) {
+  ValueRange args = call.getArgs();
+  Value table = args[0], index = args[1], result = splat(b, call.getResult(0).getType(), 0);
+  const int64_t lanes = cast<VectorType>(result.getType()).getDimSize(0), size = args.size() == 2 ? lanes : 2 * lanes;
+  if (args.size() == 3) {
+    SmallVector<int64_t> both;
+    for (int64_t i = 0; i < size; ++i)
+      both.push_back(i);
+    table = vector::ShuffleOp::create(b, args[0], args[2], both);
+  }
+  index = arith::AndIOp::create(b, index, splat(b, index.getType(), double(size - 1)));
+  for (int64_t i = 0; i < lanes; ++i) {
+    Value at = arith::IndexCastOp::create(b, b.getIndexType(), vector::ExtractOp::create(b, index, i));
+    result = vector::InsertOp::create(b, vector::ExtractOp::create(b, table, OpFoldResult(at)), result, i);
+  }
+  return result;
+}
+
+/// p * 2^floor(n), or the third operand where the mask has 0. Half of the power at a time, so that both are numbers.
+static Value spellOutScale(ImplicitLocOpBuilder &b, LLVM::CallIntrinsicOp call) {
+  ValueRange args = call.getArgs();
+  auto type = cast<VectorType>(args[0].getType());
+  Type ints = type.clone(b.getI32Type());
+  Value n = arith::MaxNumFOp::create(b, arith::MinNumFOp::create(b, args[1], splat(b, type, 250)), splat(b, type, -250));
+  Value k = arith::FPToSIOp::create(b, ints, math::FloorOp::create(b, n)), half = arith::ShRSIOp::create(b, k, splat(b, ints, 1)), result = args[0];
+  for (Value part : {half, arith::SubIOp::create(b, k, half).getResult()}) {
+    Value bits = arith::ShLIOp::create(b, arith::AddIOp::create(b, part, splat(b, ints, 127)), splat(b, ints, 23));
+    result = arith::MulFOp::create(b, result, arith::BitcastOp::create(b, type, bits));
+  }
+  Value on = LLVM::BitcastOp::create(b, type.clone(b.getI1Type()), args[3]);
+  return arith::SelectOp::create(b, on, result, args[2]);
+}
+
 static Value spellOut(ImplicitLocOpBuilder &b, LLVM::CallIntrinsicOp call) {
   StringRef name = call.getIntrin();
+  if (name.contains(".permvar.sf.") || name.contains(".vpermi2var.ps."))
+    return spellOutTable(b, call);
+  if (name.contains(".mask.scalef.ps."))
+    return spellOutScale(b, call);
+  if (name.contains(".rcp14.ps.")) // to more bits than the instruction has
+    return arith::DivFOp::create(b, splat(b, call.getResult(0).getType(), 1), call.getArgs()[0]);
   if (name.contains(".packss") || name.contains(".packus"))
     return spellOutPack(b, call, name.contains(".packus"));
   if (name.contains(".mask.reduce.ps")) // less what it is rounded to nearest
