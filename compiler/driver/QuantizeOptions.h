@@ -9,7 +9,7 @@ namespace lathe {
 
 struct QuantizeOptions {
   std::string kind;                   ///< int8 or int16x8; empty: none
-  std::vector<std::string> calibrate; ///< npz files, and folders of them
+  std::vector<std::string> calibrate; ///< npz files, and folders of them; KEY=PATH: of one of several entries
   std::string io = "float";           ///< inputs and outputs: float, int8, uint8
   std::string observer = "minmax";    ///< minmax, average, percentile or entropy
   double maxError = -1;               ///< largest error as a share of an output's range; negative: no bound

@@ -12,10 +12,8 @@ namespace lathe {
 
 CompilerOptions tfliteOptions(const CompilerOptions &given) {
   CompilerOptions options = given;
-  const QuantizeOptions &how = given.quantize;
   if (given.model.empty() || &frontendOfFile(given.model) != &graphFrontend() || !given.signature.empty() || !given.outputs.empty() ||
-      !given.entries.empty() || !given.targets.empty() ||
-      (!how.kind.empty() && !(quantize::isWeightsOnly(how.kind) && how.calibrate.empty())))
+      !given.entries.empty() || !given.targets.empty())
     return options;
   std::unique_ptr<mlir::MLIRContext> context = makeCompileContext();
   CollectedDiagnostics unsaid(*context); // the import says what is wrong

@@ -8,7 +8,7 @@
 namespace lathe {
 
 /// The options of a compiler for such a file: every signature of a SavedModel with several becomes an entry, serving_default first, as it
-/// then is the file's first subgraph. Feeds to calibrate with are those of one: such models keep that one.
+/// then is the file's first subgraph.
 CompilerOptions tfliteOptions(const CompilerOptions &given);
 
 /// As Compiler::import(), but what is a quantized TensorFlow Lite file already stays as it is unless it is to be quantized in another way.

@@ -647,6 +647,6 @@ private:
 
 } // namespace
 
-FailureOr<Report> quantizeModule(ModuleOp module, const Session &session) { return Quantizer(module, session).run(); }
+FailureOr<Report> quantizeEntry(ModuleOp module, const Session &session) { return Quantizer(module, session).run(); }
 
 } // namespace lathe::quantize

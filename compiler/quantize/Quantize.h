@@ -76,8 +76,12 @@ struct Report {
 /// Kinds that store weights in fewer bits and need no feeds.
 inline bool isWeightsOnly(llvm::StringRef kind) { return kind == "dynamic" || kind == "float16"; }
 
-/// Quantizes the one entry of a legalized module in place, or says how on its ops (Session::annotate). Errors are diagnostics with the node's name.
+/// Quantizes the entries of a legalized module in place, or says how on their ops (Session::annotate). Of several, each is calibrated and
+/// searched by itself, with the feeds that name it (KEY=PATH; the first one's need not). Errors are diagnostics with the node's name.
 mlir::FailureOr<Report> quantizeModule(mlir::ModuleOp module, const Session &session);
+
+/// The same of a module with one entry.
+mlir::FailureOr<Report> quantizeEntry(mlir::ModuleOp module, const Session &session);
 
 } // namespace lathe::quantize
 

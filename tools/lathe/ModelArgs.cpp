@@ -68,8 +68,10 @@ static void addQuantize(CLI::App &app, QuantizeOptions &q) {
   app.add_option("--quantize", q.kind, "Post-training quantization: int8, int16x8 (16-bit activations), or of weights alone: dynamic, float16")
       ->type_name("KIND")
       ->check(CLI::IsMember({"int8", "int16x8", "dynamic", "float16"}));
-  app.add_option("--calibrate", q.calibrate, "Inputs to quantize for: npz files, and folders of them; errors are measured on them, too")
-      ->type_name("FEEDS.npz|FOLDER");
+  app.add_option("--calibrate", q.calibrate,
+                 "Inputs to quantize for: npz files, and folders of them; errors are measured on them, too. "
+                 "KEY=PATH: those of one of several entries")
+      ->type_name("[KEY=]FEEDS.npz|FOLDER");
   app.add_option("--io", q.io, "Element type of quantized inputs and outputs")->check(CLI::IsMember({"float", "int8", "uint8"}))->capture_default_str();
   app.add_option("--quantized-math", q.math, "Rounding of 8-bit results: tflite, bit for bit as TensorFlow Lite's reference kernels; fast, once in f32, at most one step off")
       ->check(CLI::IsMember({"tflite", "fast"}))
