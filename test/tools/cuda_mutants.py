@@ -20,7 +20,7 @@ import sys
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e", "Inputs"))
-from cuda_graph import (bits, cast, concatenate, conv, elementwise, feeds, given, integers, node, norm, product, product_of_bytes,  # noqa: E402
+from cuda_graph import (axes, bits, cast, concatenate, conv, elementwise, feeds, given, integers, node, norm, product, product_of_bytes,  # noqa: E402
                         reduce, scatter, softmax, transpose, update, windows, write)  # fmt: skip
 
 
@@ -98,6 +98,14 @@ def runs(out):
     scan("scan_block", [2, 2500], reverse=True)
     scan("scan_parts", [1, 4200], reverse=True, exclusive=True)
     scan("scan_columns", [3, 40, 7])
+    # several lines a block, a block for each, real lines, which are put together from half as many complex numbers
+    for name, kind, dims in [("fft_few", "FFT", [7, 48]), ("fft", "FFT", [2, 640])]:
+        parts = [given(f"{name}_{part}", dims) for part in ("re", "im")]
+        whole = node(name + "_x", "Complex", parts, T="type: DT_FLOAT", Tout="type: DT_COMPLEX64")
+        node(name, kind, [whole], Tcomplex="type: DT_COMPLEX64")
+    complexes = {"Treal": "type: DT_FLOAT", "Tcomplex": "type: DT_COMPLEX64"}
+    spectrum = node("rfft", "RFFT", [given("rfft_x", [3, 400]), axes("rfft_n", [400])], **complexes)
+    node("irfft", "IRFFT", [spectrum, axes("irfft_n", [400])], **complexes)
     write(out)
 
 

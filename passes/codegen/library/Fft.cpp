@@ -19,6 +19,7 @@ struct Numbers {
   KernelBuilder *builder;
   Type mem, real;
   Value base;
+  Value isStored = Value(); ///< null: always; of single numbers only
 
   E convert(Value v, Type to) const {
     KernelBuilder &b = *builder;
@@ -37,6 +38,10 @@ struct Numbers {
   }
   void storeReal(E x, Value i, unsigned valid) const {
     KernelBuilder &b = *builder;
+    if (isStored) {
+      b.ifThen(isStored, [&] { b.storeElem(mem, convert(x, mem), base, i); });
+      return;
+    }
     b.storeElem(mem, convert(x, mem), base, i, mask(valid, x.lanes()));
   }
   C load(Value i, unsigned lanes, unsigned valid) const {
@@ -72,7 +77,7 @@ struct Numbers {
   }
   /// The same from number i on.
   Numbers from(Value i, bool complex) const {
-    return {builder, mem, real, builder->ptrAt(base, complex ? Type(ComplexType::get(mem)) : mem, i)};
+    return {builder, mem, real, builder->ptrAt(base, complex ? Type(ComplexType::get(mem)) : mem, i), isStored};
   }
 };
 
@@ -94,10 +99,10 @@ using hlo::FftType;
 /// One line of the last dimension: `kind` of n numbers.
 class Row {
 public:
-  Row(KernelBuilder &b, Type real, FftType kind, int64_t n)
+  Row(KernelBuilder &b, Type real, FftType kind, int64_t n, const FftTeam *team = nullptr)
       : b(b), real(real), n(n), realIn(kind == FftType::RFFT), realOut(kind == FftType::IRFFT),
-        halved((realIn || realOut) && n % 2 == 0), count(halved ? n / 2 : n),
-        line(b, real, count, kind == FftType::IFFT || realOut, false) {}
+        halved((realIn || realOut) && n % 2 == 0), count(halved ? n / 2 : n), team(team),
+        line(b, real, count, kind == FftType::IFFT || realOut, false, 0, team) {}
 
   int64_t scratchBytes() const {
     return line.scratchBytes() + FftBuffer::bytes(real, count + 2 * kMostLanes);
@@ -109,8 +114,8 @@ public:
     if (halved)
       return realIn ? emitHalvedIn(in, out, scratch) : emitHalvedOut(in, out, scale, scratch);
     unsigned lanes = line.lanes();
-    FftBuffer whole(b, real, scratch, count + 2 * kMostLanes);
-    Value rest = b.ptrBytes(scratch, b.i64(FftBuffer::bytes(real, count + 2 * kMostLanes)));
+    FftBuffer whole = wholeLine(scratch);
+    Value rest = restOf(scratch);
     auto get = [&](Value i, unsigned valid) -> C {
       if (realOut)
         return line.get(whole, i);
@@ -128,20 +133,45 @@ public:
     };
     if (realOut) { // the other half is the conjugate; the first is real
       C first = in.load(b.i64(0), 1, 1);
-      whole.store({first.re, first.re.c(0.0)}, b.i64(0), 1);
-      b.loop(b.i64(1), b.i64(n / 2 + 1), [&](Value i) {
+      byOne([&] { whole.store({first.re, first.re.c(0.0)}, b.i64(0), 1); });
+      b.loop(team ? b.add(team->member, b.i64(1)) : b.i64(1), b.i64(n / 2 + 1), b.i64(team ? team->size : 1), [&](Value i) {
         C x = in.load(i, 1, 1);
         whole.store(x, i, 1);
         whole.store(conjugate(x), b.sub(b.i64(n), i), 1);
       });
+      meet();
     }
     line.emit(get, put, rest);
+    if (realIn)
+      meet();
     if (realIn)
       line.forAll(n / 2 + 1, [&](Value i, unsigned valid) { out.store(line.get(whole, i), i, valid); });
   }
 
 private:
   static constexpr int64_t kMostLanes = 64;
+
+  /// The numbers between the transform and what makes them of a real line, or the other way round. A team has no memory of their own for
+  /// them: they lie in a buffer of the transform that is free then.
+  FftBuffer wholeLine(Value scratch) const {
+    if (team)
+      return realIn ? line.notRead(scratch) : line.notWritten(scratch);
+    return {b, real, scratch, count + 2 * kMostLanes};
+  }
+  Value restOf(Value scratch) const {
+    return team ? scratch : b.ptrBytes(scratch, b.i64(FftBuffer::bytes(real, count + 2 * kMostLanes)));
+  }
+  void meet() const {
+    if (team)
+      team->barrier();
+  }
+  /// What one member of a team does.
+  void byOne(llvm::function_ref<void()> body) const {
+    if (team)
+      b.ifThen(b.eq(team->member, b.i64(0)), body);
+    else
+      body();
+  }
 
   // Runs over the pairs k and n/2 - k of two halves, 0 < k <= n/4: vectors of those at k and, in reverse, at
   // n/2 - k.
@@ -176,18 +206,20 @@ private:
       body(k, b.sub(b.i64(count - lanes + 1), k), wr, wi);
     };
     // the last vector overlaps the one before
-    b.loop(b.i64(0), b.i64((pairs + lanes - 1) / lanes),
+    b.loop(team ? team->member : b.i64(0), b.i64((pairs + lanes - 1) / lanes), b.i64(team ? team->size : 1),
            [&](Value j) { at(b.min(b.mul(j, b.i64(lanes)), b.i64(pairs - lanes))); });
   }
 
   void emitHalvedIn(const Numbers &in, const Numbers &out, Value scratch) {
-    FftBuffer z(b, real, scratch, count + 2 * kMostLanes);
-    Value rest = b.ptrBytes(scratch, b.i64(FftBuffer::bytes(real, count + 2 * kMostLanes)));
+    FftBuffer z = wholeLine(scratch);
     line.emit([&](Value i, unsigned valid) { return in.load(i, line.lanes(), valid); },
-              [&](C x, Value i, unsigned valid) { line.put(x, z, i, valid); }, rest);
-    C first = z.load(b.i64(0), 1);
-    out.store({first.re + first.im, first.re.c(0.0)}, b.i64(0), 1);
-    out.store({first.re - first.im, first.re.c(0.0)}, b.i64(count), 1);
+              [&](C x, Value i, unsigned valid) { line.put(x, z, i, valid); }, restOf(scratch));
+    meet();
+    byOne([&] {
+      C first = z.load(b.i64(0), 1);
+      out.store({first.re + first.im, first.re.c(0.0)}, b.i64(0), 1);
+      out.store({first.re - first.im, first.re.c(0.0)}, b.i64(count), 1);
+    });
     forPairs(
         [&](Value k, Value mirror, E wr, E wi) {
           unsigned lanes = wr.lanes();
@@ -200,10 +232,11 @@ private:
   }
 
   void emitHalvedOut(const Numbers &in, const Numbers &out, double scale, Value scratch) {
-    FftBuffer z(b, real, scratch, count + 2 * kMostLanes);
-    Value rest = b.ptrBytes(scratch, b.i64(FftBuffer::bytes(real, count + 2 * kMostLanes)));
-    E first = in.load(b.i64(0), 1, 1).re, last = in.load(b.i64(count), 1, 1).re;
-    z.store({first + last, first - last}, b.i64(0), 1);
+    FftBuffer z = wholeLine(scratch);
+    byOne([&] {
+      E first = in.load(b.i64(0), 1, 1).re, last = in.load(b.i64(count), 1, 1).re;
+      z.store({first + last, first - last}, b.i64(0), 1);
+    });
     forPairs(
         [&](Value k, Value mirror, E wr, E wi) {
           unsigned lanes = wr.lanes();
@@ -213,8 +246,9 @@ private:
           z.store(reversed(conjugate(even - odd)), mirror, lanes);
         },
         true);
+    meet();
     line.emit([&](Value i, unsigned) { return line.get(z, i); },
-              [&](C x, Value i, unsigned valid) { out.store(scaled(x, scale), i, valid); }, rest);
+              [&](C x, Value i, unsigned valid) { out.store(scaled(x, scale), i, valid); }, restOf(scratch));
   }
 
   KernelBuilder &b;
@@ -222,9 +256,63 @@ private:
   int64_t n;
   bool realIn, realOut, halved;
   int64_t count;
+  const FftTeam *team;
   FftLine line;
 };
+
+Type partType(Type t) { return isa<ComplexType>(t) ? cast<ComplexType>(t).getElementType() : t; }
+
+/// Length and kind of a transform of one dimension.
+struct Shape {
+  explicit Shape(hlo::FftOp f)
+      : kind(f.getFftType()), n(f.getFftLength().back()), realIn(kind == FftType::RFFT), realOut(kind == FftType::IRFFT),
+        count((realIn || realOut) && n % 2 == 0 ? n / 2 : n), real(partType(tensorType(f.getOperand()).getElementType())) {}
+  FftType kind;
+  int64_t n;
+  bool realIn, realOut;
+  int64_t count; ///< complex numbers that are transformed
+  Type real;
+};
 } // namespace
+
+static int64_t bytesOf(const Shape &shape) { return 2 * FftBuffer::bytes(shape.real, shape.count + 2); }
+
+std::string whyNoTeamFft(Operation *op, int64_t shared) {
+  auto f = cast<hlo::FftOp>(op);
+  if (f.getFftLength().size() != 1)
+    return "several dimensions";
+  if (f.getFftLength().back() < 16)
+    return "short lines";
+  const Shape shape(f);
+  if (!planFft(KernelTarget(), shape.count, 1, false))
+    return "a large prime factor";
+  return bytesOf(shape) > shared ? "lines that do not fit shared memory" : "";
+}
+
+int64_t teamFftBytes(Operation *op) { return bytesOf(Shape(cast<hlo::FftOp>(op))); }
+
+int64_t teamFftWidth(Operation *op) {
+  const Shape shape(cast<hlo::FftOp>(op));
+  const FftPlan plan = *planFft(KernelTarget(), shape.count, 1, false);
+  return shape.count / *std::min_element(plan.second.begin(), plan.second.end());
+}
+
+AffineExpr countFftLines(Operation *op) {
+  auto f = cast<hlo::FftOp>(op);
+  SmallVector<AffineExpr> dims = hlo::getDims(tensorType(f.getOperand()));
+  dims.pop_back();
+  return hlo::numElements(dims, op->getContext());
+}
+
+void emitTeamFft(Operation *op, KernelBuilder &b, const FftTeam &team, Value scratch, Value line, Value isLine) {
+  const Shape shape(cast<hlo::FftOp>(op));
+  const int64_t half = shape.n / 2 + 1, inLine = shape.realOut ? half : shape.n, outLine = shape.realIn ? half : shape.n;
+  Numbers in{&b, shape.real, shape.real, b.operands[0]}, out{&b, shape.real, shape.real, b.results[0], isLine};
+  const bool inverse = shape.kind == FftType::IFFT || shape.realOut;
+  Row row(b, shape.real, shape.kind, shape.n, &team);
+  row.emit(in.from(b.mul(line, b.i64(inLine)), !shape.realIn), out.from(b.mul(line, b.i64(outLine)), !shape.realOut),
+           inverse ? 1.0 / double(shape.n) : 1.0, scratch);
+}
 
 // Its tables take some 60 bytes a number.
 static constexpr int64_t longestConvolution = 1 << 22;
@@ -241,7 +329,6 @@ LogicalResult emitFft(Operation *op, KernelBuilder &b) {
   }
   int64_t dims = static_cast<int64_t>(length.size()), n = length.back();
   auto half = [](int64_t n) { return n / 2 + 1; };
-  auto partType = [](Type t) { return isa<ComplexType>(t) ? cast<ComplexType>(t).getElementType() : t; };
   Type mem = partType(in.getElementType()), real = mem;
   // what a convolution needs beyond the transform itself costs digits
   for (auto [i, size] : llvm::enumerate(length)) {

@@ -6,6 +6,7 @@
 #include "passes/codegen/element/Complex.h"
 
 #include <complex>
+#include <functional>
 #include <memory>
 
 namespace lathe::codegen {
@@ -45,6 +46,13 @@ struct FftBuffer {
   static int64_t bytes(mlir::Type real, int64_t count);
 };
 
+/// Threads that transform a line together, each a part of every pass: `member` of `size`. Numbers are then single ones.
+struct FftTeam {
+  mlir::Value member;
+  int64_t size;
+  std::function<void()> barrier; ///< all members reach it
+};
+
 /// x * w with fused multiply-adds where there are any.
 C timesC(C x, C w);
 
@@ -54,7 +62,8 @@ void transposeVectors(KernelBuilder &b, mlir::MutableArrayRef<mlir::Value> v);
 /// The code of transforms of n numbers (unscaled). Side by side an index is that of a number of every line.
 class FftLine {
 public:
-  FftLine(KernelBuilder &b, mlir::Type real, int64_t n, bool inverse, bool sideBySide, unsigned lanes = 0);
+  /// With a team for lengths that have a plan, in one lane; all that a team stores is written once it has met again.
+  FftLine(KernelBuilder &b, mlir::Type real, int64_t n, bool inverse, bool sideBySide, unsigned lanes = 0, const FftTeam *team = nullptr);
 
   unsigned lanes() const { return convolution ? convolution->lanes() : plan.lanes; }
   double cost() const;
@@ -64,8 +73,11 @@ public:
   /// What reads or writes a buffer as one line, or side by side.
   C get(const FftBuffer &from, mlir::Value i) const;
   void put(C x, const FftBuffer &to, mlir::Value i, unsigned valid) const;
-  /// Runs over all indices of 0 to count, a whole vector's or fewer.
+  /// Runs over all indices of 0 to count, a whole vector's or fewer; a team's members share them.
   void forAll(int64_t count, llvm::function_ref<void(mlir::Value, unsigned)> body);
+  /// The buffer in `scratch` that the last pass does not read, and that the first one does not write.
+  FftBuffer notRead(mlir::Value scratch) const;
+  FftBuffer notWritten(mlir::Value scratch) const;
 
 private:
   int64_t bufferCount() const;
@@ -82,10 +94,20 @@ private:
   mlir::Type real;
   int64_t n;
   bool inverse, sideBySide;
+  const FftTeam *team;
   FftPlan plan;
   /// By Bluestein's convolution of this length where n has no plan.
   std::unique_ptr<FftLine> convolution;
 };
+
+/// Why a team cannot make the lines of an hlo.fft in `shared` bytes; empty if it can.
+std::string whyNoTeamFft(mlir::Operation *op, int64_t shared);
+/// Bytes that a line takes there, and what its widest pass has to do at once.
+int64_t teamFftBytes(mlir::Operation *op);
+int64_t teamFftWidth(mlir::Operation *op);
+mlir::AffineExpr countFftLines(mlir::Operation *op);
+/// A line of an hlo.fft of one dimension, made by a team in `scratch`; its results are stored where `isLine` holds (null: always).
+void emitTeamFft(mlir::Operation *op, KernelBuilder &b, const FftTeam &team, mlir::Value scratch, mlir::Value line, mlir::Value isLine);
 
 } // namespace lathe::codegen
 

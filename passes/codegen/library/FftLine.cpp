@@ -137,8 +137,8 @@ void transposeVectors(KernelBuilder &b, MutableArrayRef<Value> v) {
 // Passes
 //===----------------------------------------------------------------------===//
 
-FftLine::FftLine(KernelBuilder &b, Type real, int64_t n, bool inverse, bool sideBySide, unsigned lanes)
-    : b(b), real(real), n(n), inverse(inverse), sideBySide(sideBySide) {
+FftLine::FftLine(KernelBuilder &b, Type real, int64_t n, bool inverse, bool sideBySide, unsigned lanes, const FftTeam *team)
+    : b(b), real(real), n(n), inverse(inverse), sideBySide(sideBySide), team(team) {
   if (!lanes)
     lanes = b.target.lanes(real);
   if (auto found = planFft(b.target, n, lanes, sideBySide)) {
@@ -190,7 +190,18 @@ void FftLine::put(C x, const FftBuffer &to, Value i, unsigned valid) const {
   to.store(x, sideBySide ? b.mul(i, b.i64(lanes())) : i, valid);
 }
 
+FftBuffer FftLine::notRead(Value scratch) const {
+  const int64_t count = bufferCount(), passes = static_cast<int64_t>(plan.second.size());
+  Value second = b.ptrBytes(scratch, b.i64(FftBuffer::bytes(real, count)));
+  return {b, real, passes % 2 ? second : scratch, count};
+}
+FftBuffer FftLine::notWritten(Value scratch) const { return {b, real, scratch, bufferCount()}; }
+
 void FftLine::forAll(int64_t count, llvm::function_ref<void(Value, unsigned)> body) {
+  if (team) {
+    b.loop(team->member, b.i64(count), b.i64(team->size), [&](Value i) { body(i, 1); });
+    return;
+  }
   int64_t step = sideBySide ? 1 : lanes(), whole = count / step * step;
   if (whole == step)
     body(b.i64(0), lanes());
@@ -316,6 +327,10 @@ void FftLine::secondPass(int64_t p, int64_t done, int64_t length, FftLoad from, 
       to(t && !twiddles.empty() ? timesC(v[t], twiddles[t - 1]) : v[t], b.add(target, b.i64(t * targetStep)),
          valid);
   };
+  if (last && team) {
+    forAll(done, [&](Value block, unsigned) { at(b.i64(0), block, {}, block, done, 1); });
+    return;
+  }
   if (last) { // the gaps between the blocks close
     b.nest(ValueRange{b.i64(done)}, [&](ValueRange block) {
       forAll(sideBySide ? 1 : plan.s, [&](Value q, unsigned valid) {
@@ -333,7 +348,7 @@ void FftLine::secondPass(int64_t p, int64_t done, int64_t length, FftLoad from, 
       roots.push_back(inverse ? std::conj(w) : w);
     }
   Value values = table(roots, false);
-  b.loop(b.i64(0), b.i64(next), [&](Value k) {
+  auto twiddlesOf = [&](Value k) {
     SmallVector<C> twiddles;
     for (int64_t i = 0; i < p - 1; ++i) {
       Value w = b.mul(b.add(b.mul(k, b.i64(p - 1)), b.i64(i)), b.i64(2));
@@ -342,6 +357,17 @@ void FftLine::secondPass(int64_t p, int64_t done, int64_t length, FftLoad from, 
       };
       twiddles.push_back({part(0), part(1)});
     }
+    return twiddles;
+  };
+  if (team) {
+    forAll(next * row, [&](Value i, unsigned) {
+      Value k = b.divU(i, b.i64(row)), j = b.remU(i, b.i64(row));
+      at(k, j, twiddlesOf(k), b.add(b.mul(k, b.i64(row * p)), j), row, 1);
+    });
+    return;
+  }
+  b.loop(b.i64(0), b.i64(next), [&](Value k) {
+    SmallVector<C> twiddles = twiddlesOf(k);
     forAll(row / unit, [&](Value j, unsigned valid) {
       at(k, j, twiddles, b.add(b.mul(k, b.i64(row / unit * p)), j), row / unit, valid);
     });
@@ -350,7 +376,7 @@ void FftLine::secondPass(int64_t p, int64_t done, int64_t length, FftLoad from, 
 
 void FftLine::emitPasses(FftLoad load, FftStore store, Value scratch) {
   if (n == 1) {
-    store(load(b.i64(0), plan.lanes), b.i64(0), plan.lanes);
+    forAll(1, [&](Value i, unsigned) { store(load(i, plan.lanes), i, plan.lanes); });
     return;
   }
   int64_t count = bufferCount();
@@ -380,6 +406,8 @@ void FftLine::emitPasses(FftLoad load, FftStore store, Value scratch) {
         this->put(x, *to, i, valid);
     };
     secondPass(p, done, plan.m / done, get, put, last);
+    if (team && !last)
+      team->barrier();
     std::swap(from, to);
     done *= p;
   }

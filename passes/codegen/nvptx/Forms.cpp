@@ -30,6 +30,7 @@ static constexpr Form forms[] = {
     {"owned", whyNoSelect, emitSelect},
     {"scan", whyNoScan, emitScan},
     {"merge", whyNoSort, emitSort},
+    {"fft", whyNoFft, emitFft},
 };
 
 const Form *findForm(Operation *op) {

@@ -47,6 +47,7 @@ public:
     pm.addPass(createSplitReductions());
     pm.addPass(createSplitSorts());
     pm.addPass(createSplitScans());
+    pm.addPass(createSplitFfts());
   }
   void loadDialects(MLIRContext &context) const override { codegen::loadKernelDialects(context); }
   std::string kernelName(Operation *op) const override {

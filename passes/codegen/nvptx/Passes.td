@@ -62,4 +62,15 @@ def SplitScans : Pass<"nvptx-split-scans", "::mlir::ModuleOp"> {
   let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect"];
 }
 
+def SplitFfts : Pass<"nvptx-split-ffts", "::mlir::ModuleOp"> {
+  let summary = "Make Fourier transforms of several dimensions, or of long lines, of short lines";
+  let description = [{
+    An `hlo.fft` of several dimensions becomes one of lines for each, turned to the end. Complex lines that do not fit the shared memory of a
+    block, up to 2^20 numbers, become two transforms of lines of about the square root of their length, between which numbers are multiplied by roots
+    of one; real ones are made complex before. Sizes must be known; lengths with a prime factor above 13 are left as they are.
+  }];
+  let statistics = [Statistic<"numSplit", "num-split", "Transforms split">, Statistic<"numRefused", "num-refused", "Transforms left as they are">];
+  let dependentDialects = ["::lathe::hlo::HloDialect", "::lathe::kernel::KernelDialect"];
+}
+
 #endif
