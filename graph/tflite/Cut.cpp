@@ -276,29 +276,74 @@ bool Apart::add(const Apart &more) {
 
 namespace {
 
-/// Inputs of an operator whose values are missing, as one line about it says ("input 1 must be known at compile time"): those that it
-/// numbers, else all that may be sizes or places.
-std::set<unsigned> missingValues(const NodeMaker &maker, const tfl::Operator &op, absl::string_view line) {
+/// The tensor of an input that a part could be compiled for the value of; null for others.
+const tfl::Tensor *openInput(const NodeMaker &maker, const tfl::Operator &op, unsigned i) {
+  const tfl::Tensor *t = op.inputs() && i < op.inputs()->size() ? tensorOf(maker.subgraph(), op.inputs()->Get(i)) : nullptr;
+  return t && dtypeSize(dtypeOf(t->type())) && !t->is_variable() && !isConstant(maker.model(), *t) ? t : nullptr;
+}
+
+/// All inputs that may be sizes or places.
+std::set<unsigned> openNumbers(const NodeMaker &maker, const tfl::Operator &op) {
   std::set<unsigned> found;
-  if (!absl::StrContains(line, "must be known at compile time") && !absl::StrContains(line, "must be a compile-time constant") &&
-      !absl::StrContains(line, "must be a constant"))
-    return found;
-  auto isValue = [&](unsigned i) {
-    const tfl::Tensor *t = op.inputs() && i < op.inputs()->size() ? tensorOf(maker.subgraph(), op.inputs()->Get(i)) : nullptr;
-    return t && dtypeSize(dtypeOf(t->type())) && !t->is_variable() && !isConstant(maker.model(), *t) ? t : nullptr;
-  };
-  const size_t at = line.find("): input ");
-  unsigned number = 0;
-  if (at != line.npos && absl::SimpleAtoi(line.substr(at + 9, line.find(' ', at + 9) - (at + 9)), &number)) {
-    if (isValue(number))
-      found.insert(number);
-    return found;
-  }
   for (unsigned i = 0; op.inputs() && i < op.inputs()->size(); ++i)
-    if (const tfl::Tensor *t = isValue(i))
+    if (const tfl::Tensor *t = openInput(maker, op, i))
       if ((t->type() == tfl::TensorType::INT32 || t->type() == tfl::TensorType::INT64) && (!t->shape() || t->shape()->size() <= 1))
         found.insert(i);
   return found;
+}
+
+bool isMissingValue(absl::string_view line) {
+  return absl::StrContains(line, "must be known at compile time") || absl::StrContains(line, "must be a compile-time constant") ||
+         absl::StrContains(line, "must be a constant");
+}
+
+/// Inputs of an operator whose values are missing, as one line about it says ("input 1 must be known at compile time"): those that it
+/// numbers, else all that may be sizes or places. The condition of a branch whose sides do not go together.
+std::set<unsigned> missingValues(const NodeMaker &maker, const tfl::Operator &op, absl::string_view line) {
+  std::set<unsigned> found;
+  if (absl::StrContains(line, "the branches give different") || absl::StrContains(line, "is only written in one branch")) {
+    if (openInput(maker, op, 0))
+      found.insert(0);
+    return found;
+  }
+  if (!isMissingValue(line))
+    return found;
+  const size_t at = line.find("): input ");
+  unsigned number = 0;
+  if (at != line.npos && absl::SimpleAtoi(line.substr(at + 9, line.find(' ', at + 9) - (at + 9)), &number)) {
+    if (openInput(maker, op, number))
+      found.insert(number);
+    return found;
+  }
+  return openNumbers(maker, op);
+}
+
+const char *nameOf(const tfl::SubGraph &graph, const tfl::Operator &op) {
+  const tfl::Tensor *result = op.outputs() && op.outputs()->size() ? tensorOf(graph, op.outputs()->Get(0)) : nullptr;
+  return result && result->name() ? result->name()->c_str() : nullptr;
+}
+
+bool isAbout(absl::string_view line, const char *name) { return name && absl::StrContains(line, absl::StrCat("node '", name, "'")); }
+
+/// Whether a line says that an operator in what `op` calls misses a value.
+bool missesInside(const NodeMaker &maker, const tfl::Operator &op, absl::string_view line) {
+  std::vector<int> open = calledBy(op);
+  std::set<int> seen;
+  while (isMissingValue(line) && !open.empty()) {
+    const int called = open.back();
+    open.pop_back();
+    const tfl::SubGraph *graph = subgraphOf(maker.model(), called);
+    if (!graph || !seen.insert(called).second)
+      continue;
+    for (unsigned i = 0; graph->operators() && i < graph->operators()->size(); ++i) {
+      const tfl::Operator &inner = *graph->operators()->Get(i);
+      if (isAbout(line, nameOf(*graph, inner)))
+        return true;
+      for (int next : calledBy(inner))
+        open.push_back(next);
+    }
+  }
+  return false;
 }
 
 } // namespace
@@ -312,15 +357,15 @@ CouldBe couldBe(const NodeMaker &maker, unsigned first, unsigned last, const std
     const NodeMaker::CouldTake could = maker.couldTake(op);
     if (could == NodeMaker::CouldTake::Flex)
       found.flex.insert(i);
-    const tfl::Tensor *result = op.outputs() && op.outputs()->size() ? tensorOf(maker.subgraph(), op.outputs()->Get(0)) : nullptr;
-    if (!result || !result->name())
-      continue;
+    const char *name = nameOf(maker.subgraph(), op);
     for (const std::string &line : lines) {
-      if (!absl::StrContains(line, absl::StrCat("node '", result->name()->c_str(), "'")))
-        continue;
-      if (could != NodeMaker::CouldTake::No)
+      const bool isNamed = isAbout(line, name);
+      if (isNamed && could != NodeMaker::CouldTake::No) {
         found.named.nodes.insert(i);
-      else if (std::set<unsigned> inputs = missingValues(maker, op, line); !inputs.empty())
+        continue;
+      }
+      const std::set<unsigned> inputs = isNamed ? missingValues(maker, op, line) : missesInside(maker, op, line) ? openNumbers(maker, op) : std::set<unsigned>();
+      if (!inputs.empty())
         found.named.valued[i].insert(inputs.begin(), inputs.end());
     }
   }

@@ -159,6 +159,21 @@ static std::vector<unsigned> sizesOf(Op op) {
   }
 }
 
+/// Whether sizes and places have types that nodes have for them.
+static bool hasSizes(const tfl::SubGraph &graph, const tfl::Operator &op, Op builtin) {
+  auto isIndex = [&](const flatbuffers::Vector<int32_t> *list, unsigned i) {
+    const tfl::Tensor *t = list && i < list->size() ? tensorOf(graph, list->Get(i)) : nullptr;
+    return t && (t->type() == tfl::TensorType::INT32 || t->type() == tfl::TensorType::INT64);
+  };
+  if (builtin == Op::RANGE)
+    return true;
+  for (unsigned i : sizesOf(builtin))
+    if (!isIndex(op.inputs(), i))
+      return false;
+  return builtin != Op::TOPK_V2 || (op.outputs() && op.outputs()->size() > 1 && tensorOf(graph, op.outputs()->Get(1)) &&
+                                    tensorOf(graph, op.outputs()->Get(1))->type() == tfl::TensorType::INT32);
+}
+
 NodeMaker::CouldTake NodeMaker::couldTake(const tfl::Operator &op) const {
   const tfl::OperatorCode *code = codeOf(state->model, op);
   if (!code)
@@ -175,7 +190,7 @@ NodeMaker::CouldTake NodeMaker::couldTake(const tfl::Operator &op) const {
   for (unsigned i : sizesOf(builtin))
     if (const tfl::Tensor *t = op.inputs() && i < op.inputs()->size() ? tensorOf(state->subgraph, op.inputs()->Get(i)) : nullptr)
       if (!isConstant(state->model, *t))
-        return CouldTake::Sizes;
+        return hasSizes(state->subgraph, op, builtin) ? CouldTake::Sizes : CouldTake::No;
   return CouldTake::No;
 }
 

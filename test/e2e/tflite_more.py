@@ -229,6 +229,46 @@ def control(f, r):
          options("StablehloWhile", condSubgraphIndex=f.subgraph(["f32"] * 2, condition), bodySubgraphIndex=f.subgraph(["f32"] * 2, doubled)))
 
 
+@case
+def valued(f, r):
+    """Axes of operators inside of branches and loops, and branches whose results differ in shape: what the run knows alone."""
+    x = real(r, 3, 4)
+
+    def body(op, more=()):
+        def make(f, a):
+            result = f.tensor((3, 4), "f32")
+            f.op(op, [a[0], a[1]], [result], *more)
+            return [result]
+        return lambda f, shapes=((3, 4), (1,)): f.subgraph(["f32", "i32"], make, shapes)
+
+    def choose(then, otherwise, condition, axis, want):
+        o = options("If", thenSubgraphIndex=then(f), elseSubgraphIndex=otherwise(f))
+        f.op("IF", [f.input(np.bool_(condition), "bool"), f.input(x, "f32"), f.input(np.array([axis]), "i32")], [out(f, want, "f32")], o)
+    reversal, sums, largest = body("REVERSE_V2"), body("SUM", [options("Reducer", keepDims=True)]), body("REDUCE_MAX", [options("Reducer", keepDims=False)])
+    choose(reversal, body("CUMSUM", [options("Cumsum", exclusive=False, reverse=False)]), True, 1, x[:, ::-1])
+    for condition in (True, False):
+        choose(sums, largest, condition, 0, x.sum(0, keepdims=True) if condition else x.max(0))
+
+    def below(f, a):
+        result = f.tensor((), "bool")
+        f.op("LESS", [a[2], f.tensor((), "i32", 3)], [result])
+        return [result]
+
+    def grown(f, a):
+        sums, total, count = f.tensor((3, 1), "f32"), f.tensor((3, 4), "f32"), f.tensor((), "i32")
+        f.op("SUM", [a[0], a[1]], [sums], options("Reducer", keepDims=True))
+        f.op("SUB", [a[0], sums], [total], options("Sub"))
+        f.op("ADD", [a[2], f.tensor((), "i32", 1)], [count], options("Add"))
+        return [total, a[1], count]
+    value = x
+    for _ in range(3):
+        value = value - value.sum(1, keepdims=True)
+    kinds, shapes = ["f32", "i32", "i32"], ((3, 4), (1,), ())
+    o = options("While", condSubgraphIndex=f.subgraph(kinds, below, shapes), bodySubgraphIndex=f.subgraph(kinds, grown, shapes))
+    f.op("WHILE", [f.input(x, "f32"), f.input(np.array([1]), "i32"), f.input(np.int32(0), "i32")],
+         [out(f, value, "f32"), out(f, np.array([1]), "i32"), out(f, np.array(3), "i32")], o)
+
+
 # ---- sizes
 
 @case

@@ -54,13 +54,14 @@ class File:
         return i
 
     def subgraph(self, kinds, body, shape=()):
-        """Another subgraph, whose inputs have these kinds: body(file, inputs) adds operators and returns the outputs. Its number."""
+        """Another subgraph, whose inputs have these kinds (and one shape, or one each): body(file, inputs) adds operators and returns the outputs. Its number."""
         outer, self.graph = self.graph, S.SubGraphT()
         g = self.graph
         g.tensors, g.operators, g.inputs, g.outputs = [], [], [], []
         self.model.subgraphs.append(g)
         number = len(self.model.subgraphs) - 1
-        g.inputs = [self.tensor(shape, k, name=f"arg{i}") for i, k in enumerate(kinds)]
+        shapes = shape if shape and isinstance(shape[0], tuple) else [shape] * len(kinds)
+        g.inputs = [self.tensor(s, k, name=f"arg{i}") for i, (k, s) in enumerate(zip(kinds, shapes))]
         g.outputs = body(self, list(g.inputs))
         self.graph = outer
         return number
