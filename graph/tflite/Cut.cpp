@@ -103,7 +103,8 @@ public:
           return part.status();
         step.nodes = *std::move(part);
       } else {
-        while (!isValued(i) && step.last < count && (kinds[step.last] == Kind::Compiled || kinds[step.last] == Kind::Floating) && !isValued(step.last))
+        auto goesOn = [&](unsigned next) { return (kinds[next] == Kind::Compiled || kinds[next] == Kind::Floating) && !isValued(next); };
+        while (!isValued(i) && step.last < count && goesOn(step.last))
           ++step.last;
         if (absl::Status s = compiled(step); !s.ok())
           return s;
@@ -212,10 +213,12 @@ private:
     for (int t : made)
       if (isWanted(t, step.last))
         step.outputs.push_back(t);
-    if (auto valued = options.apart.valued.find(step.first); valued != options.apart.valued.end() && isValued(step.first))
-      for (unsigned i : valued->second)
-        if (const int t = at(step.first).inputs()->Get(i); std::count(step.inputs.begin(), step.inputs.end(), t) && !std::count(step.values.begin(), step.values.end(), t))
-          step.values.push_back(t);
+    auto has = [](const std::vector<int> &list, int t) { return std::count(list.begin(), list.end(), t) != 0; };
+    if (isValued(step.first))
+      for (unsigned i : options.apart.valued.at(step.first))
+        if (const auto *given = at(step.first).inputs(); given && i < given->size())
+          if (const int t = given->Get(i); has(step.inputs, t) && !has(step.values, t))
+            step.values.push_back(t);
     for (auto *list : {&step.inputs, &step.outputs})
       for (int t : *list)
         if (const tfl::Tensor &tensor = *tensorOf(graph, t); !dtypeSize(dtypeOf(tensor.type())))
@@ -364,7 +367,11 @@ CouldBe couldBe(const NodeMaker &maker, unsigned first, unsigned last, const std
         found.named.nodes.insert(i);
         continue;
       }
-      const std::set<unsigned> inputs = isNamed ? missingValues(maker, op, line) : missesInside(maker, op, line) ? openNumbers(maker, op) : std::set<unsigned>();
+      std::set<unsigned> inputs;
+      if (isNamed)
+        inputs = missingValues(maker, op, line);
+      else if (missesInside(maker, op, line))
+        inputs = openNumbers(maker, op);
       if (!inputs.empty())
         found.named.valued[i].insert(inputs.begin(), inputs.end());
     }

@@ -237,7 +237,8 @@ absl::StatusOr<std::vector<Val>> Translation::run() {
   }
   case Op::RESIZE_NEAREST_NEIGHBOR: {
     const auto *o = options<tfl::ResizeNearestNeighborOptions>();
-    return one("ResizeNearestNeighbor", 2, {{"align_corners", o && o->align_corners()}, {"half_pixel_centers", o && o->half_pixel_centers()}});
+    return one("ResizeNearestNeighbor", 2,
+               {{"align_corners", o && o->align_corners()}, {"half_pixel_centers", o && o->half_pixel_centers()}});
   }
   case Op::PADV2: return one("PadV2", 3);
   case Op::GATHER_ND: return one("GatherNd", 2);

@@ -288,9 +288,11 @@ absl::StatusOr<Interpreter *> HostGraph::partOf(Step &step) {
     if (!t.name || !*t.name || std::count_if(step.cut.inputs.begin(), step.cut.inputs.end(), [&](int other) {
           return absl::string_view(tensors[static_cast<size_t>(other)].name) == t.name;
         }) > 1)
-      return absl::UnimplementedError(absl::StrCat("tensor '", t.name ? t.name : "", "', for whose value code is compiled, has no name of its own"));
+      return absl::UnimplementedError(
+          absl::StrCat("tensor '", t.name ? t.name : "", "', for whose value code is compiled, has no name of its own"));
     if (t.bytes > 1 << 16)
-      return absl::UnimplementedError(absl::StrCat("tensor '", t.name, "' of ", t.bytes, " bytes is too large for a value that code is compiled for"));
+      return absl::UnimplementedError(
+          absl::StrCat("tensor '", t.name, "' of ", t.bytes, " bytes is too large for a value that code is compiled for"));
     values.append(reinterpret_cast<const char *>(t.dims), TfLiteIntArrayGetSizeInBytes(t.dims->size));
     values.append(t.data.raw, t.bytes);
   }

@@ -37,7 +37,8 @@ struct HostedModel {
 class HostGraph {
 public:
   /// Null for subgraphs without such operators, unless `always`; an error for operators that nobody has.
-  static absl::StatusOr<std::unique_ptr<HostGraph>> make(unsigned subgraph, const HostedModel &of, const tflgraph::Apart &apart, bool always);
+  static absl::StatusOr<std::unique_ptr<HostGraph>> make(unsigned subgraph, const HostedModel &of, const tflgraph::Apart &apart,
+                                                         bool always);
   ~HostGraph();
 
   /// Sizes from the inputs on; results are bound to their slots.

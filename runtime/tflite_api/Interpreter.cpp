@@ -357,10 +357,11 @@ absl::Status Interpreter::prepareDelegate(TfLiteDelegate *delegate) {
       graph = (shown[i] = *std::move(made)).get(); // it keeps the context
     }
     TfLiteContext *context = graph->forDelegates();
-    const TfLiteStatus status =
-        isOpaque ? d->builder->Prepare(reinterpret_cast<TfLiteOpaqueContext *>(context), delegate, d->builder->data) : d->prepare(context, delegate);
+    auto *opaque = reinterpret_cast<TfLiteOpaqueContext *>(context);
+    const TfLiteStatus status = isOpaque ? d->builder->Prepare(opaque, delegate, d->builder->data) : d->prepare(context, delegate);
     if (status != kTfLiteOk)
-      return absl::InternalError(absl::StrCat("the delegate's Prepare failed with status ", static_cast<int>(status), ": operators are compiled, and none is left to a delegate"));
+      return absl::InternalError(absl::StrCat("the delegate's Prepare failed with status ", static_cast<int>(status),
+                                              ": operators are compiled, and none is left to a delegate"));
   }
   return absl::OkStatus();
 }

@@ -308,8 +308,8 @@ TfLiteStatus TfLiteOpaqueContextGetNodeAndRegistration(TfLiteOpaqueContext *c, i
   *op = n->op.op ? const_cast<TfLiteOperator *>(n->op.op) : n->external;
   return kTfLiteOk;
 }
-TfLiteStatus TfLiteOpaqueContextReplaceNodeSubsetsWithDelegateKernels(TfLiteOpaqueContext *c, TfLiteOperator *kernel, const TfLiteIntArray *nodes,
-                                                                      TfLiteOpaqueDelegate *) {
+TfLiteStatus TfLiteOpaqueContextReplaceNodeSubsetsWithDelegateKernels(TfLiteOpaqueContext *c, TfLiteOperator *kernel,
+                                                                      const TfLiteIntArray *nodes, TfLiteOpaqueDelegate *) {
   return graphOf(c).replaceNodes(kernel, nodes);
 }
 TfLiteOpaqueTensor *TfLiteOpaqueContextGetOpaqueTensor(const TfLiteOpaqueContext *c, int index) { return opaque(graphOf(c).tensor(index)); }

@@ -19,22 +19,31 @@
 namespace lathe::fuzz {
 namespace {
 
-/// The steps of every subgraph, as if all operators of TensorFlow had kernels for the host and nothing else.
+/// The steps of every subgraph, as if all operators of TensorFlow had kernels for the host and nothing else; then with some operators
+/// compiled alone for values of their inputs, whatever those are.
 void cutTflite(mlir::MLIRContext &context, llvm::StringRef bytes) {
   CollectedDiagnostics diagnostics(context);
   import::Problems problems(&context);
   auto copy = llvm::MemoryBuffer::getMemBufferCopy(bytes); // aligned
   auto file = tflite::ModelFile::open(copy->getBuffer(), "model.tflite", problems);
   const tflgraph::Kernels kernels = {[](const std::string &) { return true; }, [](const std::string &) { return false; }};
-  for (unsigned i = 0; file && i < file->numSubgraphs(); ++i) {
-    tflgraph::NodeMaker maker(file->model(), i, kernels);
-    auto steps = tflgraph::cut(maker, {});
-    if (!steps.ok())
-      expect(!steps.status().message().empty(), "a file was not cut, without a message");
-    else
-      for (const tflgraph::Step &step : *steps)
+  tflgraph::CutOptions plain, valued;
+  for (unsigned op = 0; op < 64; op += 3)
+    valued.apart.valued[op] = {0u, op % 4, op};
+  for (unsigned i = 0; file && i < file->numSubgraphs(); ++i)
+    for (const tflgraph::CutOptions *options : {&plain, &valued}) {
+      tflgraph::NodeMaker maker(file->model(), i, kernels);
+      auto steps = tflgraph::cut(maker, *options);
+      if (!steps.ok()) {
+        expect(!steps.status().message().empty(), "a file was not cut, without a message");
+        continue;
+      }
+      for (const tflgraph::Step &step : *steps) {
         expect(step.first < step.last && (step.kind != tflgraph::Step::Kind::Compiled || !step.operators.empty()), "a step has no operators");
-  }
+        for (int value : step.values)
+          expect(llvm::is_contained(step.inputs, value), "a step is compiled for the value of what is no input");
+      }
+    }
 }
 
 void runTflite(std::string_view bytes) {

@@ -72,7 +72,8 @@ LogicalResult quantizedSum(OpContext &c, bool mean) {
   return c.setResult(0, result);
 }
 
-/// Products of quantized numbers: one after the other in the order of the elements, each scaled by its share of the result's scale and rounded.
+/// Products of quantized numbers: one after the other in the order of the elements, each scaled by its share of the result's scale and
+/// rounded.
 LogicalResult quantizedProduct(OpContext &c) {
   Value x = c.input(0);
   if (!x)
@@ -112,7 +113,8 @@ LogicalResult quantizedProduct(OpContext &c) {
       return failure();
     product = result->state[0];
   }
-  Value result = finish(c, multiplyWide(c, wide(product), factor, 0), out->second, rangeOf(c.outputInfo(0).type), c.elementOf(c.outputInfo(0)));
+  auto range = rangeOf(c.outputInfo(0).type);
+  Value result = finish(c, multiplyWide(c, wide(product), factor, 0), out->second, range, c.elementOf(c.outputInfo(0)));
   if (c.options<tfl::ReducerOptions>().keep_dims())
     result = c.keepDims(result, *axes, rank);
   return c.setResult(0, result);

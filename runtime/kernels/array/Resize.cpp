@@ -1,4 +1,5 @@
-// ResizeNearestNeighbor and ResizeBilinear, whose sizes may be known only when they run (in files of TensorFlow Lite: graph/tflite/NodeMaker.cpp).
+// ResizeNearestNeighbor and ResizeBilinear, whose sizes may be known only when they run (in files of TensorFlow Lite:
+// graph/tflite/NodeMaker.cpp).
 #include "runtime/kernels/array/MoveBy.h"
 
 #include <algorithm>
