@@ -291,7 +291,7 @@ void HeaderWriter::writeClass() {
         "BindWeightsFile", "StaticData", "CompiledModel", "initialize", "mod", "run", "error", "message", "code", "ready", "memoryFailed", "ownArgs", "anyData",
         "sizes", "bounds", "dimsScratch", "args", "outs", "entryArgs", "entryOuts", "inputPointers", "outputPointers",
         "resultPointers", "variablePointers", "variables", "workspace", "borrowed", "Slot", "add", "lookup", "bind",
-        "updateDims", "prepare", "reserve", "set_run", "set_error"})
+        "updateDims", "prepare", "prepareSizes", "refuse", "refuseSizes", "reserve", "set_run", "set_error"})
     members.insert(base);
   if (lowered.onDevice)
     for (StringRef base :

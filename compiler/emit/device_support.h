@@ -180,19 +180,21 @@ public:
   /// As in CompiledModel; memory on the device is made ready too.
   bool set_size(size_t symbol, int64_t value) {
     symbols.at(symbol) = value;
+    ownCode = 0;
     return CompiledModel::set_size(symbol, value) && told(reserve() ? 0 : failure.code);
   }
   bool set_size(const std::string &symbol, int64_t value) {
     for (size_t i = 0; i < symbols.size(); ++i)
       if (symbol == real->symbols[i]->name)
         symbols[i] = value;
+    ownCode = 0;
     return CompiledModel::set_size(symbol, value) && told(reserve() ? 0 : failure.code);
   }
   bool set_batch(int64_t value) {
     for (int32_t i = 0; i < real->num_symbols; ++i)
       if (!real->symbols[i]->is_data)
         return set_size(std::string(real->symbols[i]->name), value);
-    return false;
+    return CompiledModel::set_batch(value); // which says that there is none
   }
   /// Kernels run on the device; it changes nothing.
   template <typename... Args>

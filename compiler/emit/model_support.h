@@ -248,7 +248,7 @@ public:
   }
 
   /// Run-time sizes. Changing one may allocate; the content of the model's own buffers is lost. False when a size is out
-  /// of range or there is no memory.
+  /// of range or there is no memory: see error_msg.
   bool set_size(size_t symbol, int64_t value) {
     sizes.at(symbol) = value;
     return prepare();
@@ -261,14 +261,14 @@ public:
         sizes.at(static_cast<size_t>(i)) = value;
         found = true;
       }
-    return found && prepare();
+    return found ? prepare() : refuse(LATHE_INVALID_ARGUMENT, "there is no run-time size of this name");
   }
   /// The first run-time size, most often the batch.
   bool set_batch(int64_t value) {
     for (int i = 0; i < mod->num_symbols; ++i)
       if (!mod->symbols[i]->is_data)
         return set_size(std::string(mod->symbols[i]->name), value);
-    return false;
+    return refuse(LATHE_INVALID_ARGUMENT, "the model has no run-time size");
   }
 
   /// How kernels run in parallel, if the model was compiled for threads; otherwise it changes nothing.
@@ -381,11 +381,8 @@ protected:
   bool RunEntry(int index) {
     message = nullptr;
     code = 0;
-    if (!ready) {
-      message = memoryFailed ? "out of memory" : "a run-time size is out of range";
-      code = memoryFailed ? LATHE_RESOURCE_EXHAUSTED : LATHE_INVALID_ARGUMENT;
-      return false;
-    }
+    if (!ready)
+      return refuseSizes();
     const lathe_entry *entry = mod->entries[index];
     const std::vector<size_t> &in = entryArgs[size_t(index)], &out = entryOuts[size_t(index)];
     for (size_t i = 0; i < in.size(); ++i) {
@@ -495,10 +492,24 @@ private:
       for (int64_t &dim : outs[i].dims)
         dim = *d++;
   }
+  bool refuse(int32_t why, const char *text) {
+    code = why;
+    message = text;
+    return false;
+  }
+  bool refuseSizes() {
+    return memoryFailed ? refuse(LATHE_RESOURCE_EXHAUSTED, "out of memory") : refuse(LATHE_INVALID_ARGUMENT, "a run-time size is out of range");
+  }
   bool prepare() {
-    ready = false;
-    if (memoryFailed)
-      return false;
+    message = nullptr;
+    code = 0;
+    memoryFailed = false; // smaller sizes may have memory
+    for (int i = 0; i < mod->num_variables; ++i)
+      memoryFailed = memoryFailed || (!variables[size_t(i)].data() && var_size(size_t(i)) > 0);
+    ready = !memoryFailed && prepareSizes();
+    return ready || refuseSizes();
+  }
+  bool prepareSizes() {
     anyData = false;
     for (int i = 0; i < mod->num_symbols; ++i) {
       const lathe_symbol_info *s = mod->symbols[i];
@@ -528,7 +539,6 @@ private:
       run.workspace = workspace.data();
       run.workspace_size = static_cast<int64_t>(workspace.size());
     }
-    ready = true;
     return true;
   }
   bool reserve(Slot &s, bool owned) {

@@ -81,7 +81,8 @@ int main() {
   my::app::Net net;
   n::Model other;
   static_assert(my::app::Net::kNumArgs == 2 && my::app::Net::kNumResults == 2);
-  if (!net.set_batch(2) || net.set_batch(65) || !net.set_batch(2)) return 1;
+  if (!net.set_batch(2) || net.set_batch(65) || net.error_msg() != "a run-time size is out of range") return 1;
+  if (!net.set_batch(2) || !net.error_msg().empty()) return 1;
   for (int i = 0; i < 6; ++i) net.arg0_data()[i] = i;
   net.arg0(1, 2) = 50;
   net.arg_class(0) = 1;
