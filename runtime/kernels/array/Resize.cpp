@@ -15,8 +15,9 @@ struct Line {
 };
 
 absl::StatusOr<Line> lineOf(int64_t from, int64_t to, bool alignCorners, bool halfPixel) {
-  if (from <= 0 || to <= 0 || to > INT32_MAX)
-    return invalid("sizes of images must be positive: ", from, " ", to);
+  constexpr int64_t largest = int64_t(1) << 22; // as compiled forms have it
+  if (from <= 0 || to <= 0 || to > largest)
+    return invalid("sizes of images must be positive, and of results at most ", largest, ": ", from, " ", to);
   const float scale = alignCorners && from > 1 && to > 1 ? static_cast<float>(from - 1) / static_cast<float>(to - 1)
                                                          : static_cast<float>(from) / static_cast<float>(to);
   auto inside = [&](float at) { return std::clamp<int64_t>(static_cast<int64_t>(at), 0, from - 1); };
