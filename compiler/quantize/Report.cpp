@@ -68,16 +68,21 @@ std::string Report::text() const {
   std::string all;
   llvm::raw_string_ostream os(all);
   if (units.empty()) { // weights alone were narrowed
-    os << llvm::format("%s: errors over %lld feeds\n", kind.c_str(), (long long)heldOut);
+    if (heldOut)
+      os << llvm::format("%s: errors over %lld feeds\n", kind.c_str(), (long long)heldOut);
+    else
+      os << kind << ": nothing was measured, without --calibrate\n";
     return all + outputText(outputs);
   }
+  constexpr size_t most = 60; // of a longer name its end tells more; the JSON has all of it
+  auto shown = [&](const std::string &node) { return node.size() > most ? "..." + node.substr(node.size() - most + 3) : node; };
   size_t width = 4;
   for (const UnitReport &u : units)
-    width = std::max(width, std::min<size_t>(u.node.size(), 60));
+    width = std::max(width, std::min(u.node.size(), most));
   os << llvm::format("%-*s %-12s %-6s %8s %9s %12s %10s %10s %10s\n", int(width), "node", "kind", "type", "SQNR dB", "error", "multiplyadds", "bytes",
                      "us", "float us");
   for (const UnitReport &u : units)
-    os << llvm::format("%-*s %-12s %-6s %8s %9s %12lld %10lld %10s %10s\n", int(width), u.node.c_str(), u.kind.c_str(), u.quantized ? "int" : "float",
+    os << llvm::format("%-*s %-12s %-6s %8s %9s %12lld %10lld %10s %10s\n", int(width), shown(u.node).c_str(), u.kind.c_str(), u.quantized ? "int" : "float",
                        decibelText(u.sqnr).c_str(), errorText(u.largestError).c_str(), (long long)u.multiplyAdds, (long long)u.bytes, timeText(u.seconds).c_str(),
                        timeText(u.floatSeconds).c_str());
   int64_t before = 0, after = 0;
