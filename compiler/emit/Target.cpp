@@ -81,6 +81,8 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
     return createStringError("triple '" + t.triple + "' is not supported: expected ELF on x86_64 or aarch64");
   // CPU:OTHER, for tests: kernels as they are for the other one, in code for the first
   auto [codeCpu, kernelCpu] = StringRef(options.cpu).split(':');
+  if (StringRef(options.cpu).contains(':') && (codeCpu.empty() || kernelCpu.empty()))
+    return createStringError("CPU '" + options.cpu + "': expected a name on both sides of ':'");
   t.cpu = codeCpu.empty() ? "x86-64-v3" : fullCpuName(codeCpu);
   if (triple.getArch() == Triple::aarch64 && StringRef(t.cpu).starts_with("x86-64"))
     t.cpu = "generic";
@@ -127,6 +129,9 @@ Expected<ResolvedTarget> resolveTarget(const EmitOptions &options) {
   };
   t.allFeatures = featuresOf(t.cpu, t.features);
   t.kernelFeatures = kernelCpu.empty() ? t.allFeatures : featuresOf(fullCpuName(kernelCpu), "") + ",+lathe-spells-out-dots";
+  auto hasFma = [](StringRef features) { return (features + ",").str().find("+fma,") != std::string::npos; };
+  if (!kernelCpu.empty() && hasFma(t.kernelFeatures) && !hasFma(t.allFeatures))
+    return createStringError("CPU '" + options.cpu + "': the first has no FMA, which kernels for the second are made of");
   t.backend = codegen::makeBackend(options.backend, t.description(options).processor);
   if (!t.backend)
     return createStringError("this build has no backend '" + options.backend + "': expected one of " + codegen::backendNames());

@@ -91,8 +91,8 @@ llvm::Expected<std::string> compileTflite(Compiler &compiler, const Request &r) 
     return file.takeError();
   if (llvm::Error error = writeTextFile(r.prefix + ".tflite", file->bytes))
     return std::move(error);
-  auto facts = llvm::json::Object{{"bytes", static_cast<int64_t>(file->bytes.size())}};
-  return withTable(llvm::formatv("{0}", llvm::json::Value(std::move(facts))).str(), file->quantized ? &*file->quantized : nullptr, r.options);
+  llvm::json::Value facts = llvm::json::Object{{"bytes", static_cast<int64_t>(file->bytes.size())}};
+  return withTable(llvm::formatv("{0}", facts).str(), file->quantized ? &*file->quantized : nullptr, r.options);
 }
 
 /// Compiles and writes; the report. Diagnostics go to the context's handler.
