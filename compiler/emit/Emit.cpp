@@ -2,6 +2,7 @@
 #include "compiler/emit/Emit.h"
 #include "compiler/emit/Elf.h"
 #include "compiler/emit/Header.h"
+#include "compiler/emit/HideSplats.h"
 #include "compiler/emit/OptimizeTimes.h"
 #include "compiler/emit/Tables.h"
 #include "compiler/emit/Target.h"
@@ -96,6 +97,7 @@ void optimize(Module &m, TargetMachine &machine, const EmitOptions &options) {
     passes.addPass(AddressSanitizerPass(AddressSanitizerOptions(), /*UseGlobalGC=*/false, /*UseOdrIndicator=*/false,
                                         AsanDtorKind::None, AsanCtorKind::None));
   passes.run(m, mam);
+  hideSplats(m, machine);
 }
 
 Expected<std::string> generate(Module &m, TargetMachine &machine, CodeGenFileType kind) {

@@ -39,7 +39,7 @@ SECOND = {
         "hosted": {"driver", "frontend", "import", "support"},
         "import": {"frontend"},
         "jit": {"driver", "emit", "export", "import", "support"},
-        "library": {"driver", "hosted", "jit", "support"},
+        "library": {"driver", "export", "frontend", "hosted", "import", "jit", "quantize", "support"},
         "quantize": {"driver"},
     },
     "runtime": {
