@@ -326,21 +326,27 @@ private:
   }
 
   /// For each unit: the square of the outputs' largest error where this unit alone is computed in integers, as a share of their ranges,
-  /// over some feeds. Squares, since roundings that know nothing of each other add so.
+  /// over some feeds. Squares, since roundings that know nothing of each other add so. Where that takes too many runs for the model's
+  /// work, neighbours are measured together, and share what they do to the outputs.
   FailureOr<std::vector<double>> influences(const std::vector<Unit> &units) {
-    constexpr size_t mostRuns = 1024, mostFeeds = 8;
+    constexpr size_t fewestRuns = 64, mostRuns = 1024, mostFeeds = 8;
+    constexpr double mostWork = 2e12; // multiply-adds: a minute or two
     progress("measure what each node does to the outputs");
     OwningOpRef<ModuleOp> clone = module.clone();
     if (failed(rewrite(*clone, "float", Form::Mixed)))
       return failure();
-    const size_t forms = units.size() + 1, count = std::min(heldOut.size(), std::clamp<size_t>(mostRuns / forms, 2, mostFeeds));
+    double work = 1;
+    for (const UnitReport &line : report.units)
+      work += double(line.multiplyAdds);
+    const size_t budget = std::clamp<size_t>(size_t(mostWork / work), fewestRuns, mostRuns);
+    const size_t together = std::max<size_t>(1, llvm::divideCeil(2 * units.size(), budget)), groups = llvm::divideCeil(units.size(), together);
+    const size_t forms = groups + 1, count = std::min(heldOut.size(), std::clamp<size_t>(budget / forms, 2, mostFeeds));
     std::vector<Feed> runs;
     for (size_t i = 0; i < count; ++i)
       for (size_t k = 0; k < forms; ++k) { // none, then each
         Tensor shares = Tensor::allocate(DType::Float32, {int64_t(units.size())});
-        std::fill_n(shares.data<float>(), units.size(), 0.0f);
-        if (k > 0)
-          shares.data<float>()[k - 1] = 1;
+        for (size_t u = 0; u < units.size(); ++u)
+          shares.data<float>()[u] = k > 0 && u / together == k - 1;
         runs.push_back(heldOut[i]);
         runs.back().push_back(std::move(shares));
       }
@@ -357,8 +363,9 @@ private:
         Comparison c;
         std::tie(c.low, c.high) = ends[k];
         c.add(exact[k], results[k]);
-        if (c.real)
-          influence[run % forms - 1] += c.error() * c.error() / double(count);
+        const size_t first = (run % forms - 1) * together, behind = std::min(first + together, units.size());
+        for (size_t u = first; c.real && u < behind; ++u)
+          influence[u] += c.error() * c.error() / double(count * (behind - first));
       }
     };
     if (failed(runOn(std::move(clone), runs, session, take)))
