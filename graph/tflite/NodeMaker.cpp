@@ -4,6 +4,7 @@
 #include "graph/tflite/Operators.h"
 #include "graph/tflite/Strings.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
