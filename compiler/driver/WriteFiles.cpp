@@ -8,6 +8,11 @@
 
 namespace lathe {
 
+bool namesFiles(llvm::StringRef prefix) {
+  const llvm::StringRef stem = llvm::sys::path::filename(prefix);
+  return !stem.empty() && stem != "." && stem != ".." && !prefix.ends_with("/");
+}
+
 llvm::Error writeTextFile(const std::string &path, llvm::StringRef content) {
   std::error_code error;
   llvm::raw_fd_ostream os(path, error);

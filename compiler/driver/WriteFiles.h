@@ -9,6 +9,9 @@
 
 namespace lathe {
 
+/// Whether the path of what is written ends in the name of the files, and not in a folder's.
+bool namesFiles(llvm::StringRef prefix);
+
 /// The error says which file could not be written.
 llvm::Error writeTextFile(const std::string &path, llvm::StringRef content);
 

@@ -1,5 +1,6 @@
 #include "compiler/emit/HideSplats.h"
 
+#include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
@@ -18,11 +19,7 @@ static bool isSplat(Value *v) {
   auto *type = dyn_cast<FixedVectorType>(v->getType());
   if (!shuffle || !type || type->getNumElements() < 8 || !type->getElementType()->isIntegerTy(64))
     return false;
-  int element = -1;
-  for (int k : shuffle->getShuffleMask())
-    if (k >= 0 && (element >= 0 ? k != element : (element = k, false)))
-      return false;
-  return element > 0;
+  return getSplatIndex(shuffle->getShuffleMask()) > 0;
 }
 
 void hideSplats(Module &module, const TargetMachine &machine) {

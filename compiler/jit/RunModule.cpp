@@ -71,4 +71,10 @@ llvm::Expected<Runnable> makeRunnable(mlir::OwningOpRef<mlir::ModuleOp> module, 
   return made;
 }
 
+void useQuantizing(Compiler &compiler) {
+  compiler.makeRunnable = [&options = compiler.options()](mlir::OwningOpRef<mlir::ModuleOp> module, bool forTarget) {
+    return makeRunnable(std::move(module), options, forTarget);
+  };
+}
+
 } // namespace lathe

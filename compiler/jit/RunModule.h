@@ -9,6 +9,9 @@ namespace lathe {
 /// What Compiler::makeRunnable asks for; `target`: options that say which CPU the model is compiled for.
 llvm::Expected<Runnable> makeRunnable(mlir::OwningOpRef<mlir::ModuleOp> module, const CompilerOptions &target, bool forTarget);
 
+/// Lets a compiler run modules, which --quantize does.
+void useQuantizing(Compiler &compiler);
+
 } // namespace lathe
 
 #endif

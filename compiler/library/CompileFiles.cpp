@@ -39,8 +39,7 @@ llvm::Error invalid(const llvm::Twine &text) { return llvm::createStringError(st
 
 llvm::Error read(const lathe_files_request &r, Request &out) {
   out.prefix = r.prefix;
-  const llvm::StringRef stem = llvm::sys::path::filename(out.prefix);
-  if (stem.empty() || stem == "." || stem == ".." || r.prefix[out.prefix.size() - 1] == '/')
+  if (!namesFiles(out.prefix))
     return invalid("prefix '" + out.prefix + "': expected a path that ends in the name of the files");
   llvm::SmallVector<llvm::StringRef> kinds;
   llvm::StringRef(r.emit).split(kinds, ',', -1, false);
@@ -101,9 +100,7 @@ llvm::Expected<std::string> compilePure(mlir::MLIRContext &context, const Reques
   CompilerOptions options = tflite ? tfliteOptions(r.options) : r.options;
   options.releaseConstants = true; // nothing else lives in this context
   Compiler compiler(context, options);
-  compiler.makeRunnable = [&options](mlir::OwningOpRef<mlir::ModuleOp> module, bool forTarget) {
-    return makeRunnable(std::move(module), options, forTarget);
-  };
+  useQuantizing(compiler);
   if (mlir::failed(!r.bytes.empty() ? compiler.importBytes(r.bytes) : tflite ? importForTflite(context, compiler) : compiler.import()))
     return llvm::createStringError("");
   std::string needsHost = hostNodes(

@@ -381,7 +381,7 @@ CouldBe couldBe(const NodeMaker &maker, unsigned first, unsigned last, const std
 
 Apart apartOf(const NodeMaker &maker, unsigned first, unsigned last, const std::string &why) {
   CouldBe found = couldBe(maker, first, last, why);
-  if (found.named.nodes.empty() && found.named.valued.empty())
+  if (found.named.empty())
     found.named.nodes = std::move(found.flex);
   return std::move(found.named);
 }

@@ -32,6 +32,7 @@ struct Apart {
   std::set<unsigned> nodes; ///< that are nodes although they have a compiled form
   /// That are compiled alone, for the values of these inputs (by their place in the operator).
   std::map<unsigned, std::set<unsigned>> valued;
+  bool empty() const { return nodes.empty() && valued.empty(); }
   /// Whether there is news in it.
   bool add(const Apart &more);
 };

@@ -323,7 +323,7 @@ bool Interpreter::hostNamed(const std::string &why) {
   for (const Callable &c : file->callables) {
     auto &found = could[c.subgraph] =
         tflgraph::couldBe(GraphOps(*tfl::GetModel(file->data), c.subgraph, none).nodes, 0, UINT_MAX, why);
-    named |= !found.named.nodes.empty() || !found.named.valued.empty();
+    named |= !found.named.empty();
   }
   for (auto &[subgraph, found] : could)
     any |= apart[subgraph].add(named ? found.named : tflgraph::Apart{found.flex, {}});

@@ -125,8 +125,7 @@ int execute(CompileArgs &a) {
   const bool tflite = wanted.count("tflite");
   if (tflite && (wanted.count("graph") + 1 != wanted.size()))
     return fail("--emit tflite: alone or with graph: everything else is made of a module that is simplified for our kernels");
-  const llvm::StringRef stem = llvm::sys::path::filename(a.prefix);
-  if (stem.empty() || stem == "." || stem == ".." || llvm::StringRef(a.prefix).ends_with("/"))
+  if (!namesFiles(a.prefix))
     return fail("-o '" + a.prefix + "': expected a path that ends in the name of the files");
   if (!a.model.finish())
     return BadInput;

@@ -1,7 +1,6 @@
 #include "tools/lathe/Session.h"
 
 #include "compiler/driver/WriteFiles.h"
-#include "compiler/jit/RunModule.h"
 #include "compiler/jit/Tune.h"
 #include "compiler/support/Diagnostics.h"
 #include "tools/lathe/Quantizing.h"
@@ -58,12 +57,6 @@ void useTuning(Compiler &compiler) {
     fprintf(stderr, "tuned %u kernels, %u of them differently from the estimates: %.0f us instead of %.0f us for one call of each\n",
             report->searched, report->improved, report->us, report->estimatedUs);
     return llvm::Error::success();
-  };
-}
-
-void useQuantizing(Compiler &compiler) {
-  compiler.makeRunnable = [&options = compiler.options()](mlir::OwningOpRef<mlir::ModuleOp> module, bool forTarget) {
-    return lathe::makeRunnable(std::move(module), options, forTarget);
   };
 }
 

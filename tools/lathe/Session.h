@@ -4,6 +4,7 @@
 
 #include "compiler/driver/Compiler.h"
 #include "compiler/jit/Jit.h"
+#include "compiler/jit/RunModule.h"
 #include "runtime/cpu/ThreadPool.h"
 #include "tools/lathe/Commands.h"
 
@@ -50,8 +51,6 @@ int fail(llvm::Error error);
 /// Lets a compiler search for plans (--tune); what it found is told on stderr.
 void useTuning(Compiler &compiler);
 
-/// Lets a compiler run what it quantizes (--quantize).
-void useQuantizing(Compiler &compiler);
 /// Prints the table of what was quantized, if anything was; false (said) if its file cannot be written.
 bool tellQuantized(const Compiler &compiler);
 

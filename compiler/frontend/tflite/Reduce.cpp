@@ -41,8 +41,15 @@ LogicalResult asTensorflow(OpContext &c, StringRef op) {
   return failed(result) ? failure() : c.setResult(0, result->front());
 }
 
-/// Sums and means of quantized numbers: one factor from the scales (and the number of elements).
-LogicalResult quantizedSum(OpContext &c, bool mean) {
+/// What reductions of quantized numbers begin with: the input, its axes, and scale and zero point on both sides.
+struct QuantizedReduction {
+  Value x;
+  int64_t rank;
+  SmallVector<int64_t> axes;
+  std::pair<float, int64_t> in, out;
+};
+
+FailureOr<QuantizedReduction> quantizedReduction(OpContext &c) {
   Value x = c.input(0);
   if (!x)
     return failure();
@@ -51,44 +58,49 @@ LogicalResult quantizedSum(OpContext &c, bool mean) {
   auto in = c.perTensor(c.inputInfo(0)), out = c.perTensor(c.outputInfo(0));
   if (failed(axes) || failed(in) || failed(out))
     return failure();
+  return QuantizedReduction{x, rank, std::move(*axes), *in, *out};
+}
+
+/// Sums and means of quantized numbers: one factor from the scales (and the number of elements).
+LogicalResult quantizedSum(OpContext &c, bool mean) {
+  auto given = quantizedReduction(c);
+  if (failed(given))
+    return failure();
+  auto &[x, rank, axes, in, out] = *given;
   Dims dims = c.dims(x), reduced;
-  for (int64_t a : *axes)
+  for (int64_t a : axes)
     reduced.push_back(dims[a]);
   auto count = constantOf(productOf(reduced, c.b.getContext()));
   if (!count || *count <= 0)
     return c.error("the number of elements of a sum must be known at compile time");
-  Value sums = c.reduceSum(widen(c, x, 0), *axes);
+  Value sums = c.reduceSum(widen(c, x, 0), axes);
   auto range = rangeOf(c.outputInfo(0).type);
   Type element = c.elementOf(c.outputInfo(0));
   Value result;
   if (mean) {
-    result = quantize::mean(c, sums, *count, paramsOf(*in), paramsOf(*out), range, element);
+    result = quantize::mean(c, sums, *count, paramsOf(in), paramsOf(out), range, element);
   } else {
-    sums = c.sub(sums, c.likeInt(sums, in->second * *count));
-    result = requantize(c, sums, multiplierOf(double(in->first) / double(out->first)), 0, out->second, range, element);
+    sums = c.sub(sums, c.likeInt(sums, in.second * *count));
+    result = requantize(c, sums, multiplierOf(double(in.first) / double(out.first)), 0, out.second, range, element);
   }
   if (c.options<tfl::ReducerOptions>().keep_dims())
-    result = c.keepDims(result, *axes, rank);
+    result = c.keepDims(result, axes, rank);
   return c.setResult(0, result);
 }
 
 /// Products of quantized numbers: one after the other in the order of the elements, each scaled by its share of the result's scale and
 /// rounded.
 LogicalResult quantizedProduct(OpContext &c) {
-  Value x = c.input(0);
-  if (!x)
+  auto given = quantizedReduction(c);
+  if (failed(given))
     return failure();
-  const int64_t rank = Emitter::rank(x);
-  auto axes = axesOf(c, rank);
-  auto in = c.perTensor(c.inputInfo(0)), out = c.perTensor(c.outputInfo(0));
-  if (failed(axes) || failed(in) || failed(out))
-    return failure();
+  auto &[x, rank, axes, in, out] = *given;
   if (c.inputInfo(0).type == tfl::TensorType::UINT8)
     return c.error("a product of uint8 with scales is not supported");
   Dims dims = c.dims(x), reduced, kept;
-  SmallVector<int64_t> order(*axes);
+  SmallVector<int64_t> order(axes);
   for (int64_t d = 0; d < rank; ++d)
-    if (llvm::is_contained(*axes, d)) {
+    if (llvm::is_contained(axes, d)) {
       reduced.push_back(dims[d]);
     } else {
       order.push_back(d);
@@ -97,10 +109,10 @@ LogicalResult quantizedProduct(OpContext &c) {
   auto count = constantOf(productOf(reduced, c.b.getContext()));
   if (!count || *count <= 0)
     return c.error("the number of elements of a product must be known at compile time");
-  const Multiplier factor = multiplierOf(double(in->first) / std::pow(double(out->first), 1.0 / double(*count)));
+  const Multiplier factor = multiplierOf(double(in.first) / std::pow(double(out.first), 1.0 / double(*count)));
   Dims split{c.size(*count)};
   split.append(kept);
-  Value rows = c.reshape(c.transpose(widen(c, x, -in->second), order), split);
+  Value rows = c.reshape(c.transpose(widen(c, x, -in.second), order), split);
   Value product = c.reshape(c.sliceDim(rows, 0, c.size(0), c.size(1)), kept);
   auto wide = [&](Value v) { return c.convert(v, c.b.getI64Type()); };
   if (*count > 1) {
@@ -114,9 +126,9 @@ LogicalResult quantizedProduct(OpContext &c) {
     product = result->state[0];
   }
   auto range = rangeOf(c.outputInfo(0).type);
-  Value result = finish(c, multiplyWide(c, wide(product), factor, 0), out->second, range, c.elementOf(c.outputInfo(0)));
+  Value result = finish(c, multiplyWide(c, wide(product), factor, 0), out.second, range, c.elementOf(c.outputInfo(0)));
   if (c.options<tfl::ReducerOptions>().keep_dims())
-    result = c.keepDims(result, *axes, rank);
+    result = c.keepDims(result, axes, rank);
   return c.setResult(0, result);
 }
 
