@@ -264,9 +264,11 @@ Type partType(Type t) { return isa<ComplexType>(t) ? cast<ComplexType>(t).getEle
 
 /// Length and kind of a transform of one dimension.
 struct Shape {
+  Shape(FftType kind, int64_t n, Type real)
+      : kind(kind), n(n), realIn(kind == FftType::RFFT), realOut(kind == FftType::IRFFT),
+        count((realIn || realOut) && n % 2 == 0 ? n / 2 : n), real(real) {}
   explicit Shape(hlo::FftOp f)
-      : kind(f.getFftType()), n(f.getFftLength().back()), realIn(kind == FftType::RFFT), realOut(kind == FftType::IRFFT),
-        count((realIn || realOut) && n % 2 == 0 ? n / 2 : n), real(partType(tensorType(f.getOperand()).getElementType())) {}
+      : Shape(f.getFftType(), f.getFftLength().back(), partType(tensorType(f.getOperand()).getElementType())) {}
   FftType kind;
   int64_t n;
   bool realIn, realOut;
@@ -277,6 +279,8 @@ struct Shape {
 
 static int64_t bytesOf(const Shape &shape) { return 2 * FftBuffer::bytes(shape.real, shape.count + 2); }
 
+static bool hasPlan(const Shape &shape) { return planFft(KernelTarget(), shape.count, 1, false).has_value(); }
+
 std::string whyNoTeamFft(Operation *op, int64_t shared) {
   auto f = cast<hlo::FftOp>(op);
   if (f.getFftLength().size() != 1)
@@ -284,9 +288,14 @@ std::string whyNoTeamFft(Operation *op, int64_t shared) {
   if (f.getFftLength().back() < 16)
     return "short lines";
   const Shape shape(f);
-  if (!planFft(KernelTarget(), shape.count, 1, false))
+  if (!hasPlan(shape))
     return "a large prime factor";
   return bytesOf(shape) > shared ? "lines that do not fit shared memory" : "";
+}
+
+bool isTooLongForTeam(FftType kind, int64_t n, Type real, int64_t shared) {
+  const Shape shape(kind, n, real);
+  return hasPlan(shape) && bytesOf(shape) > shared;
 }
 
 int64_t teamFftBytes(Operation *op) { return bytesOf(Shape(cast<hlo::FftOp>(op))); }

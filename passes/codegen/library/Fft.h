@@ -3,6 +3,7 @@
 #ifndef LATHE_PASSES_CODEGEN_LIBRARY_FFT_H
 #define LATHE_PASSES_CODEGEN_LIBRARY_FFT_H
 
+#include "dialects/hlo/Hlo.h"
 #include "passes/codegen/element/Complex.h"
 
 #include <complex>
@@ -102,6 +103,8 @@ private:
 
 /// Why a team cannot make the lines of an hlo.fft in `shared` bytes; empty if it can.
 std::string whyNoTeamFft(mlir::Operation *op, int64_t shared);
+/// Whether only that keeps it from transforms of `n` numbers, or of a spectrum, whose parts are `real`: their lines are too long.
+bool isTooLongForTeam(hlo::FftType kind, int64_t n, mlir::Type real, int64_t shared);
 /// Bytes that a line takes there, and what its widest pass has to do at once.
 int64_t teamFftBytes(mlir::Operation *op);
 int64_t teamFftWidth(mlir::Operation *op);

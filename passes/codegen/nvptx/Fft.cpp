@@ -12,16 +12,14 @@ using namespace mlir;
 
 namespace lathe::nvptx {
 
-static constexpr int64_t sharedBytes = 48 << 10;
-
 std::string whyNoFft(Operation *op) {
-  return isa<hlo::FftOp>(op) ? codegen::whyNoTeamFft(op, sharedBytes) : "no Fourier transform";
+  return isa<hlo::FftOp>(op) ? codegen::whyNoTeamFft(op, fftSharedBytes) : "no Fourier transform";
 }
 
 LogicalResult emitFft(Operation *op, codegen::KernelBuilder &b) {
   const int64_t bytes = codegen::teamFftBytes(op);
   const int64_t size = std::clamp<int64_t>(llvm::PowerOf2Ceil(codegen::teamFftWidth(op)), 4, 256);
-  const int64_t together = llvm::bit_floor(uint64_t(std::clamp<int64_t>(std::min(unitThreads / size, sharedBytes / bytes), 1, unitThreads)));
+  const int64_t together = llvm::bit_floor(uint64_t(std::clamp<int64_t>(std::min(unitThreads / size, fftSharedBytes / bytes), 1, unitThreads)));
   BlockFrame frame(b, std::max(size * together, warpThreads));
   AffineExpr count = codegen::countFftLines(op);
   frame.setBlocks(hlo::simplify(count.ceilDiv(together)));

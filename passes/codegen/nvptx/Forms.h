@@ -78,6 +78,7 @@ mlir::LogicalResult emitSort(mlir::Operation *op, codegen::KernelBuilder &b);
 // Fourier transforms of lines (Fft.cpp)
 std::string whyNoFft(mlir::Operation *op);
 mlir::LogicalResult emitFft(mlir::Operation *op, codegen::KernelBuilder &b);
+constexpr int64_t fftSharedBytes = 48 << 10; ///< that a block has for its lines
 
 /// Why neighbours along the last dimension of `values`, of an op's region or its results, are not made of neighbours of the op's
 /// operands; empty if they are. `computes` is set where an elementwise op is among what makes them, `bytes` is at least those of the

@@ -35,6 +35,8 @@ namespace {
 // The roots are a constant of as many complex numbers.
 constexpr int64_t longestSplit = 1 << 20;
 
+Type complexOf(Type element) { return isa<ComplexType>(element) ? element : ComplexType::get(element); }
+
 bool isReal(FftType kind) { return kind == FftType::RFFT || kind == FftType::IRFFT; }
 
 class FftSplitter {
@@ -42,7 +44,7 @@ public:
   explicit FftSplitter(hlo::FftOp op) : b(op), loc(op.getLoc()), kind(op.getFftType()) {
     inverse = kind == FftType::IFFT || kind == FftType::IRFFT;
     Type element = hlo::elementType(op.getOperand());
-    complex = isa<ComplexType>(element) ? element : ComplexType::get(element);
+    complex = complexOf(element);
   }
   void run(hlo::FftOp op);
 
@@ -116,17 +118,18 @@ std::pair<int64_t, int64_t> factors(int64_t n) {
   return {first, n / first};
 }
 
-bool isTooLong(hlo::FftOp op) { return whyNoFft(op) == "lines that do not fit shared memory" && factors(op.getFftLength().back()).first > 1; }
+/// Whether lines are to be cut; `element`: of their complex numbers.
+bool isTooLong(FftType kind, int64_t n, Type element) {
+  return codegen::isTooLongForTeam(kind, n, cast<ComplexType>(element).getElementType(), fftSharedBytes) && factors(n).first > 1;
+}
 
 } // namespace
 
 /// [lines, n], as they come.
 Value FftSplitter::complexLines(Value x, int64_t n) {
-  Value whole = fft(x, inverse ? FftType::IFFT : FftType::FFT, n);
-  auto op = whole.getDefiningOp<hlo::FftOp>();
-  if (!isTooLong(op))
-    return whole;
-  op.erase();
+  const FftType how = inverse ? FftType::IFFT : FftType::FFT;
+  if (!isTooLong(how, n, complex))
+    return fft(x, how, n);
   auto [n1, n2] = factors(n);
   const int64_t count = hlo::tensorType(x).getDimSize(0);
   Value a = reshape(turn(reshape(x, {count, n1, n2})), {count * n2, n1});
@@ -138,11 +141,8 @@ Value FftSplitter::complexLines(Value x, int64_t n) {
 Value FftSplitter::lines(Value x, FftType how, int64_t n) {
   if (!isReal(how))
     return complexLines(x, n);
-  Value whole = fft(x, how, n);
-  auto op = whole.getDefiningOp<hlo::FftOp>();
-  if (!isTooLong(op))
-    return whole;
-  op.erase();
+  if (!isTooLong(how, n, complex))
+    return fft(x, how, n);
   const int64_t count = hlo::tensorType(x).getDimSize(0), half = n / 2 + 1;
   const SmallVector<int64_t> zero{0, 0}, ones{1, 1};
   Type real = cast<ComplexType>(complex).getElementType();
@@ -205,7 +205,7 @@ struct SplitFfts : impl::SplitFftsBase<SplitFfts> {
     for (hlo::FftOp op : ops) {
       const RankedTensorType type = hlo::tensorType(op.getOperand()), result = hlo::tensorType(op.getResult());
       const bool isKnown = type.hasStaticShape() && type.getNumElements() > 0 && result.getNumElements() > 0;
-      if (!isKnown || (op.getFftLength().size() == 1 && !isTooLong(op))) {
+      if (!isKnown || (op.getFftLength().size() == 1 && !isTooLong(op.getFftType(), op.getFftLength().back(), complexOf(type.getElementType())))) {
         ++numRefused;
         continue;
       }
