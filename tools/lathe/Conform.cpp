@@ -471,7 +471,7 @@ Command addConform(CLI::App &root) {
       ->check(CLI::IsMember({"legalize", "simplify", "fuse"}));
   app->add_flag("--session", a->session, "Run every case in a session");
   app->add_flag("--no-session", a->noSession, "Do not fall back to a session where a case does not compile as a whole");
-  app->add_option("--cluster-mode", a->clusterMode, "Of sessions: 0 compiles what has no host kernel, 1 what is worth it, 2 nothing")
+  app->add_option("--cluster-mode", a->clusterMode, "Of sessions: 0 compiles what has no host kernel, 1 what is worth it, 2 node by node")
       ->check(CLI::Range(0, 2));
   app->add_option("--cpu", a->cpu, "Level or LLVM's name, for clusters of sessions too; cases for one that this machine lacks are compiled, and skipped")
       ->capture_default_str();
